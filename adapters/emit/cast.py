@@ -26,15 +26,10 @@ ARITHMETIC_TYPES = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint1
 
 
 def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
-    """Emit a Cast to an element type.
-
-    Args:
-        value: the name of the value.
-        element_type: the element type, such as `int64`.
-        out: the rewriter.
-        outputs: the name of the result in a sequence, or 1 for a fresh name.
-
-    Returns:
-        The name of the result.
-    """
+    """Emit a Cast to an element type for `CAST_OPSET`; `outputs` may hold the name of the result."""
     return out.cast(value, element_type, outputs, opset=CAST_OPSET)
+
+
+def cast_between(value: str, source: str, target: str, out: Rewriter) -> str:
+    """Emit a Cast unless both element types are equal."""
+    return value if source == target else cast(value, target, out)

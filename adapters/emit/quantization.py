@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
+from opshift.adapters import CannotConvert, Node, Rewriter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME
 
 INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 """Smallest and largest value of each integer type that results saturate to."""
@@ -26,7 +26,7 @@ arithmetic broadcasts since 7."""
 class QuantizationScheme(NamedTuple):
     """Inputs of QuantizeLinear or DequantizeLinear, and the granularity of scale and zero point.
 
-    `zero` is `""` if there is no zero point, and `block` is 0 unless quantization is blocked.
+    `zero_point` is `""` if there is none, and `block_size` is 0 unless quantization is blocked.
     """
 
     data: str
@@ -39,9 +39,8 @@ class QuantizationScheme(NamedTuple):
 def scheme_of(node: Node) -> QuantizationScheme:
     """Return the scheme of a node of any version; defaults reproduce the versions without the attribute."""
     data, scale = node.inputs[:2]
-    return QuantizationScheme(
-        data, scale, node.input(2), node.attribute("axis", 1), node.attribute("block_size", 0)
-    )
+    axis, block_size = node.attribute("axis", 1), node.attribute("block_size", 0)
+    return QuantizationScheme(data, scale, node.input(2), axis, block_size)
 
 
 def quantized_type(scheme: QuantizationScheme, out: Rewriter) -> str:
@@ -67,78 +66,60 @@ def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
         )
 
 
-def cast_if_needed(name: str, source: str, target: str, out: Rewriter) -> str:
-    """Emit a cast unless the types are equal; an unknown source type is `""` and always cast."""
-    if not name or source == target:
+def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) -> str:
+    """Emit a cast unless the types are equal; an unknown source type is always cast."""
+    if source == target:
         return name
     # Casts of newer types are written for the target opset, because Cast-6 does not support these types.
-    opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP_OPSET
-    return out.cast(name, target, opset=opset)
+    is_new = {source, target} & {"bfloat16", *FIRST_OPSET}
+    return out.cast(name, target, opset=out.opset if is_new else CLIP_OPSET)
 
 
 def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
     """Emit QuantizeLinear as arithmetic: divide, round half to even, add the zero point, saturate.
 
-    Args:
-        node: the QuantizeLinear node.
-        scheme: its inputs.
-        precision: the element type to divide in.
-        result: the element type of the output.
-        out: the rewriter.
+    The division is computed in the element type `precision`; the output has the element type `result`.
     """
+    out = out.for_opset(ARITHMETIC_OPSET)
     compute = "float" if precision in ("float16", "bfloat16", "int32") else precision
-    # The first cast rounds to the declared precision, the second one selects a type that Div supports.
-    data, scale = (
-        cast_if_needed(
-            cast_if_needed(name, out.known_element_type(name) or "", precision, out), precision, compute, out
-        )
-        for name in (scheme.data, scheme.scale)
-    )
-    value = out.emit("Div", [data, broadcast_to_data(scale, scheme, out)], opset=ARITHMETIC_OPSET)
-    is_float = result not in INTEGER_RANGES
-    if not is_float:
+    operands = []
+    for name in (scheme.data, scheme.scale):
+        # The first cast rounds to the declared precision, the second one selects a type that Div supports.
+        rounded = cast_if_needed(name, out.known_element_type(name), precision, out)
+        operands.append(cast_if_needed(rounded, precision, compute, out))
+    value = out.emit("Div", [operands[0], broadcast_to_data(operands[1], scheme, out)])
+    limits = INTEGER_RANGES.get(result)
+    if limits:
         value = out.emit("Round", [value], opset=ROUND_OPSET)
-    if scheme.zero_point and not is_constant_zero(scheme.zero_point, out):
+    if _has_effective_zero_point(scheme, out):
         zero = broadcast_to_data(cast_if_needed(scheme.zero_point, result, compute, out), scheme, out)
-        value = out.emit("Add", [value, zero], opset=ARITHMETIC_OPSET)
-    number = BY_NAME[result].number
-    if is_float:
-        saturate = node.attribute("saturate", 1)
+        value = out.emit("Add", [value, zero])
+    if limits:
+        value = out.emit("Clip", [value], opset=CLIP_OPSET, min=float(limits[0]), max=float(limits[1]))
+        out.cast(value, result, node.outputs, opset=CLIP_OPSET)
+    else:
+        number, saturate = BY_NAME[result].number, node.attribute("saturate", 1)
         out.emit("Cast", [value], node.outputs, opset=out.opset, to=number, saturate=saturate)
-        return
-    low, high = INTEGER_RANGES[result]
-    value = out.emit("Clip", [value], opset=CLIP_OPSET, min=float(low), max=float(high))
-    out.emit("Cast", [value], node.outputs, opset=CLIP_OPSET, to=number)
+
+
+def _has_effective_zero_point(scheme: QuantizationScheme, out: Rewriter) -> bool:
+    constant = out.constant_value(scheme.zero_point)
+    return bool(scheme.zero_point) and (constant is None or any(constant.values))
 
 
 def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
-    """Reshape or repeat scales or zero points so that they broadcast with the data; `""` stays `""`."""
-    if not name:
-        return name
-    if scheme.block_size:
-        return _repeat_blocks(name, scheme, out)
-    if is_per_tensor(scheme, out):
+    """Reshape or repeat scales or zero points so that they broadcast with the data."""
+    if not scheme.block_size and is_per_tensor(scheme, out):
         return name if out.known_rank(scheme.data) else as_scalar(name, out)
     rank = out.rank(scheme.data)
-    trailing = rank - 1 - scheme.axis % rank
-    if not trailing:
-        return name
-    shape = out.int64([-1, *[1] * trailing])
-    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
-
-
-def _repeat_blocks(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
-    rank = out.rank(scheme.data)
     axis = scheme.axis % rank
-    size = out.known_dimension(scheme.data, axis)
-    if size is None:
-        raise CannotConvert(
-            f"the number of elements in the last block of {scheme.data!r} is unknown",
-            remedy=f"declare its shape: add a value_info for {scheme.data!r}",
-        )
-    # The last block may be shorter than the others, hence the exact dimension.
-    blocks = [position // scheme.block_size for position in range(size)]
-    return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
+    if scheme.block_size:
+        # The last block may be shorter than the others, hence the exact dimension.
+        size = out.dimension(scheme.data, axis)
+        blocks = [position // scheme.block_size for position in range(size)]
+        return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
+    trailing = rank - 1 - axis
+    return reshape(name, (-1, *[1] * trailing), out, opset=ARITHMETIC_OPSET) if trailing else name
 
 
 def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
@@ -154,45 +135,27 @@ def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
 
 
 def as_scalar(name: str, out: Rewriter) -> str:
-    """Return a value with one element as a scalar; `""` stays `""`."""
-    if not name or out.shape(name) == ():
+    """Return a value with one element as a scalar."""
+    if out.shape(name) == ():
         return name
     constant = out.constant_value(name)
     if constant is not None:
-        return out.tensor(Tensor(constant.element_type, (), constant.values))
+        return out.tensor(constant._replace(dims=()))
     return reshape(name, (), out, opset=ARITHMETIC_OPSET)
-
-
-def is_constant_zero(name: str, out: Rewriter) -> bool:
-    """Return whether a zero point is a constant zero."""
-    constant = out.constant_value(name)
-    return constant is not None and not any(constant.values)
 
 
 def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Rewriter) -> None:
     """Emit DequantizeLinear as arithmetic: subtract the zero point and multiply by the scale."""
-    source = quantized_type(scheme, out)
+    out = out.for_opset(ARITHMETIC_OPSET)
+    value, source = scheme.data, quantized_type(scheme, out)
     compute = "float" if result in ("float16", "bfloat16") else result
-    scale = broadcast_to_data(
-        cast_if_needed(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out
-    )
-    value = scheme.data
-    if scheme.zero_point and not is_constant_zero(scheme.zero_point, out):
+    scale = cast_if_needed(scheme.scale, out.element_type(scheme.scale), compute, out)
+    scale = broadcast_to_data(scale, scheme, out)
+    if _has_effective_zero_point(scheme, out):
         # int32 is subtracted as int32: float represents integers only up to 2**24.
         exact = "int32" if source == "int32" else compute
         zero = broadcast_to_data(cast_if_needed(scheme.zero_point, source, exact, out), scheme, out)
-        value, source = (
-            out.emit("Sub", [cast_if_needed(value, source, exact, out), zero], opset=ARITHMETIC_OPSET),
-            exact,
-        )
-    value = cast_if_needed(value, source, compute, out)
-    rename_output(
-        cast_if_needed(out.emit("Mul", [value, scale], opset=ARITHMETIC_OPSET), compute, result, out),
-        node,
-        out,
-    )
-
-
-def element_type_name(number: int) -> str | None:
-    """Return the element type with a TensorProto.DataType number, or `None` for 0 and unknown numbers."""
-    return BY_NUMBER[number].name if number in BY_NUMBER else None
+        value = out.emit("Sub", [cast_if_needed(value, source, exact, out), zero])
+        source = exact
+    product = out.emit("Mul", [cast_if_needed(value, source, compute, out), scale])
+    rename_output(cast_if_needed(product, compute, result, out), node, out)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.core.rewriter import Attributes, rename_output
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.quantization import (
     FIRST_OPSET,
     QuantizationScheme,
     as_scalar,
     cast_if_needed,
-    element_type_name,
     emit_dequantize,
     emit_quantize,
     is_per_tensor,
@@ -19,6 +18,7 @@ from opshift.adapters.emit.quantization import (
     require_available_type,
     scheme_of,
 )
+from opshift.model.element_types import BY_NUMBER
 from opshift.model.tensors import PACKED_BITS
 
 
@@ -31,46 +31,42 @@ def cast_data_to_float(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=[data, *node.inputs[1:]])
 
 
-@adapter("QuantizeLinear", 28, 25)
-@adapter("QuantizeLinear", 25, 24)
-@adapter("QuantizeLinear", 24, 23)
-@adapter("QuantizeLinear", 23, 21)
-@adapter("QuantizeLinear", 21, 19)
-@adapter("QuantizeLinear", 19, 13)
-@adapter("QuantizeLinear", 13, 10)
-@adapter("QuantizeLinear", 10, 9)
+@adapter("QuantizeLinear", 28, 25, 24, 23, 21, 19, 13, 10, 9)
 def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     """Cast the inputs to supported types, or emit the arithmetic if the older version has no equivalent."""
-    scheme, result, precision = scheme_of(node), _result(node, out), _precision(node, out)
+    scheme, zero_point = scheme_of(node), node.input(2)
+    scale_type = out.element_type(scheme.scale)
+    # Without a zero point the result is uint8 unless `output_dtype`, since opset 21, names another type.
+    result = out.element_type(zero_point) if zero_point else _type_attribute(node, "output_dtype") or "uint8"
+    precision = _type_attribute(node, "precision") or scale_type
     require_available_type(result, node.outputs[0], out)
-    require_available_type(out.element_type(scheme.scale), scheme.scale, out)
+    require_available_type(scale_type, scheme.scale, out)
     if not _has_granularity(scheme, out) or not _supports(result, "y", out):
         emit_quantize(node, scheme, precision, result, out)
         return
     compute_type = precision if _supports(precision, "y_scale", out) and precision != "int32" else "float"
-    data, scale = scheme.data, scheme.scale
-    if out.opset < 23 or not _supports(out.element_type(scale), "y_scale", out):
-        data, scale = (
-            cast_if_needed(name, out.known_element_type(name) or "", compute_type, out)
-            for name in (data, scale)
-        )
-    # Without a zero point the result is uint8 unless `output_dtype`, since opset 21, names another type.
-    explicit = out.opset >= 21 or result == "uint8"
-    zero_point = scheme.zero_point or ("" if explicit else _zero_point(scheme, result, out))
-    inputs = _as_scalars([data, scale, *([zero_point] if zero_point else [])], out)
-    out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
+    inputs = [scheme.data, scheme.scale]
+    if out.opset < 23 or not _supports(scale_type, "y_scale", out):
+        inputs = [cast_if_needed(name, out.known_element_type(name), compute_type, out) for name in inputs]
+    if not zero_point and out.opset < 21 and result != "uint8":
+        zero_point = _zero_point(scheme, result, out)
+    _replace([*inputs, zero_point], node, out)
 
 
-def _result(node: Node, out: Rewriter) -> str:
-    """Return the output type: the type of the zero point, else `output_dtype`, else uint8."""
-    if node.input(2):
-        return out.element_type(node.input(2))
-    return element_type_name(node.attribute("output_dtype", 0)) or "uint8"
+def _type_attribute(node: Node, name: str) -> str | None:
+    """Return the element type that an attribute names by its number; `None` for 0, the default."""
+    found = BY_NUMBER.get(node.attribute(name, 0))
+    return found.name if found else None
 
 
-def _precision(node: Node, out: Rewriter) -> str:
-    """Return the type to divide in: `precision`, else the type of the scale."""
-    return element_type_name(node.attribute("precision", 0)) or out.element_type(node.inputs[1])
+def _replace(inputs: list[str], node: Node, out: Rewriter, outputs: list[str] | None = None) -> None:
+    """Emit the older version, with the attributes that it has; below opset 13 it supports only scalars."""
+    assert out.target is not None
+    inputs = [name for name in inputs if name]
+    if out.opset < 13:
+        inputs[1:] = [as_scalar(name, out) for name in inputs[1:]]
+    attributes = {name: value for name, value in node.attributes.items() if name in out.target.attributes}
+    out.replace(node, inputs=inputs, outputs=outputs, attributes=attributes)
 
 
 def _has_granularity(scheme: QuantizationScheme, out: Rewriter) -> bool:
@@ -107,45 +103,26 @@ def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
     return out.tensor(Tensor(result, dims, (0,) * count))
 
 
-def _as_scalars(inputs: list[str], out: Rewriter) -> list[str]:
-    """Turn scale and zero point into scalars below opset 13, which supports only scalars."""
-    return [inputs[0], *(as_scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
-
-
-def _common_attributes(node: Node, out: Rewriter) -> Attributes:
-    """Return the attributes that the older version has."""
-    assert out.target is not None
-    return {name: value for name, value in node.attributes.items() if name in out.target.attributes}
-
-
-@adapter("DequantizeLinear", 28, 25)
-@adapter("DequantizeLinear", 25, 24)
-@adapter("DequantizeLinear", 24, 23)
-@adapter("DequantizeLinear", 23, 21)
-@adapter("DequantizeLinear", 21, 19)
-@adapter("DequantizeLinear", 19, 13)
-@adapter("DequantizeLinear", 13, 10)
-@adapter("DequantizeLinear", 10, 9)
+@adapter("DequantizeLinear", 28, 25, 24, 23, 21, 19, 13, 10, 9)
 def downgrade_dequantize_linear(node: Node, out: Rewriter) -> None:
     """Cast the scale to a supported type, or emit the arithmetic if the older version has no equivalent."""
     scheme = _widen_constants(scheme_of(node), out)
     source, scale_type = quantized_type(scheme, out), out.element_type(scheme.scale)
-    result = element_type_name(node.attribute("output_dtype", 0)) or scale_type
+    result = _type_attribute(node, "output_dtype") or scale_type
     require_available_type(source, scheme.data, out)
     require_available_type(scale_type, scheme.scale, out)
-    if not _has_granularity(scheme, out) or not (
-        _supports(source, "x", out) and _supports(result, "x_scale", out)
-    ):
+    supports_types = _has_granularity(scheme, out) and _supports(source, "x", out)
+    if not supports_types or not _supports(result, "x_scale", out):
         emit_dequantize(node, scheme, result, out)
         return
     keeps_type = out.opset >= 23 or scale_type == result
     scale = scheme.scale if keeps_type else cast_if_needed(scheme.scale, scale_type, "float", out)
-    inputs = _as_scalars([scheme.data, scale, *([scheme.zero_point] if scheme.zero_point else [])], out)
+    inputs = [scheme.data, scale, scheme.zero_point]
     if keeps_type or result == "float":
-        out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
+        _replace(inputs, node, out)
         return
     wide = out.fresh("dequantized")
-    out.replace(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
+    _replace(inputs, node, out, [wide])
     rename_output(cast_if_needed(wide, "float", result, out), node, out)
 
 

@@ -234,7 +234,7 @@ def test_refuses_computed_narrow_integers() -> None:
 def test_refuses_blocks_of_unknown_size() -> None:
     model, _ = _model("QuantizeLinear", DATA, {"s": BLOCK_SCALES}, 21, np.uint8, True, axis=1, block_size=2)
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
-    assert refusal_of(model, 20).reason == ("the number of elements in the last block of 'x' is unknown")
+    assert refusal_of(model, 20).reason == "the size of dimension 1 of 'x' is unknown"
 
 
 def test_refuses_output_dtype_with_a_scale_of_unknown_shape() -> None:
