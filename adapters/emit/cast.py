@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from opshift.adapters import Rewriter
+from opshift.adapters import Node, Rewriter
 from opshift.model.element_types import FLOAT_MAX
 
 CAST_OPSET = 13
@@ -33,3 +33,11 @@ def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[s
 def cast_between(value: str, source: str, target: str, out: Rewriter) -> str:
     """Emit a Cast unless both element types are equal."""
     return value if source == target else cast(value, target, out)
+
+
+def cast_output(value: str, source: str, target: str, node: Node, out: Rewriter) -> None:
+    """Emit the output of a node: a Cast, or an Identity if both element types are equal."""
+    if source == target:
+        out.emit("Identity", [value], node.outputs)
+    else:
+        cast(value, target, out, node.outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
@@ -30,23 +29,14 @@ def expand_celu(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Swish", 24, 23)
-def expand_swish(node: Node, out: Rewriter) -> None:
-    """Rewrite as `x * sigmoid(alpha * x)`."""
-    out.emit("Mul", [node.inputs[0], _sigmoid(node, out)], node.outputs)
-
-
-def _sigmoid(node: Node, out: Rewriter) -> str:
-    data, alpha = node.inputs[0], node.attribute("alpha", 1.0)
-    if alpha != 1:
-        data = out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
-    return out.emit("Sigmoid", [data])
-
-
 @adapter("SwiGLU", 28, 27)
-def expand_swiglu(node: Node, out: Rewriter) -> None:
-    """Rewrite as `a * sigmoid(alpha * a) * b`."""
-    swish = out.emit("Mul", [node.inputs[0], _sigmoid(node, out)])
-    out.emit("Mul", [swish, node.inputs[1]], node.outputs)
+def expand_swish(node: Node, out: Rewriter) -> None:
+    """Rewrite as `x * sigmoid(alpha * x)`, times the second input of SwiGLU."""
+    data, alpha, gate = node.inputs[0], node.attribute("alpha", 1.0), node.input(1)
+    scaled = data if alpha == 1 else out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
+    swish = out.emit("Mul", [data, out.emit("Sigmoid", [scaled])], 1 if gate else node.outputs)
+    if gate:
+        out.emit("Mul", [swish, gate], node.outputs)
 
 
 @adapter("Gelu", 20, 19)
@@ -70,11 +60,10 @@ def expand_thresholded_relu(node: Node, out: Rewriter) -> None:
 
     Version 1 is experimental, and runtimes do not implement it.
     """
-    element_type = out.element_type(node.inputs[0])
-    exceeds = out.emit(
-        "Greater", [node.inputs[0], out.constant(node.attribute("alpha", 1.0), element_type)], opset=9
-    )
-    out.emit("Where", [exceeds, node.inputs[0], out.constant(0.0, element_type)], node.outputs, opset=9)
+    data, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    alpha = out.constant(node.attribute("alpha", 1.0), element_type)
+    exceeds = out.emit("Greater", [data, alpha], opset=9)
+    out.emit("Where", [exceeds, data, out.constant(0.0, element_type)], node.outputs, opset=9)
 
 
 @adapter("Shrink", 9, 8)
@@ -83,21 +72,21 @@ def expand_shrink(node: Node, out: Rewriter) -> None:
 
     Integers are computed in double.
     """
-    element_type = out.element_type(node.inputs[0])
-    if element_type in SHRINK_FLOAT_TYPES:
-        _shrink(node.inputs[0], node, element_type, node.outputs, out)
-        return
-    widened = out.cast(node.inputs[0], "double")
-    shrunk = _shrink(widened, node, "double", 1, out)
-    out.cast(shrunk, element_type, node.outputs)
-
-
-def _shrink(data: str, node: Node, element_type: str, outputs: Sequence[str] | int, out: Rewriter) -> str:
-    threshold = node.attribute("lambd", 0.5)
-    bias = out.constant(node.attribute("bias", 0.0), element_type)
-    is_below = out.emit("Less", [data, out.constant(-threshold, element_type)], opset=9)
-    is_above = out.emit("Greater", [data, out.constant(threshold, element_type)], opset=9)
-    upper = out.emit(
-        "Where", [is_above, out.emit("Sub", [data, bias]), out.constant(0.0, element_type)], opset=9
+    data, element_type, threshold = (
+        node.inputs[0],
+        out.element_type(node.inputs[0]),
+        node.attribute("lambd", 0.5),
     )
-    return out.emit("Where", [is_below, out.emit("Add", [data, bias]), upper], outputs, opset=9)
+    is_float = element_type in SHRINK_FLOAT_TYPES
+    compute_type = element_type if is_float else "double"
+    if not is_float:
+        data = out.cast(data, compute_type)
+    bias = out.constant(node.attribute("bias", 0.0), compute_type)
+    is_below = out.emit("Less", [data, out.constant(-threshold, compute_type)], opset=9)
+    is_above = out.emit("Greater", [data, out.constant(threshold, compute_type)], opset=9)
+    lowered = out.emit("Sub", [data, bias])
+    upper = out.emit("Where", [is_above, lowered, out.constant(0.0, compute_type)], opset=9)
+    raised = out.emit("Add", [data, bias])
+    shrunk = out.emit("Where", [is_below, raised, upper], node.outputs if is_float else 1, opset=9)
+    if not is_float:
+        out.cast(shrunk, element_type, node.outputs)

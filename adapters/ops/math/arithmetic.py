@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opshift.adapters import Node, Rewriter, adapter, require_supported_types
-from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
+from opshift.adapters.emit.expression import Expression
 
 MAX_FACTORS = 16
 """Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""
@@ -68,9 +69,8 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     remainder = out.fresh("rest")
     out.replace(node, outputs=[remainder], attributes={"fmod": 1})
     signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
-    needs_correction = out.emit(
-        "And", [signs_differ, out.emit("Not", [out.emit("Equal", [remainder, zero])])]
-    )
+    is_nonzero = out.emit("Not", [out.emit("Equal", [remainder, zero])])
+    needs_correction = out.emit("And", [signs_differ, is_nonzero])
     out.emit("Where", [needs_correction, out.emit("Add", [remainder, divisor]), remainder], node.outputs)
 
 
@@ -85,9 +85,7 @@ def expand_mod(node: Node, out: Rewriter) -> None:
         out.allow("approximate", "the remainder of floats is computed from a rounded quotient")
     half_floats = dict.fromkeys(("float16", "bfloat16"), "float")
     compute_type = {**ARITHMETIC_TYPES, **half_floats}.get(element_type, element_type)
-    dividend, divisor = (
-        name if compute_type == element_type else cast(name, compute_type, out) for name in node.inputs
-    )
+    dividend, divisor = (cast_between(name, element_type, compute_type, out) for name in node.inputs)
     quotient = out.emit("Div", [dividend, divisor])
     if compute_type in FLOAT_TYPES:
         # Truncate the quotient towards zero, as Div of integers does.
@@ -95,10 +93,7 @@ def expand_mod(node: Node, out: Rewriter) -> None:
     remainder = out.emit("Sub", [dividend, out.emit("Mul", [quotient, divisor])])
     if compute_type.startswith("int") and not node.attribute("fmod", 0):
         remainder = _match_divisor_sign(divisor, remainder, compute_type, out)
-    if compute_type == element_type:
-        out.emit("Identity", [remainder], node.outputs)
-    else:
-        cast(remainder, element_type, out, node.outputs)
+    cast_output(remainder, compute_type, element_type, node, out)
 
 
 def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:
@@ -117,20 +112,15 @@ def expand_round(node: Node, out: Rewriter) -> None:
     """Rewrite as Floor, plus 1 if the fraction is above a half, or is a half and the floor is odd."""
     element_type = out.element_type(node.inputs[0])
     compute_type = "double" if element_type == "double" else "float"
-    value = node.inputs[0] if compute_type == element_type else cast(node.inputs[0], compute_type, out)
-    half = out.constant(0.5, compute_type)
-    floor = out.emit("Floor", [value])
-    fraction = out.emit("Sub", [value, floor])
-    even_part = out.emit(
-        "Mul", [out.emit("Floor", [out.emit("Mul", [floor, half])]), out.constant(2.0, compute_type)]
-    )
-    is_odd = out.emit("Greater", [out.emit("Sub", [floor, even_part]), half])
+    value = Expression(cast_between(node.inputs[0], element_type, compute_type, out), compute_type, out)
+    floor = value.apply("Floor")
+    fraction = value - floor
+    even_part = (floor * 0.5).apply("Floor") * 2.0
+    is_odd = (floor - even_part).apply("Greater", 0.5)
     # For an infinite value the fraction and the parity are NaN: both Greater are false, and nothing is added.
-    is_at_least_half = out.emit("Not", [out.emit("Less", [fraction, half])])
-    rounds_up = out.emit(
-        "Or", [out.emit("Greater", [fraction, half]), out.emit("And", [is_at_least_half, is_odd])]
-    )
+    is_at_least_half = fraction.apply("Less", 0.5).apply("Not")
+    rounds_up = fraction.apply("Greater", 0.5).apply("Or", is_at_least_half.apply("And", is_odd))
     outputs = node.outputs if compute_type == element_type else 1
-    result = out.emit("Add", [floor, cast(rounds_up, compute_type, out)], outputs)
+    result = out.emit("Add", [floor.name, cast(rounds_up.name, compute_type, out)], outputs)
     if compute_type != element_type:
         cast(result, element_type, out, node.outputs)

@@ -182,21 +182,18 @@ def expand_into_additions(node: Node, out: Rewriter) -> None:
         out.replace(node)
         return
     require_supported_types(node, out)
-    total, *rest = node.inputs
-    for name in rest[:-1]:
-        total = out.emit("Add", [total, name], opset=7)
+    *names, last = node.inputs
+    total = fold("Add", names, out.for_opset(7))
     if node.op_type == "Sum":
-        out.emit("Add", [total, rest[-1]], node.outputs, opset=7)
+        out.emit("Add", [total, last], node.outputs, opset=7)
         return
-    count = out.constant(len(node.inputs), out.element_type(node.inputs[0]))
-    out.emit("Div", [out.emit("Add", [total, rest[-1]], opset=7), count], node.outputs, opset=7)
+    count = out.constant(len(node.inputs), out.element_type(last))
+    out.emit("Div", [out.emit("Add", [total, last], opset=7), count], node.outputs, opset=7)
 
 
 def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
-    if len(set(node.inputs)) == 1:
-        return True
-    shapes = {out.shape(name) for name in node.inputs}
-    return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)
+    shapes = {out.known_shape(name) for name in node.inputs}
+    return len(set(node.inputs)) == 1 or (len(shapes) == 1 and None not in shapes)
 
 
 @adapter(("Max", "Min"), 12, 8)
@@ -209,9 +206,8 @@ def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
     comparison = "Greater" if node.op_type == "Max" else "Less"
     selected, *rest = node.inputs
     for name in rest:
-        selected = out.emit(
-            "Where", [out.emit(comparison, [selected, name], opset=11), selected, name], opset=11
-        )
+        is_selected = out.emit(comparison, [selected, name], opset=11)
+        selected = out.emit("Where", [is_selected, selected, name], opset=11)
     out.emit("Identity", [selected], node.outputs)
 
 
@@ -221,10 +217,10 @@ def equalize_input_shapes(node: Node, out: Rewriter) -> None:
     require_supported_types(node, out)
     if _have_equal_shapes(node, out):
         out.replace(node)
-    elif broadcast_shape(node.inputs, out) is None:
-        out.replace(node, inputs=_broadcast_by_adding_zeros(node.inputs, out))
-    else:
-        out.replace(node, inputs=_tile_to_common_shape(node.inputs, out))
+        return
+    is_known = broadcast_shape(node.inputs, out) is not None
+    equalize = _tile_to_common_shape if is_known else _broadcast_by_adding_zeros
+    out.replace(node, inputs=equalize(node.inputs, out))
 
 
 def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]:

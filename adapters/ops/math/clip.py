@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter, require_supported_types
@@ -22,13 +22,15 @@ class Bound(NamedTuple):
     name: str
     position: int
     """Position among the inputs."""
+    sign: int
+    """Sign of the default, which is a limit of the element type."""
     limiter: str
     """Operator that applies the bound."""
     comparison: str
     """Operator that finds the values beyond the bound."""
 
 
-BOUNDS = (Bound("min", 1, "Max", "Less"), Bound("max", 2, "Min", "Greater"))
+BOUNDS = (Bound("min", 1, -1, "Max", "Less"), Bound("max", 2, 1, "Min", "Greater"))
 
 
 @adapter("Clip", 6, 11)
@@ -41,10 +43,11 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     element_type = out.element_type(data)
     inputs = [data]
-    for name, limit in (("min", -FLOAT_MAX), ("max", FLOAT_MAX)):
-        bound = node.attribute(name, limit)
-        is_limit = bound == limit and element_type == "float"
-        inputs.append("" if is_limit else out.constant(bound, element_type))
+    for bound in BOUNDS:
+        limit = bound.sign * FLOAT_MAX
+        value = node.attribute(bound.name, limit)
+        is_limit = value == limit and element_type == "float"
+        inputs.append("" if is_limit else out.constant(value, element_type))
     while not inputs[-1]:
         inputs.pop()
     out.replace(node, inputs=inputs, attributes=node.without("min", "max"))
@@ -56,10 +59,10 @@ def clip_integers(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     if element_type in SMALL_INTEGER_TYPES:
         _clip_as_float(node, element_type, out)
-    elif element_type in ("int32", "uint32"):
-        _apply_bounds(node, _limit, out)
-    elif element_type in ("int64", "uint64"):
-        _apply_bounds(node, _select, out)
+    elif element_type in ("int32", "uint32", "int64", "uint64"):
+        limits = [node.input(bound.position) for bound in BOUNDS]
+        is_wide = element_type.endswith("64")
+        _apply_bounds(node, limits, is_wide, out.opset if is_wide else 12, out)
     else:
         require_supported_types(node, out)
         out.replace(node)
@@ -72,17 +75,21 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     largest = LARGEST_FINITE[element_type]
     attributes = {}
-    for name, position, _, _ in BOUNDS:
-        bound = node.input(position)
-        default = largest if name == "max" else -largest
-        value = out.constant_value(bound)
+    for bound in BOUNDS:
+        name = node.input(bound.position)
+        value = out.constant_value(name)
         # The attributes of version 6 are float, which does not represent every bound of type double.
-        if element_type == "double" or (bound and value is None):
-            _apply_by_max_and_min(node, element_type, out)
+        if element_type == "double" or (name and value is None):
+            limits = [
+                node.input(each.position) or out.constant(each.sign * largest, element_type)
+                for each in BOUNDS
+            ]
+            is_old = out.default_opset < BROADCASTING_OPSET
+            _apply_bounds(node, limits, is_old, 9 if is_old else BROADCASTING_OPSET, out)
             return
         # The defaults of version 6 are the limits of float: leave them out.
         if value is not None or element_type != "float":
-            attributes[name] = value.scalar if value is not None else default
+            attributes[bound.name] = value.scalar if value is not None else bound.sign * largest
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
@@ -99,32 +106,13 @@ def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
     out.cast(clipped, element_type, node.outputs)
 
 
-def _apply_bounds(node: Node, apply: Callable[[str, str, Bound, Rewriter], str], out: Rewriter) -> None:
+def _apply_bounds(node: Node, limits: Sequence[str], by_comparison: bool, opset: int, out: Rewriter) -> None:
     """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
     value = node.inputs[0]
-    for bound in BOUNDS:
-        limit = node.input(bound.position)
-        value = apply(value, limit, bound, out) if limit else value
-    out.emit("Identity", [value], node.outputs)
-
-
-def _limit(value: str, limit: str, bound: Bound, out: Rewriter) -> str:
-    return out.emit(bound.limiter, [value, limit], opset=12)
-
-
-def _select(value: str, limit: str, bound: Bound, out: Rewriter, opset: int | None = None) -> str:
-    is_beyond = out.emit(bound.comparison, [value, limit], opset=opset)
-    return out.emit("Where", [is_beyond, limit, value], opset=opset)
-
-
-def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
-    largest = LARGEST_FINITE[element_type]
-    value = node.inputs[0]
-    for bound in BOUNDS:
-        default = largest if bound.name == "max" else -largest
-        limit = node.input(bound.position) or out.constant(default, element_type)
-        if out.default_opset < BROADCASTING_OPSET:
-            value = _select(value, limit, bound, out, opset=9)
-        else:
-            value = out.emit(bound.limiter, [value, limit], opset=BROADCASTING_OPSET)
+    for bound, limit in zip(BOUNDS, limits, strict=True):
+        if limit and by_comparison:
+            is_beyond = out.emit(bound.comparison, [value, limit], opset=opset)
+            value = out.emit("Where", [is_beyond, limit, value], opset=opset)
+        elif limit:
+            value = out.emit(bound.limiter, [value, limit], opset=opset)
     out.emit("Identity", [value], node.outputs)

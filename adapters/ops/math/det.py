@@ -16,9 +16,8 @@ MAX_MATRIX_SIZE = 4
 def expand_det(node: Node, out: Rewriter) -> None:
     """Expand into the sum over all permutations, with products of odd permutations subtracted."""
     data = node.inputs[0]
-    shape = out.shape(data)
-    size = shape[-1] if shape else None
-    if shape is None or size is None or not 0 < size <= MAX_MATRIX_SIZE:
+    size = out.known_dimension(data, -1)
+    if size is None or not 0 < size <= MAX_MATRIX_SIZE:
         raise CannotConvert(
             f"the size of the matrices in {data!r} must be known and between 1 and {MAX_MATRIX_SIZE}",
             remedy="compute the determinant outside the model, or convert to opset 11 or later",
@@ -29,7 +28,7 @@ def expand_det(node: Node, out: Rewriter) -> None:
     )
     element_type = out.element_type(data)
     value = data if element_type in ("float", "double") else cast(data, "float", out)
-    rank = len(shape)
+    rank = out.rank(data)
     indices = [out.int64(index) for index in range(size)]
     rows = [out.emit("Gather", [value, index], axis=rank - 2) for index in indices]
     elements = [[out.emit("Gather", [row, index], axis=rank - 2) for index in indices] for row in rows]

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.cast import cast, cast_between
 from opshift.adapters.emit.indices import add_to_negative_indices
 from opshift.adapters.emit.shapes import reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
@@ -53,9 +53,8 @@ class _Transform(NamedTuple):
                 f"more than {MAX_MATRIX_ELEMENTS}"
             )
         turn = 2 * math.pi / self.length if self.length else 0.0
-        cosines, sines = (
-            [function(turn * step) for step in range(self.length)] for function in (math.cos, math.sin)
-        )
+        angles = [turn * step for step in range(self.length)]
+        cosines, sines = list(map(math.cos, angles)), list(map(math.sin, angles))
         rows: list[float] = []
         for index in range(self.input_count):
             weight = self._weight(index)
@@ -88,14 +87,15 @@ def move_axis_to_input(node: Node, out: Rewriter) -> None:
 def move_axis_to_attribute(node: Node, out: Rewriter) -> None:
     """Move the axis to an attribute; for a computed axis, emit one DFT for each possible value."""
     inputs = node.inputs[:2] if node.input(1) else node.inputs[:1]
-    without_axis = node.with_(inputs=inputs)
     axis = out.constant_value(node.input(2))
     if axis is None and node.input(2):
         computed_axis = out.cast(node.inputs[2], "int64")
         rank = out.int64(out.rank(inputs[0]))
-        _emit_loops(add_to_negative_indices(computed_axis, rank, "int64", out), without_axis, out)
+        axis_index = add_to_negative_indices(computed_axis, rank, "int64", out)
+        _emit_loops(axis_index, node.with_(inputs=inputs), out)
     else:
-        _emit_dft(-2 if axis is None else int(axis.scalar), without_axis, out)
+        constant_axis = -2 if axis is None else int(axis.scalar)
+        out.emit("DFT", inputs, node.outputs, **{**node.attributes, "axis": constant_axis})
 
 
 @adapter("DFT", 17, 16)
@@ -112,9 +112,7 @@ def expand_dft(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     order = [*(dimension for dimension in range(rank - 1) if dimension != axis), axis, rank - 1]
-    value = out.emit(
-        "Transpose", [data if compute_type == element_type else cast(data, compute_type, out)], perm=order
-    )
+    value = out.emit("Transpose", [cast_between(data, element_type, compute_type, out)], perm=order)
     # Inputs beyond the length of the transform are ignored.
     if transform.input_count < transform.size:
         bounds = [out.int64([each]) for each in (0, transform.input_count, rank - 2)]
@@ -126,9 +124,8 @@ def expand_dft(node: Node, out: Rewriter) -> None:
     shape = out.int64([*copied, transform.output_count, matrix.dims[1] // transform.output_count])
     value = out.emit("Reshape", [value, shape])
     inverse_order = [order.index(dimension) for dimension in range(rank)]
-    result = out.emit(
-        "Transpose", [value], node.outputs if compute_type == element_type else 1, perm=inverse_order
-    )
+    outputs = node.outputs if compute_type == element_type else 1
+    result = out.emit("Transpose", [value], outputs, perm=inverse_order)
     if compute_type != element_type:
         cast(result, element_type, out, node.outputs)
 
@@ -146,7 +143,7 @@ def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
         body = LoopBuilder(out)
         body.input(element_type)
         result = out.fresh("dft")
-        _emit_dft(candidate, node.with_(outputs=[result]), body)
+        body.emit("DFT", node.inputs, [result], **{**node.attributes, "axis": candidate})
         body.output(result, element_type)
         outputs = node.outputs if candidate == candidates[-1] else 1
         (value,) = body.emit_loop(out.cast(is_axis, "int64"), [value], out, outputs)
@@ -162,29 +159,14 @@ def _possible_axes(node: Node, out: Rewriter) -> list[int]:
     return [axis for axis, size in enumerate(shape[:-1]) if not (is_half_spectrum and size == 1)]
 
 
-def _emit_dft(axis: int, node: Node, out: Rewriter) -> None:
-    out.emit(node.op_type, node.inputs, node.outputs, **{**node.attributes, "axis": axis})
-
-
 def _transform_of(node: Node, axis: int, out: Rewriter) -> _Transform:
-    size, parts = (
-        _require_size(node.inputs[0], dimension, out) for dimension in (axis, out.rank(node.inputs[0]) - 1)
-    )
+    data = node.inputs[0]
+    size, parts = (out.dimension(data, each) for each in (axis, out.rank(data) - 1))
     is_inverse, is_onesided = (bool(node.attribute(name, 0)) for name in ("inverse", "onesided"))
     length = 2 * (size - 1) if is_inverse and is_onesided else size
     if node.input(1):
         length = int(out.require_constant(node.input(1), "input dft_length").values[0])
     return _Transform(size, parts, length, is_inverse, is_onesided)
-
-
-def _require_size(name: str, dimension: int, out: Rewriter) -> int:
-    size = out.known_dimension(name, dimension)
-    if size is None:
-        raise CannotConvert(
-            f"the size of dimension {dimension} of {name!r} is unknown",
-            remedy=f"add a value_info for {name!r} with this dimension",
-        )
-    return size
 
 
 @adapter("STFT", 17, 16)
@@ -194,7 +176,7 @@ def expand_stft(node: Node, out: Rewriter) -> None:
     if node.input(3):
         size = int(out.require_constant(node.input(3), "input frame_length").values[0])
     else:
-        size = _require_size(window, 0, out) if window else _require_size(signal, 1, out)
+        size = out.dimension(window, 0) if window else out.dimension(signal, 1)
     positions = _frame_positions(node.inputs[1], signal, size, out)
     if out.rank(signal) == 2:
         signal = out.emit("Unsqueeze", [signal, out.int64([2])])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import Dimension, dimension, reshape
+from opshift.adapters.emit.arithmetic import fold
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast_between, cast_output
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types, and the type that they are computed in."""
@@ -35,18 +37,15 @@ def expand_einsum(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     compute_type = {**ARITHMETIC_TYPES, **HALF_PRECISION_COMPUTE_TYPES}.get(element_type, element_type)
     terms, result = _parse_equation(node, out)
-    if compute_type != element_type:
-        terms = [term._replace(value=cast(term.value, compute_type, out)) for term in terms]
-    terms = [_take_diagonals(term, out) for term in terms]
+    values = [cast_between(term.value, element_type, compute_type, out) for term in terms]
+    pairs = zip(terms, values, strict=True)
+    terms = [_take_diagonals(term._replace(value=value), out) for term, value in pairs]
     product = terms[0]
     for next_index, term in enumerate(terms[1:], start=2):
         needed = {*result, *(label for later in terms[next_index:] for label in later.labels)}
         product = _multiply(product, term, needed, compute_type in FLOAT_TYPES, out)
     product = transpose_to_labels(sum_out(product, set(result), out), result, out)
-    if compute_type == element_type:
-        out.emit("Identity", [product.value], node.outputs)
-    else:
-        cast(product.value, element_type, out, node.outputs)
+    cast_output(product.value, compute_type, element_type, node, out)
 
 
 def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, ...]]:
@@ -93,7 +92,7 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
         )
     labels = tuple(term.labels[axis] for axis in other_axes)
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
-    flattened = reshape(moved, [size * size, *sizes_of_labels(term, labels, out)], out)
+    flattened = reshape(moved, [size * size, *_sizes(term, labels, out)], out)
     # Diagonal elements are `size + 1` apart in the flattened dimensions.
     positions = out.int64(tuple(range(0, size * size, size + 1)))
     value = out.emit("Gather", [flattened, positions], axis=0)
@@ -103,21 +102,25 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
 def known_size(term: Term, label: str, out: Rewriter) -> int | None:
     """Return the size of a dimension, or `None` if it is unknown."""
     origin = term.origins[label]
-    shape = out.shape(origin[0]) if origin is not None else None
-    return shape[origin[1]] if origin is not None and shape is not None else None
-
-
-def sizes_of_labels(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
-    """Return the sizes of the dimensions with some labels."""
-    return [_size(term, label, out) for label in labels]
+    return out.known_dimension(*origin) if origin is not None else None
 
 
 def _size(term: Term, label: str, out: Rewriter) -> Dimension:
     origin = term.origins[label]
     if origin is not None:
         return dimension(*origin, out)
-    axis = out.int64([term.labels.index(label)])
-    return out.emit("Gather", [out.emit("Shape", [term.value]), axis], axis=0)
+    return computed_dimension(term.value, term.labels.index(label), out)
+
+
+def _sizes(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
+    return [_size(term, label, out) for label in labels]
+
+
+def _product(sizes: list[Dimension], out: Rewriter) -> Dimension:
+    """Return the product of sizes: a number if all are known, else the name of a computed value."""
+    factor = prod(size for size in sizes if isinstance(size, int))
+    computed = [size for size in sizes if isinstance(size, str)]
+    return fold("Mul", [out.int64([factor]), *computed], out) if computed else factor
 
 
 def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: Rewriter) -> Term:
@@ -134,9 +137,7 @@ def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: 
     if is_float and groups[3] and all(sizes_agree(first, second, label, out) for label in groups[3]):
         return _matrix_product(first, second, groups, out)
     labels = tuple(label for group in groups for label in group)
-    value = out.emit(
-        "Mul", [unsqueeze_to_labels(first, labels, out), unsqueeze_to_labels(second, labels, out)]
-    )
+    value = out.emit("Mul", [unsqueeze_to_labels(term, labels, out) for term in (first, second)])
     return sum_out(Term(value, labels, merge_origins(first, second)), needed, out)
 
 
@@ -174,16 +175,16 @@ def _matrix_product(
         return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
     # In Reshape 0 copies a dimension, so its size does not have to be known.
     copied: list[Dimension] = [0] * len(batch)
-    sizes = [
-        sizes_of_labels(first_term, left, out),
-        sizes_of_labels(first_term, shared, out),
-        sizes_of_labels(second_term, right, out),
-    ]
+    left_sizes, shared_sizes = (_sizes(first_term, labels, out) for labels in (left, shared))
+    right_sizes = _sizes(second_term, right, out)
     first, second = (
-        reshape(term.value, [*copied, *(product_of_sizes(group, out) for group in pair)], out)
-        for term, pair in ((first_term, sizes[:2]), (second_term, sizes[1:]))
+        reshape(term.value, [*copied, *(_product(group, out) for group in pair)], out)
+        for term, pair in (
+            (first_term, (left_sizes, shared_sizes)),
+            (second_term, (shared_sizes, right_sizes)),
+        )
     )
-    value = reshape(out.emit("MatMul", [first, second]), [*copied, *sizes[0], *sizes[2]], out)
+    value = reshape(out.emit("MatMul", [first, second]), [*copied, *left_sizes, *right_sizes], out)
     return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
 
 
@@ -199,23 +200,6 @@ def merge_origins(first: Term, second: Term) -> Mapping[str, tuple[str, int] | N
     """Return the origins of the sizes of a product."""
     shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
     return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}
-
-
-def product_of_sizes(sizes: list[Dimension], out: Rewriter) -> Dimension:
-    """Return the product of sizes: a number if all are known, else the name of a computed value."""
-    factor = 1
-    computed = []
-    for size in sizes:
-        if isinstance(size, int):
-            factor *= size
-        else:
-            computed.append(size)
-    if not computed:
-        return factor
-    total = out.int64([factor])
-    for size_name in computed:
-        total = out.emit("Mul", [total, size_name])
-    return total
 
 
 def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str:

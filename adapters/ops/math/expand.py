@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast, cast_between
 
 MULTIPLIABLE_TYPES = frozenset(
     {"float16", "float", "double", "int32", "int64", "uint32", "uint64", *ARITHMETIC_TYPES}
@@ -24,7 +24,7 @@ def expand_by_tiling(node: Node, out: Rewriter) -> None:
         out.emit("And", [data, _full(shape, "bool", True, out)], node.outputs)
     elif element_type in MULTIPLIABLE_TYPES:
         compute_type = ARITHMETIC_TYPES.get(element_type, element_type)
-        value = data if compute_type == element_type else cast(data, compute_type, out)
+        value = cast_between(data, element_type, compute_type, out)
         product = out.emit("Mul", [value, _full(shape, compute_type, 1, out)])
         cast(product, element_type, out, node.outputs)
     else:
