@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 
@@ -25,15 +26,7 @@ SLICE_END = 2**31 - 1
 
 
 def index_range(count: str, out: Rewriter) -> str:
-    """Emit the indices from 0 up to `count`, exclusive.
-
-    Args:
-        count: the name of the count, an int64 tensor of shape (1,).
-        out: the rewriter.
-
-    Returns:
-        The name of a 1-D int64 tensor.
-    """
+    """Emit the 1-D int64 indices from 0 up to `count`, exclusive: an int64 tensor of shape (1,)."""
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
@@ -46,6 +39,11 @@ def index_range(count: str, out: Rewriter) -> str:
 def round_to_float32(number: float) -> float:
     """Return a number rounded to float32; infinity if it is too large."""
     return array("f", (number,))[0]
+
+
+def fits_float32(number: float) -> bool:
+    """Return whether float32 represents a number exactly; it represents NaN."""
+    return math.isnan(number) or round_to_float32(number) == number
 
 
 def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,14 +61,13 @@ class _Nodes:
         modes, positions = self.node.attribute("nodes_modes"), self.positions
         sides = zip(*(self.node.attribute(f"nodes_{side}nodeids") for side in ("true", "false")), strict=True)
         for (tree, node_id), mode, sides_of_node in zip(positions, modes, sides, strict=True):
-            missing = next(
-                (child for child in sides_of_node if mode != LEAF and (tree, child) not in positions), None
-            )
+            children = () if mode == LEAF else sides_of_node
+            missing = next((child for child in children if (tree, child) not in positions), None)
             if missing is not None:
                 raise CannotConvert(
                     f"node {node_id} of tree {tree} refers to node {missing}, which does not exist"
                 )
-            found.append(() if mode == LEAF else tuple(positions[tree, child] for child in sides_of_node))
+            found.append(tuple(positions[tree, child] for child in children))
         return found
 
     @cached_property
@@ -83,10 +83,9 @@ class _Nodes:
     def trees(self) -> list[list[int]]:
         """Positions of the nodes of each tree; the first one is the root."""
         roots: dict[int, int] = {}
-        sizes: dict[int, int] = {}
         for (tree, _), position in self.positions.items():
             roots.setdefault(tree, position)
-            sizes[tree] = sizes.get(tree, 0) + 1
+        sizes = Counter(tree for tree, _ in self.positions)
         found = []
         for tree, root in roots.items():
             reached = [root]
@@ -145,13 +144,7 @@ class Forest:
 
 
 def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
-    """Read and validate the trees of a node.
-
-    Args:
-        node: a TreeEnsembleRegressor or TreeEnsembleClassifier.
-        kind: the prefix of the attributes with the votes: `target` or `class`.
-        targets: the number of targets or classes.
-        out: provides the element type of the input.
+    """Read and validate the trees of a node; `kind` is the prefix of its votes, `target` or `class`.
 
     Raises:
         CannotConvert: the nodes do not form trees, or a leaf has no vote.

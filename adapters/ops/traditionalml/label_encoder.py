@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from struct import pack, unpack
 from typing import Any
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.shapes import fits_float32
 from opshift.model.tensors import require_tensor
 
 LIST_SUFFIXES = {
@@ -20,6 +20,9 @@ LIST_SUFFIXES = {
 
 SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
 """Element type of the lists with each suffix."""
+
+DEFAULTS = ("default_float", "default_int64", "default_string")
+"""Attributes that versions 1 and 2 share, except the first one, which version 2 added."""
 
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
@@ -51,7 +54,7 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
         raise CannotConvert(
             "the keys are double, or one is NaN, which the lists of version 2 match differently"
         )
-    if values_type == "double" and any(_round_to_float(value) != value for value in values):
+    if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
         raise CannotConvert("the values are double, and float does not represent them exactly")
     # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
     pairs = dict(zip(keys, values, strict=True))
@@ -59,18 +62,14 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
         f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],
         f"values_{LIST_SUFFIXES[values_type]}": [*pairs.values()],
     }
-    kept = _defaults(node)
+    kept = {name: node.attributes[name] for name in DEFAULTS if name in node.attributes}
     data, result = node.inputs[0], node.outputs[0]
     if keys_type not in SUFFIX_TYPES.values():
         data = cast(data, "int64", out)
     if values_type not in SUFFIX_TYPES.values():
         result = out.fresh("values")
-    out.replace(
-        node,
-        inputs=[data],
-        outputs=[result],
-        attributes={**kept, **_default_attribute(node, values_type), **lists},
-    )
+    attributes = {**kept, **_default_attribute(node, values_type), **lists}
+    out.replace(node, inputs=[data], outputs=[result], attributes=attributes)
     if result != node.outputs[0]:
         cast(result, values_type, out, node.outputs)
 
@@ -89,8 +88,7 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     if strings is None or indices is None or sorted(indices) != list(range(len(strings))):
         raise CannotConvert("version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on")
     classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
-    kept = _defaults(node)
-    kept.pop("default_float", None)
+    kept = {name: node.attributes[name] for name in DEFAULTS[1:] if name in node.attributes}
     out.replace(node, attributes={**kept, "classes_strings": classes})
 
 
@@ -107,25 +105,12 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
     raise CannotConvert(f"the node has no {side}")
 
 
-def _round_to_float(value: float) -> float:
-    """Return the nearest float32, or NaN if the value is too large."""
-    try:
-        return float(unpack("<f", pack("<f", value))[0])
-    except OverflowError:
-        return math.nan
-
-
-def _defaults(node: Node) -> dict[str, object]:
-    names = ("default_float", "default_int64", "default_string")
-    return {name: value for name, value in node.attributes.items() if name in names}
-
-
 def _default_attribute(node: Node, element_type: str) -> Attributes:
     """Return the default tensor as the attribute for its element type."""
     attribute = node.attribute("default_tensor")
     if attribute is None:
         return {}
     value = require_tensor(attribute).values[0]
-    if element_type == "double" and _round_to_float(value) != value and not math.isnan(value):
+    if element_type == "double" and not fits_float32(value):
         raise CannotConvert("the default is double, and float does not represent it exactly")
     return {f"default_{LIST_SUFFIXES[element_type].removesuffix('s')}": value}

@@ -6,10 +6,10 @@ TreeEnsemble has neither base values nor labels; separate nodes add them. Versio
 from __future__ import annotations
 
 from dataclasses import replace
-from struct import pack, unpack
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import Attributes
+from opshift.adapters.emit.shapes import fits_float32
 from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
 from opshift.adapters.ops.traditionalml.tree_scores import (
     AGGREGATES,
@@ -17,7 +17,6 @@ from opshift.adapters.ops.traditionalml.tree_scores import (
     apply_stages,
     base_value_stages,
     emit_ai_onnx,
-    emit_cast,
     emit_ensemble,
     final_stages,
     read_transform,
@@ -30,7 +29,7 @@ MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which
 TENSOR_SUFFIX = "_as_tensor"
 """Suffix of the attributes that version 3 added."""
 
-IGNORED_LIST = "nodes_hitrates"
+IGNORED_TENSOR = "nodes_hitrates_as_tensor"
 """Frequency of each node in training. It has no effect on results, so it may be dropped."""
 
 
@@ -44,13 +43,11 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
             f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}"
         )
     transform, ensemble_transform = _target_transforms(node, forest)
-    stages = [
-        *base_value_stages(forest.base, forest.element_type),
-        *final_stages(transform, forest.targets, forest.element_type),
-    ]
+    final = final_stages(transform, forest.targets, forest.element_type)
+    stages = [*base_value_stages(forest.base), *final]
     scores = out.fresh("scores") if stages else node.outputs[0]
     emit_ensemble(node, forest, scores, out, aggregate, TRANSFORMS[ensemble_transform])
-    apply_stages(scores, stages, node.outputs[0], out)
+    apply_stages(scores, stages, forest.element_type, node.outputs[0], out)
 
 
 @adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
@@ -72,12 +69,11 @@ def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
     tensors = [name for name in node.attributes if name.endswith(TENSOR_SUFFIX)]
     lists = {}
     for name in tensors:
-        list_name = name.removesuffix(TENSOR_SUFFIX)
-        if list_name == IGNORED_LIST:
+        if name == IGNORED_TENSOR:
             continue
         values = require_tensor(node.attribute(name)).values
-        lists[list_name] = [*values]
-        if any(not _fits_float(value) for value in values):
+        lists[name.removesuffix(TENSOR_SUFFIX)] = [*values]
+        if not all(map(fits_float32, values)):
             raise CannotConvert(
                 f"{name} has numbers that float does not represent exactly",
                 remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
@@ -136,25 +132,32 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         raise CannotConvert(
             f"post_transform {transform.decode()} of one score for two classes is not defined"
         )
-    is_share = all(vote.weight >= 0 for vote in forest.all_votes())
-    score = _emit_class_scores(node, forest, out.fresh("score"), out)
+    element_type, is_share = forest.element_type, all(vote.weight >= 0 for vote in forest.all_votes())
+    score = out.fresh("score")
+    _emit_class_scores(node, forest, score, out)
     if out.is_used(node.output(0)):
-        threshold = out.constant(0.5 if is_share else 0.0, forest.element_type)
-        is_second = emit_ai_onnx(
-            "Reshape", [emit_ai_onnx("Greater", [score, threshold], out), out.int64([-1])], out
-        )
-        _emit_labels(emit_cast(is_second, "", out, to="int64"), node, out)
-    if out.is_used(node.output(1)):
-        _emit_both_scores(score, is_share, transform, forest.element_type, node.output(1), out)
+        threshold = out.constant(0.5 if is_share else 0.0, element_type)
+        is_second = emit_ai_onnx("Greater", [score, threshold], out)
+        column = emit_ai_onnx("Reshape", [is_second, out.int64([-1])], out)
+        _emit_labels(out.cast(column, "int64", opset=9), node, out)
+    if not out.is_used(node.output(1)):
+        return
+    # Scores without negative weights add up to one, others are opposites.
+    if is_share and transform == b"NONE":
+        other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
+    else:
+        other = emit_ai_onnx("Neg", [score], out)
+    stages = final_stages(transform, 2, element_type)
+    both = emit_ai_onnx("Concat", [other, score], out, "" if stages else node.output(1), axis=1)
+    apply_stages(both, stages, element_type, node.output(1), out)
 
 
-def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> str:
+def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> None:
     """Emit the sums of votes and base values under the name `result`."""
-    base_stages = base_value_stages(forest.base, forest.element_type)
+    base_stages = base_value_stages(forest.base)
     votes = out.fresh("votes") if base_stages else result
     emit_ensemble(node, forest, votes, out)
-    apply_stages(votes, base_stages, result, out)
-    return result
+    apply_stages(votes, base_stages, forest.element_type, result, out)
 
 
 def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
@@ -164,30 +167,18 @@ def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
     out.emit("LabelEncoder", [index], [node.output(0)], **mapping)
 
 
-def _emit_both_scores(
-    score: str, is_share: bool, transform: bytes, element_type: str, result: str, out: Rewriter
-) -> None:
-    """Emit a column for each class: scores without negative weights add up to one, others are opposites."""
-    if is_share and transform == b"NONE":
-        other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
-    else:
-        other = emit_ai_onnx("Neg", [score], out)
-    stages = final_stages(transform, 2, element_type)
-    both = emit_ai_onnx("Concat", [other, score], out, "" if stages else result, axis=1)
-    apply_stages(both, stages, result, out)
-
-
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
     """Convert a score for each class; the label has the highest score before the transform."""
     _require_base_values(forest, forest.targets)
     stages = final_stages(read_transform(node), forest.targets, forest.element_type)
     _require_agreement(forest, out.is_used(node.output(0)))
     result = node.output(1) if out.is_used(node.output(1)) else ""
-    scores = _emit_class_scores(node, forest, result if result and not stages else out.fresh("scores"), out)
+    scores = result if result and not stages else out.fresh("scores")
+    _emit_class_scores(node, forest, scores, out)
     if out.is_used(node.output(0)):
         _emit_labels(emit_ai_onnx("ArgMax", [scores], out, axis=1, keepdims=0), node, out)
     if result:
-        apply_stages(scores, stages, result, out)
+        apply_stages(scores, stages, forest.element_type, result, out)
 
 
 def _require_agreement(forest: Forest, has_label: bool) -> None:
@@ -208,11 +199,3 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
         raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=MISSING_VOTE_REMEDY)
-
-
-def _fits_float(value: float) -> bool:
-    try:
-        # NaN differs from itself, but float represents it.
-        return value != value or unpack("<f", pack("<f", value))[0] == value
-    except OverflowError:
-        return False

@@ -6,10 +6,9 @@ SOFTMAX and LOGISTIC. It remains NONE where it would have an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.core.rewriter import Attributes
@@ -23,10 +22,13 @@ AGGREGATES = MappingProxyType({b"AVERAGE": AVERAGE, b"SUM": SUM, b"MIN": 2, b"MA
 TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFTMAX_ZERO": 3, b"PROBIT": 4})
 """Numbers of aggregates and transforms in TreeEnsemble."""
 
-Stage = Callable[[str, str, Rewriter], object]
-"""Emits a stage that reads the value of the first name and produces that of the second."""
 
-_TRANSFORM_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})})
+class Stage(NamedTuple):
+    """A node that computes scores from scores and, unless it is empty, a constant."""
+
+    op_type: str
+    attributes: Attributes = {}
+    constant: tuple[float, ...] = ()
 
 
 def emit_ai_onnx(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
@@ -51,7 +53,7 @@ def emit_ensemble(
     }
     data = node.inputs[0]
     if out.element_type(data) != forest.element_type:
-        data = emit_cast(data, "", out, to=forest.element_type)
+        data = out.cast(data, forest.element_type, opset=9)
     total = out.fresh("total") if uses_div else name
     out.replace(node, op_type="TreeEnsemble", inputs=[data], outputs=[total], attributes=attributes)
     if uses_div:
@@ -99,7 +101,12 @@ class TreeTable:
     def _add_tree(self, root: int, copy: int) -> None:
         children = self._forest.children
         self.roots.append(len(self._branches))
-        pending = [(root, -1, 0)] if children[root] else self._branch_with_equal_sides(root)
+        pending = [(root, -1, 0)]
+        if not children[root]:
+            # A single leaf is written as a branch with that leaf on both sides, once for each side: runtimes
+            # read a different leaf if both sides refer to one.
+            branch = self._add_branch(root)
+            pending = [(root, branch, 1), (root, branch, 0)]
         while pending:
             position, parent, side = pending.pop()
             is_leaf = not children[position]
@@ -111,15 +118,6 @@ class TreeTable:
                 true, false = ((child, index, side) for side, child in enumerate(children[position]))
                 # Branches first: older onnxruntime treats a root with equal indices on both sides as a leaf.
                 pending += [false, true] if children[true[0]] else [true, false]
-
-    def _branch_with_equal_sides(self, leaf: int) -> list[tuple[int, int, int]]:
-        """Write a tree that is a single leaf as a branch with that leaf on both sides.
-
-        The leaf is written twice, because onnxruntime and onnx.reference read a different leaf if both sides
-        refer to one.
-        """
-        index = self._add_branch(leaf)
-        return [(leaf, index, side) for side in (1, 0)]
 
     def _add_branch(self, position: int) -> int:
         self._branches.append(position)
@@ -138,48 +136,37 @@ def _tensor(element_type: str, values: Sequence[float]) -> Tensor:
     return Tensor(element_type, (len(values),), tuple(values))
 
 
-def emit_cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
-    """Emit a Cast at opset 9."""
-    return emit_ai_onnx("Cast", [name], out, result, to=BY_NAME[to].number)
-
-
-def apply_stages(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
+def apply_stages(name: str, stages: list[Stage], element_type: str, result: str, out: Rewriter) -> None:
     """Apply stages to a value in order; the last one produces `result`."""
     for position, stage in enumerate(stages, start=1):
         output = result if position == len(stages) else out.fresh("scores")
-        stage(name, output, out)
+        inputs = [name, *([out.constant(stage.constant, element_type)] if stage.constant else [])]
+        if stage.op_type == "LinearRegressor":
+            out.emit(stage.op_type, inputs, [output], **stage.attributes)
+        else:
+            emit_ai_onnx(stage.op_type, inputs, out, output, **stage.attributes)
         name = output
 
 
-def base_value_stages(base: tuple[float, ...], element_type: str) -> list[Stage]:
+def base_value_stages(base: tuple[float, ...]) -> list[Stage]:
     """Return the stage that adds base values, or none if all are zero."""
-
-    def add(name: str, result: str, out: Rewriter) -> None:
-        emit_ai_onnx("Add", [name, out.constant(base, element_type)], out, result)
-
-    return [add] if any(base) else []
+    return [Stage("Add", constant=base)] if any(base) else []
 
 
 def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
     """Return the stages that apply the transform and cast to float, the type of all results."""
-    to_float: list[Stage] = [emit_cast] if element_type == "double" else []
+    to_float = [Stage("Cast", {"to": BY_NAME["float"].number})] if element_type == "double" else []
     if transform == b"NONE":
         return to_float
-    if transform in _TRANSFORM_OPERATORS:
-        return [partial(_emit_operator, transform), *to_float]
-    return [*to_float, partial(_emit_regressor, transform, targets)]
-
-
-def _emit_operator(transform: bytes, name: str, result: str, out: Rewriter) -> None:
-    op_type, attributes = _TRANSFORM_OPERATORS[transform]
-    emit_ai_onnx(op_type, [name], out, result, **attributes)
-
-
-def _emit_regressor(transform: bytes, targets: int, name: str, result: str, out: Rewriter) -> None:
-    """Apply a transform without an operator in ai.onnx by a LinearRegressor with an identity matrix."""
+    if transform in _TRANSFORM_STAGES:
+        return [_TRANSFORM_STAGES[transform], *to_float]
+    # Without an operator in ai.onnx, a LinearRegressor with an identity matrix applies the transform.
     identity = [float(row == column) for row in range(targets) for column in range(targets)]
-    attributes: Attributes = {"coefficients": identity, "targets": targets, "post_transform": transform}
-    out.emit("LinearRegressor", [name], [result], **attributes)
+    attributes = {"coefficients": identity, "targets": targets, "post_transform": transform}
+    return [*to_float, Stage("LinearRegressor", attributes)]
+
+
+_TRANSFORM_STAGES = {b"SOFTMAX": Stage("Softmax", {"axis": 1}), b"LOGISTIC": Stage("Sigmoid")}
 
 
 def read_transform(node: Node) -> bytes:
