@@ -58,14 +58,7 @@ def reach(
 ) -> Reach:
     """Return the opsets of a domain that a model can be converted to, by planning for each of them.
 
-    Args:
-        model: a ModelProto, its bytes, or a path.
-        domain: domain of the opsets; by default ai.onnx.
-        allow: inexact conversions to allow, see `convert_version`.
-        registry: operator definitions; by default the project's own.
-
-    Raises:
-        InvalidModel: the model is invalid, or does not import the domain.
+    Parameters and errors are those of `common_opset`.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)

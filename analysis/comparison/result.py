@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.analysis.comparison.model_version import (
-    VersionBump,
-    next_version,
-    unpack_version,
-    version_bump_between,
-)
+from opshift.analysis.comparison import model_version
+from opshift.analysis.comparison.model_version import VersionBump, unpack_version
 from opshift.model.plain_data import Json
 
 
@@ -57,7 +53,7 @@ class Comparison:
     @property
     def risen(self) -> VersionBump | None:
         """Actual version increment; `None` if the version decreases."""
-        return version_bump_between(self.old_version, self.new_version)
+        return model_version.version_bump_between(self.old_version, self.new_version)
 
     @property
     def enough(self) -> bool:
@@ -67,7 +63,7 @@ class Comparison:
     @property
     def lowest(self) -> str:
         """Lowest version with the required increment."""
-        return next_version(self.old_version, self.required)
+        return model_version.next_version(self.old_version, self.required)
 
     def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""

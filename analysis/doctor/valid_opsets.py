@@ -40,12 +40,10 @@ class OpsetValidity:
         types = _types(node, scope)
         key = _cache_key(node, types)
         if key not in self._cache:
-            valid = (
-                opset
-                for version, opsets in self._versions(node.op_type, domain)
-                if not first_violation(node, types, version)
-                for opset in opsets
-            )
+            valid: set[int] = set()
+            for version, opsets in self._versions(node.op_type, domain):
+                if not first_violation(node, types, version):
+                    valid.update(opsets)
             self._cache[key] = frozenset(valid)
         return self._cache[key]
 
@@ -81,8 +79,15 @@ def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> s
         validate_node(node, version)
     except CannotConvert as error:
         return error.reason
-    violations = chain(_attribute_violations(node, version), _value_violations(node, types, version))
-    return next(violations, "")
+    count = len(node.inputs)
+    violations = [
+        _attribute_violations(node, version),
+        _value_violations(version.inputs, node.inputs, types[:count], version),
+    ]
+    # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
+    if version.name != "Constant":
+        violations.append(_value_violations(version.outputs, node.outputs, types[count:], version))
+    return next(chain.from_iterable(violations), "")
 
 
 def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]:
@@ -99,15 +104,7 @@ def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]
                 yield f"attribute {name!r} has the value {value!r}, which {version.id} does not allow"
 
 
-def _value_violations(node: Node, types: NodeTypes, version: OperatorVersion) -> Iterator[str]:
-    count = len(node.inputs)
-    yield from _parameter_violations(version.inputs, node.inputs, types[:count], version)
-    # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
-    if version.name != "Constant":
-        yield from _parameter_violations(version.outputs, node.outputs, types[count:], version)
-
-
-def _parameter_violations(
+def _value_violations(
     formals: tuple[Parameter, ...], names: Sequence[str], types: NodeTypes, version: OperatorVersion
 ) -> Iterator[str]:
     is_variadic = bool(formals) and formals[-1].option == "variadic"

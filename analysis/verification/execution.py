@@ -18,8 +18,7 @@ from opshift.analysis.verification.result import (
     Verification,
     VerificationFailed,
 )
-from opshift.analysis.verification.runtime_pairs import RuntimePair, runtime_pairs
-from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel
+from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, RuntimePair, runtime_pairs
 from opshift.model.messages import TypeProto, ValueInfoProto
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
@@ -59,11 +58,8 @@ class RunResult(NamedTuple):
 def execute(request: RunRequest, registry: Registry) -> Verification:
     """Run both models and compare their outputs.
 
-    If two different runtimes disagree, a runtime that runs both models decides, if there is one.
-
-    Raises:
-        CannotVerify: the original does not run with any generated inputs, or no runtime supports both models.
-        VerificationFailed: the converted model has other outputs, or does not run.
+    If two different runtimes disagree, a runtime that runs both models decides, if there is one. Raises
+    CannotVerify if both models never run on the same inputs.
     """
     _require_same_names(request)
     reasons: list[str] = []

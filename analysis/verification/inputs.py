@@ -37,11 +37,7 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
 
 
 def read_provided(given: ProvidedInputs, graph: GraphProto) -> Feeds:
-    """Return the caller's values, as arrays of the declared types.
-
-    Raises:
-        UsageError: the file cannot be read, a name is not an input, or a type does not match.
-    """
+    """Return the caller's values, as arrays of the declared types; raise UsageError for invalid ones."""
     declared = {value.name: _input(value) for value in graph.input}
     values = given if isinstance(given, Mapping) else _load_file(given) if given is not None else {}
     for name in values:
@@ -56,10 +52,8 @@ def generate_inputs(
 ) -> Iterator[Sequence[Feeds]]:
     """Yield input sets with different shapes and ranks, until the caller finds some that the model accepts.
 
-    Each attempt has `samples` input sets; `given` contains the values of the caller.
-
-    Raises:
-        CannotVerify: values of an input's type cannot be generated.
+    Each attempt has `samples` input sets; `given` contains the values of the caller. Raises CannotVerify if
+    values of an input's type cannot be generated.
     """
     missing = [each for each in inputs if each.name not in given]
     for each in missing:

@@ -32,11 +32,7 @@ _ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES,
 
 
 def dtype_of(element_type: str) -> np.dtype[np.generic]:
-    """Return the numpy type of an ONNX element type.
-
-    Raises:
-        CannotVerify: the type requires ml_dtypes, which is not installed or too old.
-    """
+    """Return the numpy type of an ONNX element type; raise CannotVerify if ml_dtypes does not have it."""
     if element_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[element_type])
     try:

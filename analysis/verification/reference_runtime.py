@@ -93,11 +93,7 @@ class ExecutedGraph(NamedTuple):
 
 
 def executed_graphs(model: ModelProto) -> Iterator[ExecutedGraph]:
-    """Yield the main graph, the functions, and all subgraphs.
-
-    Raises:
-        InvalidModel: opset imports are missing or contradict each other.
-    """
+    """Yield the main graph, the functions, and all subgraphs."""
     opsets = opset_imports(model.opset_import, model.ir_version)
     pending = [ExecutedGraph(model.graph, opsets)]
     for function in model.functions:

@@ -10,8 +10,6 @@ from opshift.model.plain_data import Json
 
 Runtime = Literal["auto", "onnxruntime", "reference"]
 
-ACCEPT_OR_KEEP = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
-
 
 class CannotVerify(OpshiftError):
     """The models cannot be compared, so it is unknown whether they agree."""
@@ -30,18 +28,13 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class InputUsed:
-    """Input of both models.
-
-    Attributes:
-        name, type: as the original declares them.
-        shape: the dimensions; `None` if the value is not a tensor.
-        given: whether the caller provided the value; otherwise it was generated.
-    """
+    """Input of both models, as the original declares it; `shape` is `None` if it is not a tensor."""
 
     name: str
     type: str
     shape: tuple[int, ...] | None
     given: bool
+    """Whether the caller provided the value; otherwise it was generated."""
 
 
 @dataclass(frozen=True)
@@ -117,4 +110,5 @@ class VerificationFailed(OpshiftError):
         differing = [each for each in verification.outputs if not each.equal]
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
         more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
-        super().__init__(text + more, remedy=ACCEPT_OR_KEEP)
+        remedy = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
+        super().__init__(text + more, remedy=remedy)

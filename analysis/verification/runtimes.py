@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -46,17 +47,12 @@ class RuntimeModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Runner:
-    """Model in a runtime.
-
-    Attributes:
-        name: the runtime and its version.
-        outputs_for: function from inputs by name to all outputs in order.
-        is_broken: whether the runtime rejects the model, so that `run` always raises.
-    """
+    """Model in a runtime; `name` includes the version of the runtime."""
 
     name: str
     outputs_for: Callable[[Feeds], Iterable[object]]
     is_broken: bool = False
+    """Whether the runtime rejects the model, so that `run` always raises."""
 
     def run(self, feeds: Feeds) -> list[object]:
         """Return all outputs in order; raise CannotRun if the model does not run."""
@@ -73,17 +69,77 @@ Opener = Callable[[RuntimeModel, Registry], Runner]
 
 
 def openers(runtime: Runtime) -> tuple[Opener, ...]:
-    """Return the functions that load a model into the selected runtimes, in order of preference."""
+    """Return the functions that load a model into the selected runtimes, in order of preference.
+
+    They raise CannotRun if a runtime is not installed, does not support the model, or rejects it.
+    """
     both = {"onnxruntime": open_onnxruntime, "reference": open_reference}
     return tuple(both.values()) if runtime == "auto" else (both[runtime],)
 
 
-def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
-    """Load a model into onnxruntime on the CPU.
+class RuntimePair(NamedTuple):
+    """Original and converted model, each loaded into a runtime."""
 
-    Raises:
-        CannotRun: onnxruntime is not installed, does not support the opsets, or rejects the model.
+    original: Runner
+    converted: Runner
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the two runtimes."""
+        return self.original.name, self.converted.name
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the runtimes differ."""
+        return self.original.name != self.converted.name
+
+    @property
+    def may_disagree_on_inputs(self) -> bool:
+        """Whether one runtime may reject inputs that the other one accepts."""
+        return self.is_mixed and not self.converted.is_broken
+
+
+def runtime_pairs(
+    original: RuntimeModel, converted: RuntimeModel, runtime: Runtime, registry: Registry, reasons: list[str]
+) -> Iterator[RuntimePair]:
+    """Yield pairs of runtimes that can load both models, in the order of preference.
+
+    If a runtime rejects the converted model as invalid, but not the original, the pair is included and fails
+    when it runs. Reasons why runtimes cannot load a model are appended to `reasons`.
     """
+    originals: list[Runner] = []
+    conversions: list[Runner] = []
+    for opener in openers(runtime):
+        one, other = (_try_open(opener, each, registry) for each in (original, converted))
+        if isinstance(other, CannotRun) and not other.unsupported and not _is_rejected(one):
+            other = _raising_runner(other)
+        reasons += [each.reason for each in (one, other) if isinstance(each, CannotRun)]
+        originals += [one] if isinstance(one, Runner) else []
+        conversions += [other] if isinstance(other, Runner) else []
+    for first, second in product(originals, conversions):
+        yield RuntimePair(first, second)
+
+
+def _try_open(opener: Opener, source: RuntimeModel, registry: Registry) -> Runner | CannotRun:
+    try:
+        return opener(source, registry)
+    except CannotRun as error:
+        return error
+
+
+def _is_rejected(opened: Runner | CannotRun) -> bool:
+    return isinstance(opened, CannotRun) and not opened.unsupported
+
+
+def _raising_runner(error: CannotRun) -> Runner:
+    def run(feeds: object) -> list[object]:
+        raise error
+
+    return Runner(error.reason.partition(":")[0], run, is_broken=True)
+
+
+def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
+    """Load a model into onnxruntime on the CPU."""
     ort = _import("onnxruntime")
     name = f"onnxruntime {ort.__version__}"
     _require_supported(source.model, ort.__version__, registry)
@@ -108,11 +164,7 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
-    """Load a model into onnx.reference.
-
-    Raises:
-        CannotRun: onnx is not installed, does not implement an operator version, or rejects the model.
-    """
+    """Load a model into onnx.reference."""
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
     from onnx.reference import ReferenceEvaluator

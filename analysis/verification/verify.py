@@ -92,19 +92,9 @@ RANDOM_OPERATORS = frozenset(
 )
 """Operators that generate random numbers; even a seed determines them for one runtime only."""
 
-NO_TRAINING_SINCE = 7
-"""Since this version, Dropout has no training mode."""
-
-TRAINING_INPUT_SINCE = 12
-"""Since this version, an input of Dropout selects the training mode."""
-
 
 def require_deterministic(model: ModelProto) -> None:
-    """Check that a model does not generate random numbers.
-
-    Raises:
-        CannotVerify: a node generates random numbers.
-    """
+    """Raise CannotVerify if a node of a model generates random numbers."""
     for part in executed_graphs(model):
         for proto in part.container.node:
             if canonical_domain(proto.domain) != DEFAULT_DOMAIN:
@@ -121,9 +111,9 @@ def require_deterministic(model: ModelProto) -> None:
 
 def _may_be_random(node: Node, part: ExecutedGraph) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
-    if opset < NO_TRAINING_SINCE:
+    if opset < 7:  # from opset 7 to 11, Dropout has no training mode
         return not node.attribute("is_test", 0)
-    if opset < TRAINING_INPUT_SINCE or not node.input(2):
+    if opset < 12 or not node.input(2):  # since opset 12, an input selects the training mode
         return False
     training = part.constant(node.input(2))
     return training is None or any(training.values)

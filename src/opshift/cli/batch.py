@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -109,19 +109,17 @@ def _outcomes(
         futures = {pool.submit(_try_convert, job, settings): job for job in jobs}
         try:
             for future in as_completed(futures):
-                yield futures[future], _outcome(future, futures[future])
+                job, error = futures[future], future.exception()
+                reason = f"the process that converted the file ended: {error}"
+                yield job, _failure(job, reason, "use fewer --jobs") if error else future.result()
         except BaseException:  # after Ctrl+C, do not start the waiting jobs
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _outcome(future: Future[Outcome], job: Job) -> Outcome:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    reason = f"the process that converted the file ended: {error}"
-    reported = OpshiftError(reason, place=str(job.source), remedy="use fewer --jobs")
-    return FailedFile(job.source, error_data(reported))
+def _failure(job: Job, reason: str, remedy: str, name: str = "") -> FailedFile:
+    error = OpshiftError(reason, place=str(job.source), remedy=remedy)
+    return FailedFile(job.source, error_data(error, name))
 
 
 def _try_convert(job: Job, settings: ConversionSettings) -> Outcome:
@@ -137,9 +135,7 @@ def _try_convert(job: Job, settings: ConversionSettings) -> Outcome:
         reported = operating_system_error(error, job.source)
         return FailedFile(job.source, error_data(reported, type(error).__name__))
     except Exception as error:  # a bug must not stop the other files
-        reason = f"{type(error).__name__}: {error}"
-        reported = OpshiftError(reason, place=str(job.source), remedy="report this as a bug")
-        return FailedFile(job.source, error_data(reported, "InternalError"))
+        return _failure(job, f"{type(error).__name__}: {error}", "report this as a bug", "InternalError")
 
 
 FILE_COLUMNS = (

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.change_options import (
-    ExplainOption,
-    ModeOption,
-    PolicyOption,
-    RulesOption,
-    list_rules,
-    policy_named,
-)
+from opshift.cli import change_options
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.operator_text import change_text
 from opshift.cli.options import Format, FormatOption
@@ -50,41 +43,35 @@ CLASS_COLUMNS = (
     Column("meaning", style="dim"),
 )
 
-TreeArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="TREE",
-        help="A folder with files <domain>/<operator>.yaml (default: the built-in definitions).",
-    ),
-]
-
-AgainstOption = Annotated[
-    str | None,
-    typer.Option(
-        "--against",
-        metavar="PATH|REF",
-        help="Compare with another tree, or with TREE at a commit, branch or tag of git.",
-    ),
-]
-
-WaiversOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--waivers",
-        metavar="FILE",
-        help="A YAML list of accepted findings, each with rule, operator, reason and until.",
-    ),
-]
-
 
 def breaking(
-    tree: TreeArgument = None,
-    against: AgainstOption = None,
-    policy: PolicyOption = "onnx-strict",
-    mode: ModeOption = Mode.NONE,
-    waivers: WaiversOption = None,
-    rules: RulesOption = False,
-    explain: ExplainOption = None,
+    tree: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="TREE",
+            help="A folder with files <domain>/<operator>.yaml (default: the built-in definitions).",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="PATH|REF",
+            help="Compare with another tree, or with TREE at a commit, branch or tag of git.",
+        ),
+    ] = None,
+    policy: change_options.PolicyOption = "onnx-strict",
+    mode: change_options.ModeOption = Mode.NONE,
+    waivers: Annotated[
+        Path | None,
+        typer.Option(
+            "--waivers",
+            metavar="FILE",
+            help="A YAML list of accepted findings, each with rule, operator, reason and until.",
+        ),
+    ] = None,
+    rules: change_options.RulesOption = False,
+    explain: change_options.ExplainOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Find changes that break models.
@@ -97,9 +84,9 @@ def breaking(
     from opshift.registry.registry import default_registry
 
     if rules or explain:
-        list_rules(form, explain)
+        change_options.list_rules(form, explain)
         return
-    chosen = policy_named(policy)
+    chosen = change_options.policy_named(policy)
     accepted = load_waivers(waivers) if waivers else ()
     found, steps = _findings(tree or default_registry().folders[0], against, chosen, mode)
     findings = list(apply_waivers(found, accepted, date.today()))

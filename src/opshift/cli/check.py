@@ -11,7 +11,7 @@ import typer
 
 from opshift.checker.findings import Finding, Level
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, LevelOption, registry_with
 from opshift.cli.output import count_text, print_result, show_progress
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
@@ -24,19 +24,11 @@ RULE_COLUMNS = (
     Column("source", style="dim"),
 )
 
-SourcesArgument = Annotated[list[Path] | None, typer.Argument(metavar="IN", help="The models to check.")]
-
-LevelOption = Annotated[
-    Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
-]
-
-RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")]
-
 
 def check(
-    sources: SourcesArgument = None,
+    sources: Annotated[list[Path] | None, typer.Argument(metavar="IN", help="The models to check.")] = None,
     level: LevelOption = Level.WARNING,
-    rules: RulesOption = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
     folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -67,7 +59,11 @@ def check(
         shown = [each for each in findings if level.includes(each.level)]
         checked.append(CheckedModel(source, _counts(findings), shown))
     counts = {str(each): sum(model.counts[each] for model in checked) for each in Level}
-    data = {"counts": counts, "models": [each.as_dict() for each in checked]}
+    models = [
+        {"input": path, "counts": numbers, "findings": [each.as_dict() for each in shown]}
+        for path, numbers, shown in checked
+    ]
+    data = {"counts": counts, "models": models}
     print_result(form, data, lambda page: _write(page, checked))
     if counts[Level.ERROR]:
         raise typer.Exit(EXIT_FINDINGS)
@@ -79,11 +75,6 @@ class CheckedModel(NamedTuple):
     source: Path
     counts: dict[str, int]
     shown: Sequence[Finding]
-
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data for JSON."""
-        findings = [each.as_dict() for each in self.shown]
-        return {"input": self.source, "counts": self.counts, "findings": findings}
 
 
 def _counts(findings: Sequence[Finding]) -> dict[str, int]:

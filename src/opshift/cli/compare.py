@@ -17,10 +17,6 @@ from opshift.cli.paths import require_file
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
 
-OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")]
-
-NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")]
-
 CHANGE_COLUMNS = (
     Column("requires", style="yellow"),
     Column("rule", style="cyan"),
@@ -30,7 +26,11 @@ CHANGE_COLUMNS = (
 )
 
 
-def compare(old: OldArgument, new: NewArgument, form: FormatOption = Format.TEXT) -> None:
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
     """Show what changed between two versions of a model.
 
     Also checks model_version: breaking changes of inputs and outputs require a higher MAJOR version, other

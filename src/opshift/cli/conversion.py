@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,11 +38,7 @@ class ConversionSettings(NamedTuple):
     quiet: bool = False
 
     def read(self) -> Options:
-        """Return the options of a conversion in place.
-
-        Raises:
-            CommandLineError, UsageError: the target or an allowed conversion does not exist.
-        """
+        """Return the options of a conversion in place; raise if the target does not exist."""
         from opshift.converter.options import Options
 
         registry = registry_with(self.folders)
@@ -99,11 +94,7 @@ class ConvertedFile(NamedTuple):
 
 
 def convert_file(source: Path, out: Path, settings: ConversionSettings, options: Options) -> ConvertedFile:
-    """Convert a model file.
-
-    Raises:
-        OpshiftError: the model cannot be read, converted, verified or written; nothing was written.
-    """
+    """Convert a model file. If an error is raised, nothing was written."""
     from opshift.converter.convert import convert_with
     from opshift.converter.report import Report
     from opshift.converter.streaming.convert_file import converting
@@ -137,13 +128,3 @@ def _verify(source: Path, converted: Path, settings: ConversionSettings, registr
     with show_progress(message, quiet=settings.quiet), add_file_to_errors(source):
         model = read_model(converted)
         return verify(source, model, settings.inputs, tolerance=settings.tolerance, registry=registry)
-
-
-@contextmanager
-def open_model(source: Path) -> Iterator[tuple[ModelProto, dict[str, int]]]:
-    """Yield a model without its large weights, and its opset imports by domain."""
-    from opshift.converter.streaming.weights import open_without_weights
-    from opshift.model.operator_ids import opset_imports
-
-    with add_file_to_errors(source), open_without_weights(source) as model:
-        yield model, opset_imports(model.opset_import, model.ir_version)

@@ -1,4 +1,4 @@
-"""Plans and conversions as text: versions, replaced operators and refusals."""
+"""Plans, conversions and verifications as text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opshift.cli.conversion import ConvertedFile
 from opshift.cli.output import count_text
@@ -13,9 +14,23 @@ from opshift.cli.page import Column, Page
 from opshift.converter.errors import Refusal
 from opshift.converter.report import Report
 
+if TYPE_CHECKING:
+    from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
+
 NODES_COLUMN = Column("nodes", is_number=True)
 
 OPERATOR_COLUMN = Column("operator", style="cyan")
+
+OUTPUT_COLUMNS = (
+    Column("output", style="cyan"),
+    Column("type"),
+    Column("shape"),
+    Column("elements", is_number=True),
+    Column("max difference", is_number=True),
+    Column("relative", is_number=True),
+    Column("allowed", is_number=True),
+    Column("result"),
+)
 
 
 def write_conversion(page: Page, converted: ConvertedFile) -> None:
@@ -31,8 +46,6 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
         page.table(columns, [(count, operator, _joined(new)) for (operator, new), count in counts])
     _write_allowances(page, report)
     if converted.verification:
-        from opshift.cli.verification_text import write_verification
-
         write_verification(page, converted.verification)
     if converted.note:
         page.blank()
@@ -100,6 +113,40 @@ def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = N
     if len(shown) < len(refusals):
         page.blank()
         page.line(f"... and {len(refusals) - len(shown)} more nodes; `opshift plan` lists all")
+
+
+def write_verification(page: Page, verification: Verification) -> None:
+    """Print the differences of the outputs, the inputs and the runtimes."""
+    page.heading("Comparison of outputs")
+    if verification.outputs:
+        page.table(OUTPUT_COLUMNS, map(_output_row, verification.outputs))
+    inputs = ", ".join(map(_input, verification.inputs)) or "no inputs"
+    page.line(f"{count_text(verification.samples, 'sample')} of {inputs}", style="dim")
+    page.line(f"run with {' and '.join(dict.fromkeys(filter(None, verification.runtimes)))}", style="dim")
+
+
+def _output_row(output: OutputCompared) -> tuple[object, ...]:
+    finite = "" if output.finite == output.count else f" ({output.finite:,} finite)"
+    tolerance = output.tolerance
+    return (
+        output.name,
+        output.type,
+        _shape(output.shape),
+        f"{output.count:,}{finite}",
+        f"{output.absolute:.2g}",
+        f"{output.relative:.2g}",
+        f"{tolerance.absolute:g} + {tolerance.relative:g} relative" if tolerance.relative else "none",
+        "equal" if output.equal else output.reason,
+    )
+
+
+def _input(used: InputUsed) -> str:
+    source = "given" if used.given else "generated"
+    return f"{used.name} {used.type}{_shape(used.shape)} ({source})"
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _step(before: int, after: int) -> str:

@@ -8,18 +8,13 @@ from typing import Annotated, Literal
 import typer
 
 from opshift.cli import options
-from opshift.cli.conversion import ConversionSettings, convert_file, open_model
+from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import write_conversion, write_plan
-from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import Format
 from opshift.cli.output import page_for, print_result, show_progress
 from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
-
-MoreArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="OUT|IN", help="The file to write, or more models with --out."),
-]
 
 OutputArgument = Annotated[Path | None, typer.Argument(metavar="OUT", help="The file to write.")]
 
@@ -27,86 +22,75 @@ InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN wi
 
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
 
-CheckOption = Annotated[
-    bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
-]
-
-FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Convert several models, and all models in folders, to DIR.",
-    ),
-]
-
-JobsOption = Annotated[
-    int,
-    typer.Option("--jobs", "-j", metavar="N", min=1, help="With --out: the number of parallel processes."),
-]
-
-ReversibleOption = Annotated[
-    bool,
-    typer.Option(
-        "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
-    ),
-]
-
-VerifyOption = Annotated[
-    bool,
-    typer.Option(
-        "--verify", help="Run both models on the same inputs, and write nothing unless the outputs agree."
-    ),
-]
-
-InputsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--inputs",
-        metavar="FILE",
-        help="With --verify: an .npz file of inputs; missing inputs are generated.",
-    ),
-]
-
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        metavar="X",
-        min=0.0,
-        help="With --verify: the maximum difference of floats, relative and absolute.",
-    ),
-]
-
-ExternalOption = Annotated[
-    Literal["copy", "link", "keep"],
-    typer.Option(
-        "--external",
-        help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
-        "keep them where they are.",
-    ),
-]
-
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
 
 
 def convert(
     source: options.InputArgument,
-    more: MoreArgument = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="OUT|IN", help="The file to write, or more models with --out."),
+    ] = None,
     target: options.TargetOption = None,
-    folder: FolderOption = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Convert several models, and all models in folders, to DIR.",
+        ),
+    ] = None,
     in_place: InPlaceOption = False,
     force: ForceOption = False,
     ir_version: options.IrVersionOption = None,
     allow: options.AllowOption = None,
-    reversible: ReversibleOption = False,
-    check: CheckOption = False,
-    verify: VerifyOption = False,
-    inputs: InputsOption = None,
-    tolerance: ToleranceOption = None,
-    jobs: JobsOption = 1,
-    external: ExternalOption = "copy",
+    reversible: Annotated[
+        bool,
+        typer.Option(
+            "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
+        ),
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Run both models on the same inputs, and write nothing unless the outputs agree."
+        ),
+    ] = False,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs",
+            metavar="FILE",
+            help="With --verify: an .npz file of inputs; missing inputs are generated.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            metavar="X",
+            min=0.0,
+            help="With --verify: the maximum difference of floats, relative and absolute.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=1, help="With --out: the number of parallel processes."
+        ),
+    ] = 1,
+    external: Annotated[
+        Literal["copy", "link", "keep"],
+        typer.Option(
+            "--external",
+            help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
+            "keep them where they are.",
+        ),
+    ] = "copy",
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: QuietOption = False,
@@ -180,10 +164,14 @@ def plan(
     """
     from opshift.converter.convert import plan_with
     from opshift.converter.report import Report
+    from opshift.converter.streaming.weights import open_without_weights
+    from opshift.model.operator_ids import opset_imports
 
     require_file(source)
     conversion_options = ConversionSettings(target, ir_version, allow or [], folders).read()
-    with show_progress(f"Planning {source}"), open_model(source) as (model, imports):
+    progress = show_progress(f"Planning {source}")
+    with progress, add_file_to_errors(source), open_without_weights(source) as model:
+        imports = opset_imports(model.opset_import, model.ir_version)
         report = Report.of(plan_with(model, conversion_options))
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     print_result(form, data, lambda page: write_plan(page, source, report, imports))

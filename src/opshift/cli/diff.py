@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.change_options import (
-    ExplainOption,
-    ModeOption,
-    PolicyOption,
-    RulesOption,
-    list_rules,
-    policy_named,
-)
+from opshift.cli import change_options
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.operator_text import change_text, find_version, parse_operator
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
@@ -32,34 +25,24 @@ if TYPE_CHECKING:
 
 CHANGE_COLUMNS = (Column("class", style="cyan"), Column("rule"), Column("change"))
 
-OperatorArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder."),
-]
-
-OldArgument = Annotated[int | None, typer.Argument(metavar="OLD", help="The old version or opset.")]
-
-NewArgument = Annotated[
-    int | None,
-    typer.Argument(metavar="NEW", help="The new version or opset (default: newest)."),
-]
-
-OpsetsOption = Annotated[
-    tuple[int, int] | None,
-    typer.Option("--opset", metavar="OLD NEW", help="Compare two opsets of a domain."),
-]
-
 
 def diff(
-    operator: OperatorArgument = None,
-    old: OldArgument = None,
-    new: NewArgument = None,
-    opset: OpsetsOption = None,
+    operator: Annotated[
+        str | None, typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder.")
+    ] = None,
+    old: Annotated[int | None, typer.Argument(metavar="OLD", help="The old version or opset.")] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="NEW", help="The new version or opset (default: newest).")
+    ] = None,
+    opset: Annotated[
+        tuple[int, int] | None,
+        typer.Option("--opset", metavar="OLD NEW", help="Compare two opsets of a domain."),
+    ] = None,
     domain: DomainOption = None,
-    policy: PolicyOption = "onnx-strict",
-    mode: ModeOption = Mode.NONE,
-    rules: RulesOption = False,
-    explain: ExplainOption = None,
+    policy: change_options.PolicyOption = "onnx-strict",
+    mode: change_options.ModeOption = Mode.NONE,
+    rules: change_options.RulesOption = False,
+    explain: change_options.ExplainOption = None,
     folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -68,9 +51,9 @@ def diff(
     Each change is classified by a rule. Exits with 1 if the mode does not allow a change.
     """
     if rules or explain:
-        list_rules(form, explain)
+        change_options.list_rules(form, explain)
         return
-    chosen = policy_named(policy)
+    chosen = change_options.policy_named(policy)
     registry = registry_with(folders)
     if opset is not None and operator is None:
         from opshift.registry.changes.history import opset_differences
@@ -86,8 +69,10 @@ def diff(
         "mode": str(mode),
         "differences": [_data(each, chosen, mode) for each in differences],
     }
-    print_result(form, data, lambda page: _write(page, differences, chosen, mode))
-    if any(not mode.allows(change) for each in differences for change in each.changes):
+    forbidden = sum(not mode.allows(change) for each in differences for change in each.changes)
+    summary = f"not allowed by --mode {mode}: {count_text(forbidden, 'change')}" if forbidden else ""
+    print_result(form, data, lambda page: _write(page, differences, chosen, summary))
+    if forbidden:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -116,7 +101,7 @@ def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
     }
 
 
-def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: Mode) -> None:
+def _write(page: Page, differences: Sequence[Difference], policy: Policy, forbidden: str) -> None:
     for position, each in enumerate(differences):
         if position:
             page.blank()
@@ -127,9 +112,8 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: 
             page.line(_summary(each, policy), style="dim")
     if not differences:
         page.line("no operator changed")
-    forbidden = sum(not mode.allows(change) for each in differences for change in each.changes)
     if forbidden:
-        page.line(f"not allowed by --mode {mode}: {count_text(forbidden, 'change')}", style="bold red")
+        page.line(forbidden, style="bold red")
 
 
 def _summary(each: Difference, policy: Policy) -> str:

@@ -19,10 +19,6 @@ from opshift.model.errors import UsageError
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
 
-FixOption = Annotated[
-    bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
-]
-
 NODE_COLUMNS = (
     Column("nodes", is_number=True),
     Column("operator", style="cyan"),
@@ -35,7 +31,9 @@ MISFIT_COLUMNS = (Column("operator", style="cyan"), Column("node"), Column("reas
 def doctor(
     source: InputArgument,
     out: OutputArgument = None,
-    fix: FixOption = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
+    ] = False,
     in_place: InPlaceOption = False,
     force: ForceOption = False,
     folders: DefinitionsOption = None,

@@ -66,14 +66,15 @@ def add_file_to_errors(path: Path) -> Iterator[None]:
 
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout; see `error_data` for `name`."""
+    from opshift.analysis.verification.result import VerificationFailed
+    from opshift.cli.conversion_text import write_refusals, write_verification
+
     if form is Format.JSON:
         print_json(error_data(error, name))
         return
     page = page_for(on_stderr=True)
     where = f"{error.place}: " if str(error.place) else ""
     if isinstance(error, ConversionRefused) and error.refusals:
-        from opshift.cli.conversion_text import write_refusals
-
         nodes = count_text(len(error.refusals), "node")
         page.line(f"error: {where}{nodes} cannot be converted; nothing was written", style="bold red")
         write_refusals(page, error.refusals, MAX_REFUSALS)
@@ -84,15 +85,8 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
         page.line(f"error: {where}{error.reason}", style="bold red")
         if error.remedy:
             page.line(f"  help: {error.remedy}")
-        _write_verification(page, error)
-
-
-def _write_verification(page: Page, error: OpshiftError) -> None:
-    from opshift.analysis.verification.result import VerificationFailed
-    from opshift.cli.verification_text import write_verification
-
-    if isinstance(error, VerificationFailed) and error.verification.outputs:
-        write_verification(page, error.verification)
+        if isinstance(error, VerificationFailed) and error.verification.outputs:
+            write_verification(page, error.verification)
 
 
 def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:

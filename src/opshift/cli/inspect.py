@@ -155,11 +155,7 @@ class ModelSummary:
 
 
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
-    """Count the nodes of a model and resolve their operators.
-
-    Raises:
-        InvalidModel: the model has no graph, or its opset imports are contradictory.
-    """
+    """Count the nodes of a model and resolve their operators; raise InvalidModel without a graph."""
     if not model.HasField("graph"):
         raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
     opsets = opset_imports(model.opset_import, model.ir_version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer
@@ -46,7 +46,10 @@ def list_operators(
     """
     registry = registry_with(folders)
     opsets = _opsets(registry, domain, opset)
-    found = {each: list(_versions_at(registry, each, at)) for each, at in opsets.items()}
+    found = {}
+    for each, at in opsets.items():
+        versions = (registry.at(name, at, each) for name in registry.names(each))
+        found[each] = [version for version in versions if version]
 
     def write(page: Page) -> None:
         for position, (each, versions) in enumerate(found.items()):
@@ -81,11 +84,6 @@ def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[s
     released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
     added = {each: at for each, at in newest.items() if each not in released}
     return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
-
-
-def _versions_at(registry: Registry, domain: str, opset: int) -> Iterator[OperatorVersion]:
-    versions = (registry.at(name, opset, domain) for name in registry.names(domain))
-    return (version for version in versions if version)
 
 
 def _entry(version: OperatorVersion) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.adapters.core.type_guard import lost_types
-from opshift.cli.operator_text import format_types
+from opshift.cli.operator_text import format_types, types_change_text
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
@@ -134,5 +134,4 @@ def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
     changes = [change for change in diff(old, new) if change.kind in ("input_types", "output_types")]
     added = {kind for change in changes for kind in change.new - change.old}
     removed = {kind for change in changes for kind in change.old - change.new}
-    parts = [f"also accepts {format_types(added)}"] if added else []
-    return ", ".join(parts + ([f"no longer accepts {format_types(removed)}"] if removed else []))
+    return types_change_text(added, removed, "accepts ")

@@ -96,7 +96,12 @@ def change_text(change: Change) -> str:
     """
     if not change.kind.endswith("_types"):
         return str(change)
-    added, removed = change.new - change.old, change.old - change.new
-    parts = [f"also {format_types(added)}"] if added else []
-    parts += [f"no longer {format_types(removed)}"] if removed else []
-    return f"{change.kind.replace('_', ' ')}: {change.subject}: {', '.join(parts)}"
+    types = types_change_text(change.new - change.old, change.old - change.new)
+    return f"{change.kind.replace('_', ' ')}: {change.subject}: {types}"
+
+
+def types_change_text(added: Iterable[str], removed: Iterable[str], verb: str = "") -> str:
+    """Return a change of types, such as `also tensor(double), no longer tensor(float)`."""
+    parts = [f"also {verb}{format_types(added)}"] if added else []
+    parts += [f"no longer {verb}{format_types(removed)}"] if removed else []
+    return ", ".join(parts)

@@ -25,18 +25,13 @@ EXPORT_EXAMPLES = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain 
 
 LOAD_EXAMPLES = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The document to read.")]
-
-OutArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="OUT", help="The file to write (default: stdout)."),
-]
-
 
 @opset.command(epilog=examples_text("opset export", EXPORT_EXAMPLES))
 def export(
     domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
-    out: OutArgument = None,
+    out: Annotated[
+        Path | None, typer.Argument(metavar="OUT", help="The file to write (default: stdout).")
+    ] = None,
     version: Annotated[
         int | None, typer.Option("--version", metavar="N", help="The opset (default: newest).")
     ] = None,
@@ -69,7 +64,7 @@ def export(
 
 @opset.command(epilog=examples_text("opset load", LOAD_EXAMPLES))
 def load(
-    source: FileArgument,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="The document to read.")],
     out: Annotated[
         Path | None,
         typer.Option(

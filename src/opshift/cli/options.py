@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.checker.findings import Level
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,8 +102,11 @@ OpsetOption = Annotated[
 InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.")]
 
 OperatorArgument = Annotated[
-    str,
-    typer.Argument(metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder."),
+    str, typer.Argument(metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder.")
+]
+
+LevelOption = Annotated[
+    Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
 ]
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
-from opshift.cli.options import Format
+from opshift.cli.options import Format, LevelOption
 from opshift.cli.output import count_text, print_result, show_progress
 from opshift.cli.page import Page, escape_control_characters
 from opshift.proposals.content.staged_registry import registry_of_tree
@@ -21,27 +20,17 @@ if TYPE_CHECKING:
     from opshift.proposals.content.findings import ProposalFinding
 
 
-class CheckFormat(StrEnum):
-    """Output format of the findings."""
-
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
-
-
 _ANNOTATIONS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "notice"}
 
 
 def check(
     folder: ProposalArgument,
-    level: Annotated[
-        Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
-    ] = Level.WARNING,
+    level: LevelOption = Level.WARNING,
     tree: TreeOption = None,
     form: Annotated[
-        CheckFormat,
+        Literal["text", "json", "github"],
         typer.Option("--format", help="Text, one JSON document, or annotations for GitHub Actions."),
-    ] = CheckFormat.TEXT,
+    ] = "text",
 ) -> None:
     """Check a proposal against every rule that can be checked automatically.
 
@@ -49,10 +38,10 @@ def check(
     """
     from opshift.proposals.check import check_proposal
 
-    with show_progress(f"Running {folder}", quiet=form is not CheckFormat.TEXT):
+    with show_progress(f"Running {folder}", quiet=form != "text"):
         checked = check_proposal(folder, registry_of_tree(tree))
     shown = [each for each in checked.findings if level.includes(each.level)]
-    if form is CheckFormat.GITHUB:
+    if form == "github":
         for each in shown:
             typer.echo(_annotation(each))
     else:
