@@ -169,7 +169,7 @@ def _joined(operators: Sequence[str]) -> str:
 
 
 def _step_columns(step: str, operator: str) -> tuple[str, str]:
-    """Split a step into `6 -> 11` and its change; the name of another operator is kept."""
+    """Split a step into `6 -> 11` and its change; omit the name unless the step changes the operator."""
     versions, _, change = step.partition(": ")
     name = operator.rpartition(":")[0]
     return versions.removeprefix(f"{name}:"), change
