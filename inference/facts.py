@@ -50,12 +50,24 @@ class Producer(NamedTuple):
     operator: OperatorVersion | None
 
 
+class OperatorStatus(NamedTuple):
+    """Status of an operator: whether its nodes may need conversion, and may contain subgraphs."""
+
+    has_step: bool
+    has_graphs: bool
+
+
+UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
+"""Shared status of all operators that the conversion can skip; compare it with `is`."""
+
+
 class InferenceScope(Container, Facts):
     """Values of one graph or function, with access to the values of enclosing graphs.
 
     Attributes:
         opsets: opset imports, by domain.
         registry: operator definitions.
+        operator_statuses: statuses of the default domain's operators at these opsets.
         parent: scope of the enclosing graph; `None` for the main graph and for functions.
         owner: NodeProto that contains this subgraph.
         added_constants: constants that adapters added, by name.
@@ -64,23 +76,26 @@ class InferenceScope(Container, Facts):
     """
 
     def __init__(
-        self, container: ContainerProto, opsets: Mapping[str, int], registry: Registry, parent: Self | None
+        self,
+        container: ContainerProto,
+        opsets: Mapping[str, int],
+        registry: Registry,
+        operator_statuses: dict[str, OperatorStatus],
+        parent: InferenceScope | None = None,
     ) -> None:
         super().__init__(container)
         self.opsets = opsets
         self.registry = registry
+        self.operator_statuses = operator_statuses
         self.parent = parent
         self.owner: NodeProto | None = None
         self.added_constants: dict[str, Tensor] = {}
         self.emitted: list[tuple[Node, int]] = []
         self.defined_names = self.predefined_names()
+        self._children: dict[int, Self] = {}
         self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
-
-    @abstractmethod
-    def child(self, graph: GraphProto) -> InferenceScope:
-        """Return the scope of a subgraph of a node."""
 
     @abstractmethod
     def declared_type(self, name: str) -> str | None:
@@ -93,6 +108,14 @@ class InferenceScope(Container, Facts):
     @abstractmethod
     def declared_rank(self, name: str) -> int | None:
         """Return the rank of a value without inference over nodes."""
+
+    def child(self, graph: GraphProto) -> Self:
+        """Return the scope of a subgraph of a node."""
+        key = id(graph)  # stays unique, because the scope holds a reference to the graph
+        if key not in self._children:
+            statuses = self.operator_statuses
+            self._children[key] = type(self)(graph, self.opsets, self.registry, statuses, self)
+        return self._children[key]
 
     def is_local(self, name: str) -> bool:
         """Return whether the value is defined in this graph, not in an enclosing one."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from opshift.inference.call_facts import CallFacts, CallSite
-from opshift.inference.facts import FactT, InferenceScope, Producer
+from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
 from opshift.inference.propagation import FactKind, InferenceCache
-from opshift.inference.scope import OperatorStatus, Scope
+from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, node_label
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
@@ -188,10 +188,9 @@ class CallScope(Scope):
     call_facts: CallFacts | None = None
     """Facts about the calls that a function is converted for; `None` for graphs."""
 
-    def child(self, graph: GraphProto) -> Scope:
+    def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
         found = super().child(graph)
-        assert isinstance(found, CallScope)
         found.functions = self.functions
         return found
 

@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from opshift.inference.constants import find_constant
-from opshift.inference.facts import FactT, InferenceScope
+from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
 from opshift.inference.infer_node import RANKS, SHAPES, TYPES
 from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
-from opshift.model.graphs import ContainerProto, graphs_of, mentioned_names
+from opshift.model.graphs import graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
 from opshift.model.types import Shape
-from opshift.registry.registry import Registry
-
-
-class OperatorStatus(NamedTuple):
-    """Status of an operator: whether its nodes may need conversion, and may contain subgraphs."""
-
-    has_step: bool
-    has_graphs: bool
-
-
-UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
-"""Shared status of all operators that the conversion can skip; compare it with `is`."""
 
 
 class Scope(InferenceScope):
-    """Scope with the facts about its values, each computed on the first query and cached.
-
-    Attributes:
-        operator_statuses: statuses of the default domain's operators at these opsets.
-    """
-
-    def __init__(
-        self,
-        container: ContainerProto,
-        opsets: Mapping[str, int],
-        registry: Registry,
-        operator_statuses: dict[str, OperatorStatus],
-        parent: Scope | None = None,
-    ) -> None:
-        super().__init__(container, opsets, registry, parent)
-        self.operator_statuses = operator_statuses
-        self._children: dict[int, Scope] = {}
+    """Scope with the facts about its values, each computed on the first query and cached."""
 
     @cached_property
     def _types(self) -> Propagation[str]:
@@ -68,14 +39,6 @@ class Scope(InferenceScope):
     def has_node_records(self) -> bool:
         """Whether the node records exist: the survey stored them, or a query needed them."""
         return "node_records" in vars(self)
-
-    def child(self, graph: GraphProto) -> Scope:
-        """Return the scope of a subgraph of a node."""
-        key = id(graph)  # stays unique, because the scope holds a reference to the graph
-        if key not in self._children:
-            statuses = self.operator_statuses
-            self._children[key] = type(self)(graph, self.opsets, self.registry, statuses, self)
-        return self._children[key]
 
     def used_names(self) -> Iterator[Iterable[str]]:
         """Yield the names in this graph and its subgraphs in groups, those without a value included."""
@@ -130,9 +93,8 @@ class Scope(InferenceScope):
         if name in self.added_constants:
             return self.added_constants[name].dims
         result = self.own_declared_shape(name)
-        return (
-            subgraph_input_shape(self, name) if result is None and self._is_subgraph_input(name) else result
-        )
+        is_passed = result is None and self._is_subgraph_input(name)
+        return subgraph_input_shape(self, name) if is_passed else result
 
     def declared_rank(self, name: str) -> int | None:
         """Return the rank of a value without inference over nodes; sources as for `declared_type`."""

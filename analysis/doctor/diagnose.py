@@ -9,7 +9,8 @@ from opshift.analysis.doctor.valid_opsets import OpsetValidity
 from opshift.converter.ir_version.choose_version import release_ir_version
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.survey.survey import ContainerSurvey, survey
-from opshift.inference.scope import OperatorStatus, Scope
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_label, training_graphs

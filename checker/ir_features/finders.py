@@ -1,4 +1,4 @@
-"""Features that IR versions added: the functions that find and rewrite them."""
+"""Features that IR versions added: the functions that find their uses."""
 
 from __future__ import annotations
 

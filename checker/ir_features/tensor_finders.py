@@ -1,10 +1,4 @@
-"""Initializers: before IR version 4, each is the default of a graph input and stored in the model.
-
-In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
-its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
-floating-point tensors: other initializers move to the main graph, which subgraphs can read, if their name is
-unique.
-"""
+"""Initializers, external data and sparse tensors that older IR versions do not support."""
 
 from __future__ import annotations
 

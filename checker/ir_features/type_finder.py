@@ -1,7 +1,4 @@
-"""Types that IR versions added: element types, and types of values other than dense tensors.
-
-Older IR versions have no equivalent of them.
-"""
+"""Types that IR versions added: element types, and types of values other than dense tensors."""
 
 from __future__ import annotations
 

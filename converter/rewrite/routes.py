@@ -19,7 +19,7 @@ from opshift.adapters.core.adapter_table import (
 )
 from opshift.converter.rewrite.version_graph import build_version_graph, check_expressions, shortest_paths
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
-from opshift.inference.scope import UNAFFECTED, OperatorStatus
+from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion

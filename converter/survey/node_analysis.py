@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
+from opshift.inference.facts import OperatorStatus
 from opshift.inference.model_element_types import element_types_of_model
-from opshift.inference.scope import OperatorStatus, Scope
+from opshift.inference.scope import Scope
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.errors import ResolveError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 
-from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
+from opshift.inference.facts import UNAFFECTED, OperatorStatus
+from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_label

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from opshift.converter.survey.survey import survey
-from opshift.inference.scope import OperatorStatus, Scope
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.scope import Scope
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
 
