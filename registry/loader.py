@@ -123,10 +123,11 @@ def _expanded_constraints(version: dict[str, Json], keys: Keys, types: TypeSets)
 
 def _expanded_types(entries: Json, keys: Keys, types: TypeSets) -> Json:
     listed = [entries] if isinstance(entries, str) else entries
-    if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
+    names = [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list) else []
+    if names != listed:
         return entries
     try:
-        return types.expand(listed)
+        return types.expand(names)
     except DefinitionError as error:
         # An error inside types.yaml already has its place.
         if error.place.file:
@@ -156,17 +157,22 @@ def _message(error: ErrorDetails) -> str:
     return _MESSAGES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
 
 
-def _existing_keys(location: Keys, data: Any) -> Keys:
+def _existing_keys(location: Keys, data: object) -> Keys:
     """Return the keys of a location that exist in the file.
 
     Pydantic inserts the names of a union's alternatives between them.
     """
     keys: list[int | str] = []
     for key in location:
-        is_position = isinstance(data, list) and isinstance(key, int)
-        if is_position or (isinstance(data, dict) and key in data):
+        if isinstance(data, dict):
+            if key not in data:
+                continue
             data = data[key]
-            keys.append(key)
+        elif isinstance(data, list) and isinstance(key, int):
+            data = data[key]
+        else:
+            continue
+        keys.append(key)
     return tuple(keys)
 
 

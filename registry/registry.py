@@ -38,10 +38,12 @@ class NodeLike(Protocol):
     @property
     def op_type(self) -> str:
         """The operator's name."""
+        ...
 
     @property
     def domain(self) -> str:
         """The operator's domain."""
+        ...
 
 
 class Registry:
@@ -215,10 +217,8 @@ class Registry:
         domain = canonical_domain(node.domain)
         opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
         if opset is None:
-            raise DomainNotImported(
-                f"{node.op_type} belongs to domain {domain!r}, which has no opset import",
-                remedy=f"add an opset import for {domain!r}",
-            )
+            reason = f"{node.op_type} belongs to domain {domain!r}, which has no opset import"
+            raise DomainNotImported(reason, remedy=f"add an opset import for {domain!r}")
         return self.get_schema(node.op_type, opset, node.domain)
 
     def get_schema(
