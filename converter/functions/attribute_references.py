@@ -13,7 +13,6 @@ from opshift.model.errors import CannotConvert
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
-from opshift.registry.models import OperatorVersion
 
 
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
@@ -40,17 +39,14 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> N
 
 def _restore(result: ComputedRewrite, view: ResolvedNode) -> ComputedRewrite:
     """Restore the references in attributes that steps passed on unchanged, or the whole original node."""
-    if result.is_unchanged and _supports(view.original, result.nodes[0].operator):
-        nodes: tuple[Emission, ...] = (result.nodes[0]._replace(node=view.original),)
+    original, operator = view.original, result.nodes[0].operator
+    is_supported = original.attributes.keys() <= operator.attributes.keys()
+    if result.is_unchanged and is_supported and len(original.inputs) <= operator.max_input:
+        nodes: tuple[Emission, ...] = (result.nodes[0]._replace(node=original),)
     else:
         references = view.references()
         nodes = tuple(_with_references(each, references) for each in result.nodes)
-    return result._replace(original=view.original, nodes=nodes)
-
-
-def _supports(node: Node, operator: OperatorVersion) -> bool:
-    """Whether an operator version supports all inputs and attributes of a node."""
-    return len(node.inputs) <= operator.max_input and node.attributes.keys() <= operator.attributes.keys()
+    return result._replace(original=original, nodes=nodes)
 
 
 def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope) -> None:

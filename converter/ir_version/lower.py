@@ -9,26 +9,7 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import ModelRewrite, find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.errors import Refusal
-from opshift.converter.ir_version.functions import (
-    inline_all_functions,
-    move_function_value_info,
-    rename_overloads,
-    with_inlining_obstacles,
-    write_default_attributes,
-)
-from opshift.converter.ir_version.metadata import (
-    drop_device_configurations,
-    drop_metadata,
-    drop_quantization_annotations,
-    drop_training_info,
-    move_metadata_to_model,
-    move_quantization_annotations_to_model,
-)
-from opshift.converter.ir_version.tensors import (
-    add_initializers_as_inputs,
-    densify_attributes,
-    densify_initializers,
-)
+from opshift.converter.ir_version import functions, metadata, tensors
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import IrChange
 from opshift.model.messages import ModelProto
@@ -53,23 +34,23 @@ class Lowering(NamedTuple):
 
 
 LOWERINGS: tuple[Lowering, ...] = (
-    Lowering("device_configurations", "", None, "drop-devices", drop_device_configurations),
-    Lowering("metadata", "metadata of the model", move_metadata_to_model, "drop-metadata", drop_metadata),
-    Lowering("functions", "inlined nodes", inline_all_functions, moves_nodes=True),
-    Lowering("overloads", "functions with unique names", rename_overloads),
-    Lowering("function_values", "value_info of the main graph", move_function_value_info),
-    Lowering("attribute_defaults", "attributes of the calls", write_default_attributes),
-    Lowering("training", "", None, "drop-training", drop_training_info),
-    Lowering("sparse_initializers", "dense initializers", densify_initializers),
-    Lowering("sparse_attributes", "dense tensors", densify_attributes),
+    Lowering("device_configurations", "", None, "drop-devices", metadata.drop_device_configurations),
+    Lowering("metadata", "metadata of the model", metadata.move_to_model, "drop-metadata", metadata.drop),
+    Lowering("functions", "inlined nodes", functions.inline_all_functions, moves_nodes=True),
+    Lowering("overloads", "functions with unique names", functions.rename_overloads),
+    Lowering("function_values", "value_info of the main graph", functions.move_function_value_info),
+    Lowering("attribute_defaults", "attributes of the calls", functions.write_default_attributes),
+    Lowering("training", "", None, "drop-training", metadata.drop_training_info),
+    Lowering("sparse_initializers", "dense initializers", tensors.densify_initializers),
+    Lowering("sparse_attributes", "dense tensors", tensors.densify_attributes),
     Lowering(
         "quantization_annotations",
         "metadata of the model",
-        move_quantization_annotations_to_model,
+        metadata.move_annotations,
         "drop-metadata",
-        drop_quantization_annotations,
+        metadata.drop_annotations,
     ),
-    Lowering("standalone_initializers", "graph inputs", add_initializers_as_inputs),
+    Lowering("standalone_initializers", "graph inputs", tensors.add_initializers_as_inputs),
 )
 """Rewrites in the order of their application: newest first, except that inlining precedes the rewrites of
 function features, which it makes unnecessary."""
@@ -110,7 +91,7 @@ def plan_lowering(
         oldest=least,
         operators=operators,
     )
-    uses = list(with_inlining_obstacles(find_uses(contents), contents))
+    uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)
     blocked = _remaining(blocked, after)

@@ -5,48 +5,52 @@ Models have metadata in all IR versions: the entries move there, with keys that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
 from opshift.model.messages import ModelProto
 
 
-def move_metadata_to_model(contents: Contents) -> None:
+def move_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
-    used_keys = {entry.key for entry in contents.model.metadata_props}
-    for place, message in list(described_messages(contents)):
-        for entry in message.metadata_props:
-            _add_entry(contents.model, used_keys, f"{place}: {entry.key}", entry.value)
-        message.ClearField("metadata_props")
+    described = list(described_messages(contents))
+    entries = ((place, entry) for place, message in described for entry in message.metadata_props)
+    _add_entries(contents.model, ((f"{place}: {entry.key}", entry.value) for place, entry in entries))
+    drop(contents)
 
 
-def drop_metadata(contents: Contents) -> None:
+def drop(contents: Contents) -> None:
     """Remove all metadata except the model's own."""
     for _, message in list(described_messages(contents)):
         message.ClearField("metadata_props")
 
 
-def _add_entry(model: ModelProto, used_keys: set[str], key: str, value: str) -> None:
-    """Add an entry to the model's metadata, with a number after the key if the key is in use."""
-    unique_key, number = key, 1
-    while unique_key in used_keys:
-        number += 1
-        unique_key = f"{key} ({number})"
-    used_keys.add(unique_key)
-    model.metadata_props.add(key=unique_key, value=value)
+def _add_entries(model: ModelProto, entries: Iterable[tuple[str, str]]) -> None:
+    """Add keys and values to the model's metadata, with a number after each key that is in use."""
+    used_keys = {entry.key for entry in model.metadata_props}
+    for key, value in entries:
+        unique_key, number = key, 1
+        while unique_key in used_keys:
+            number += 1
+            unique_key = f"{key} ({number})"
+        used_keys.add(unique_key)
+        model.metadata_props.add(key=unique_key, value=value)
 
 
-def move_quantization_annotations_to_model(contents: Contents) -> None:
+def move_annotations(contents: Contents) -> None:
     """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
-    used_keys = {entry.key for entry in contents.model.metadata_props}
-    for path, graph in contents.graphs:
-        for annotation in graph.quantization_annotation:
-            for entry in annotation.quant_parameter_tensor_names:
-                key = f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}"
-                _add_entry(contents.model, used_keys, key, entry.value)
-        graph.ClearField("quantization_annotation")
+    entries = (
+        (f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}", entry.value)
+        for path, graph in contents.graphs
+        for annotation in graph.quantization_annotation
+        for entry in annotation.quant_parameter_tensor_names
+    )
+    _add_entries(contents.model, entries)
+    drop_annotations(contents)
 
 
-def drop_quantization_annotations(contents: Contents) -> None:
+def drop_annotations(contents: Contents) -> None:
     """Remove all quantization annotations."""
     for _, graph in contents.graphs:
         graph.ClearField("quantization_annotation")
