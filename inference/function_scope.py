@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
 from opshift.inference.propagation import FactKind, InferenceCache
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, node_label
+from opshift.model.graphs import ContainerProto, NodeRecord, node_label
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import (
@@ -24,11 +24,8 @@ from opshift.model.operator_ids import (
     opset_imports,
 )
 from opshift.model.types import Shape
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-if TYPE_CHECKING:
-    from opshift.model.graphs import NodeRecord
-    from opshift.registry.models import OperatorVersion
 
 
 class FunctionTable:
@@ -38,7 +35,6 @@ class FunctionTable:
     the same name (IR specification, "Functions").
 
     Attributes:
-        protos: FunctionProtos in the order of the model.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:

@@ -29,8 +29,6 @@ DEFAULTS_OBSTACLE = "the default applies only to calls of the enclosing function
 
 DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
-Defaults = Mapping[LocalFunction, Mapping[str, AttributeProto]]
-
 
 def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
     """Yield functions with defaults, and calls that pass on an attribute that may be absent."""
@@ -47,7 +45,7 @@ def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
                 yield Use("attribute_defaults", call.place, DEFAULTS_OBSTACLE, DEFAULTS_REMEDY)
 
 
-def attribute_defaults(contents: Contents) -> Defaults:
+def attribute_defaults(contents: Contents) -> Mapping[LocalFunction, Mapping[str, AttributeProto]]:
     """Return the default attributes of each function that has any."""
     return {
         function_id(function): {attribute.name: attribute for attribute in function.attribute_proto}
