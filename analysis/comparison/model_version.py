@@ -101,9 +101,7 @@ def version_bump_between(old: int, new: int) -> VersionBump | None:
         return None
     if old == new:
         return VersionBump.NONE
-    if isinstance(before, int) or isinstance(after, int):
-        return VersionBump.MAJOR
-    if after.major > before.major:
+    if isinstance(before, int) or isinstance(after, int) or after.major > before.major:
         return VersionBump.MAJOR
     return VersionBump.MINOR if after.minor > before.minor else VersionBump.PATCH
 

@@ -38,7 +38,8 @@ def dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue]
     new_keys = _keys([(one, other.dims, one.dims) for one, other in pairs])
     yield from _new_constraints(old_keys, new_keys, "NARROWED")
     yield from _new_constraints(new_keys, old_keys, "WIDENED")
-    if _groups(old_keys) == _groups(new_keys):
+    old_groups, new_groups = (list(_positions_by_key(each).values()) for each in (old_keys, new_keys))
+    if old_groups == new_groups:
         for before, after in dict.fromkeys((old_keys[axis], new_keys[axis]) for axis in old_keys):
             if before != after and (isinstance(before, str) or isinstance(after, str)):
                 yield ModelChange("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
@@ -80,10 +81,6 @@ def _positions_by_key(keys: DimensionKeys) -> dict[DimensionKey, list[DimensionP
     for axis, key in keys.items():
         positions[key].append(axis)
     return positions
-
-
-def _groups(keys: DimensionKeys) -> set[frozenset[DimensionPosition]]:
-    return set(map(frozenset, _positions_by_key(keys).values()))
 
 
 def _key_text(key: DimensionKey) -> str:

@@ -97,7 +97,8 @@ def _verify_run(result: RunResult, pair: RuntimePair, request: RunRequest) -> Ve
         value = result.samples[0][each.name]
         shape = value.shape if isinstance(value, np.ndarray) else None
         used.append(InputUsed(each.name, each.type, shape, each.name in request.given))
-    verification = Verification(pair.names, len(result.samples), request.seed, tuple(used), ())
+    runtimes = pair.original.name, pair.converted.name
+    verification = Verification(runtimes, len(result.samples), request.seed, tuple(used), ())
     if result.failure:
         raise VerificationFailed(verification, f"the converted model does not run: {result.failure}")
     outputs = []
@@ -115,7 +116,7 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):
         # another runtime may only reject these inputs, which is not a failure of the model
-        if result.failure and pair.may_disagree_on_inputs:
+        if result.failure and pair.is_mixed and not pair.converted.is_broken:
             reasons.append(result.failure)
         elif has_declared_shapes(result.original, declared) and (
             result.failure or has_finite_values(result.original)

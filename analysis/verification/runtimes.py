@@ -84,19 +84,9 @@ class RuntimePair(NamedTuple):
     converted: Runner
 
     @property
-    def names(self) -> tuple[str, str]:
-        """Names of the two runtimes."""
-        return self.original.name, self.converted.name
-
-    @property
     def is_mixed(self) -> bool:
         """Whether the runtimes differ."""
         return self.original.name != self.converted.name
-
-    @property
-    def may_disagree_on_inputs(self) -> bool:
-        """Whether one runtime may reject inputs that the other one accepts."""
-        return self.is_mixed and not self.converted.is_broken
 
 
 def runtime_pairs(
@@ -111,7 +101,8 @@ def runtime_pairs(
     conversions: list[Runner] = []
     for opener in openers(runtime):
         one, other = (_try_open(opener, each, registry) for each in (original, converted))
-        if isinstance(other, CannotRun) and not other.unsupported and not _is_rejected(one):
+        is_accepted = isinstance(one, Runner) or one.unsupported
+        if isinstance(other, CannotRun) and not other.unsupported and is_accepted:
             other = _raising_runner(other)
         reasons += [each.reason for each in (one, other) if isinstance(each, CannotRun)]
         originals += [one] if isinstance(one, Runner) else []
@@ -125,10 +116,6 @@ def _try_open(opener: Opener, source: RuntimeModel, registry: Registry) -> Runne
         return opener(source, registry)
     except CannotRun as error:
         return error
-
-
-def _is_rejected(opened: Runner | CannotRun) -> bool:
-    return isinstance(opened, CannotRun) and not opened.unsupported
 
 
 def _raising_runner(error: CannotRun) -> Runner:

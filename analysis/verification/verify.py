@@ -111,9 +111,9 @@ def require_deterministic(model: ModelProto) -> None:
 
 def _may_be_random(node: Node, part: ExecutedGraph) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
-    if opset < 7:  # from opset 7 to 11, Dropout has no training mode
+    if opset < 7:  # an attribute of Dropout selects the training mode
         return not node.attribute("is_test", 0)
-    if opset < 12 or not node.input(2):  # since opset 12, an input selects the training mode
+    if opset < 12 or not node.input(2):  # an input selects it since opset 12
         return False
     training = part.constant(node.input(2))
     return training is None or any(training.values)

@@ -146,8 +146,6 @@ FILE_COLUMNS = (
     Column("result"),
 )
 
-FAILURE_COLUMNS = (Column("model", style="cyan"), Column("error", style="red"), Column("help"))
-
 
 def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Return plain data for JSON."""
@@ -176,7 +174,7 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
 def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
-    page.table(FAILURE_COLUMNS, rows)
+    page.table((Column("model", style="cyan"), Column("error", style="red"), Column("help")), rows)
 
 
 def _row(outcome: Outcome) -> tuple[object, ...]:

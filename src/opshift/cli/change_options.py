@@ -32,8 +32,6 @@ ExplainOption = Annotated[
     typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit."),
 ]
 
-RULE_COLUMNS = (Column("rule", style="cyan"), Column("class"), Column("purpose"))
-
 
 def policy_named(policy: str) -> Policy:
     """Return a policy by name."""
@@ -54,7 +52,7 @@ def list_rules(form: Format, explain: str | None) -> None:
     policies = {each.name: each.purpose for each in POLICIES.values()}
 
     def write(page: Page) -> None:
-        page.table(RULE_COLUMNS, rows)
+        page.table((Column("rule", style="cyan"), Column("class"), Column("purpose")), rows)
         page.heading("Policies")
         page.facts(policies)
 

@@ -57,7 +57,8 @@ def check(
         with show_progress(f"Checking {source}"), add_file_to_errors(source):
             findings = findings_of(source, registry=registry)
         shown = [each for each in findings if level.includes(each.level)]
-        checked.append(CheckedModel(source, _counts(findings), shown))
+        levels = Counter(each.level for each in findings)
+        checked.append(CheckedModel(source, {str(each): levels[each] for each in Level}, shown))
     counts = {str(each): sum(model.counts[each] for model in checked) for each in Level}
     models = [
         {"input": path, "counts": numbers, "findings": [each.as_dict() for each in shown]}
@@ -75,11 +76,6 @@ class CheckedModel(NamedTuple):
     source: Path
     counts: dict[str, int]
     shown: Sequence[Finding]
-
-
-def _counts(findings: Sequence[Finding]) -> dict[str, int]:
-    counts = Counter(each.level for each in findings)
-    return {str(level): counts[level] for level in Level}
 
 
 def _write(page: Page, models: Sequence[CheckedModel]) -> None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from opshift.registry.changes.history import Difference
     from opshift.registry.registry import Registry
 
-CHANGE_COLUMNS = (Column("class", style="cyan"), Column("rule"), Column("change"))
-
 
 def diff(
     operator: Annotated[
@@ -108,7 +106,7 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, forbid
         page.title(f"{each}: {each.change_class if each.changes else 'no change'}")
         if each.changes:
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
-            page.table(CHANGE_COLUMNS, rows)
+            page.table((Column("class", style="cyan"), Column("rule"), Column("change")), rows)
             page.line(_summary(each, policy), style="dim")
     if not differences:
         page.line("no operator changed")

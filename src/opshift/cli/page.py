@@ -27,9 +27,6 @@ def escape_control_characters(text: str) -> str:
 PROSE_WIDTH = 100
 """Maximum width of paragraphs, in characters."""
 
-COLUMN_GAP = "  "
-"""Separator of columns in plain text."""
-
 
 class Page:
     """Plain text output of a command. Each row of a table is one line, so that other programs can read it."""
@@ -78,7 +75,7 @@ class Page:
             for column, cell, width in zip(columns, line, widths, strict=True):
                 fill = " " * (width - _width(cell))
                 padded.append(fill + cell if column.is_number else cell + fill)
-            self._echo(COLUMN_GAP.join(padded).rstrip())
+            self._echo("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
