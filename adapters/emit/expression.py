@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from opshift.adapters import Rewriter
 
+Content = TypeVar("Content")
 
-class Arithmetic:
+
+class Arithmetic(Generic[Content]):
     """A value with arithmetic operators: `x * x + 1` calls `emit` for Mul and for Add."""
 
-    __slots__ = ()
+    __slots__ = ("content",)
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
 
     def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
-        """Emit an operator with these inputs."""
+        """Emit an operator; numbers become constants."""
+        contents = [each.content if isinstance(each, Arithmetic) else each for each in operands]
+        return self._with(self._emit(op_type, contents, opset))
+
+    def _emit(self, op_type: str, operands: Sequence[Content | float], opset: int | None) -> Content:
+        raise NotImplementedError
+
+    def _with(self, content: Content) -> Self:
         raise NotImplementedError
 
     def apply(self, op_type: str, *others: Self | float, opset: int | None = None) -> Self:
@@ -52,37 +64,39 @@ class Arithmetic:
         return self.emit("Abs", self)
 
 
-class Expression(Arithmetic):
-    """A value that emits a node for each arithmetic operator.
+class Expression(Arithmetic[str]):
+    """A value by its name, for which each arithmetic operator emits a node.
 
     Numbers become constants of the element type of the value: scalars, unless `rank` is 1.
-
-    Attributes:
-        name: the name of the value.
     """
 
-    __slots__ = ("_element_type", "_out", "_rank", "name")
+    __slots__ = ("_element_type", "_out", "_rank")
 
     def __init__(self, name: str, element_type: str, out: Rewriter, rank: int | None = None) -> None:
-        self.name, self._element_type, self._out, self._rank = name, element_type, out, rank
+        super().__init__(name)
+        self._element_type, self._out, self._rank = element_type, out, rank
+
+    @property
+    def name(self) -> str:
+        """The name of the value."""
+        return self.content
 
     def constant(self, numbers: float | Sequence[float]) -> Self:
         """Return a constant of the same element type, of rank 1 for a sequence."""
         if isinstance(numbers, int) and "int" not in self._element_type:
             numbers = float(numbers)
-        return self._value(self._out.constant(numbers, self._element_type, self._rank))
+        return self._with(self._out.constant(numbers, self._element_type, self._rank))
 
     def cast(self, element_type: str) -> Self:
         """Emit a Cast to an element type."""
         return type(self)(self._out.cast(self.name, element_type), element_type, self._out, self._rank)
 
-    def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
-        """Emit an operator; numbers become constants."""
-        names = [each.name if isinstance(each, Expression) else self.constant(each).name for each in operands]
-        return self._value(self._out.emit(op_type, names, opset=opset))
+    def _emit(self, op_type: str, operands: Sequence[str | float], opset: int | None) -> str:
+        names = [each if isinstance(each, str) else self.constant(each).name for each in operands]
+        return self._out.emit(op_type, names, opset=opset)
 
-    def _value(self, name: str) -> Self:
-        return type(self)(name, self._element_type, self._out, self._rank)
+    def _with(self, content: str) -> Self:
+        return type(self)(content, self._element_type, self._out, self._rank)
 
 
 def fold(op_type: str, values: Iterable[str], out: Rewriter) -> str:

@@ -10,8 +10,8 @@ def replace_has_element_by_constant(node: Node, out: Rewriter) -> None:
     """Replace the check by a constant: true for a tensor or sequence, false for an omitted input."""
     if node.input(0) and _is_optional(node.input(0), out):
         out.replace(node)
-        return
-    out.emit("Identity", [out.constant(bool(node.input(0)), "bool")], node.outputs)
+    else:
+        out.emit("Identity", [out.constant(bool(node.input(0)), "bool")], node.outputs)
 
 
 def _is_optional(name: str, out: Rewriter) -> bool:
@@ -29,6 +29,6 @@ def replace_get_element_by_identity(node: Node, out: Rewriter) -> None:
     """Replace OptionalGetElement of a tensor or sequence by Identity."""
     if _is_optional(node.inputs[0], out):
         out.replace(node)
-        return
-    # Identity accepts sequences since opset 14, and optionals since 16.
-    out.emit("Identity", node.inputs, node.outputs, opset=16)
+    else:
+        # Identity accepts sequences since opset 14, and optionals since 16.
+        out.emit("Identity", node.inputs, node.outputs, opset=16)

@@ -54,7 +54,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
     out = out.for_opset(OPSET)
     data, grid = node.inputs
-    mode = node.attribute("mode", b"linear").decode()
+    mode: str = node.attribute("mode", b"linear").decode()
     padding = node.attribute("padding_mode", b"zeros").decode()
     is_aligned = bool(node.attribute("align_corners", 0))
     interpolation = Interpolation(NEW_MODES.get(mode, mode), padding, is_aligned)

@@ -25,7 +25,7 @@ def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
 
 
 def _comparable(name: str, out: Rewriter) -> tuple[Expression, str]:
-    """Return the value and its type, cast to float if need be, which keeps sign, infinity and NaN."""
+    """Return the value and its type, cast to float if necessary, which keeps sign and NaN."""
     element_type = out.element_type(name)
     if element_type not in COMPARABLE_TYPES:
         name, element_type = cast(name, "float", out), "float"

@@ -28,9 +28,9 @@ def make_axis_nonnegative(node: Node, out: Rewriter) -> None:
     axis = node.attribute("axis")
     if axis is None or axis >= 0:
         out.replace(node)
-        return
-    axis = nonnegative_axis(axis, node.inputs[0], out)
-    out.replace(node, attributes={**node.attributes, "axis": axis})
+    else:
+        axis = nonnegative_axis(axis, node.inputs[0], out)
+        out.replace(node, attributes={**node.attributes, "axis": axis})
 
 
 @adapter((*REDUCTIONS, "Squeeze", "Unsqueeze"), 11, 1)

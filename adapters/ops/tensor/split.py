@@ -24,9 +24,9 @@ def add_num_outputs(node: Node, out: Rewriter) -> None:
     """Without sizes, set `num_outputs` to the number of outputs."""
     if node.input(1):
         out.replace(node)
-        return
-    attributes = {**node.attributes, "num_outputs": len(node.outputs)}
-    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
+    else:
+        attributes = {**node.attributes, "num_outputs": len(node.outputs)}
+        out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 @adapter("Split", 18, 13)

@@ -60,9 +60,8 @@ def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
     Rows of several elements compare by their first difference.
     """
     sides = [out.emit("Unsqueeze", [rows], axes=[axis]) for axis in (1, 0)]
-    below, above = (
-        cast(out.emit(op, sides, opset=COMPARISON_OPSET), "float", out) for op in ("Less", "Greater")
-    )
+    below = cast(out.emit("Less", sides, opset=COMPARISON_OPSET), "float", out)
+    above = cast(out.emit("Greater", sides, opset=COMPARISON_OPSET), "float", out)
     sign = out.emit("Sub", [below, above])
     if has_columns:
         # Keep only the sign of the first column that differs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.expression import Arithmetic, Expression
@@ -14,68 +15,71 @@ OPSET = 9
 """Opset of the emitted nodes."""
 
 
-class Vector(Arithmetic):
+Contents = tuple[float, ...] | Expression
+
+
+class Vector(Arithmetic[Contents]):
     """A vector of float32: numbers if known, else a tensor; a length of 1 broadcasts to any other."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: tuple[float, ...] | Expression) -> None:
-        self.value = value
+    __slots__ = ()
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
         """The numbers, or `None` if they are computed."""
-        return self.value if isinstance(self.value, tuple) else None
+        return self.content if isinstance(self.content, tuple) else None
 
-    def emit(self, op_type: str, *operands: Vector | float, opset: int | None = None) -> Vector:
-        """Compute the numbers like a runtime, or emit the operator if an operand is computed."""
-        values = [each.value if isinstance(each, Vector) else (float(each),) for each in operands]
-        known = [value for value in values if isinstance(value, tuple)]
-        if len(known) == len(values):
-            return Vector(elementwise(_FUNCTIONS[op_type], *known))
-        scope = next(value for value in values if isinstance(value, Expression))
-        inputs = [scope.constant(value) if isinstance(value, tuple) else value for value in values]
-        return Vector(scope.emit(op_type, *inputs, opset=opset))
-
-    def less_than(self, other: Vector | float) -> Vector:
+    def less_than(self, other: Self | float) -> Self:
         """Return 1 where the number is less than the other, else 0."""
         less = self.apply("Less", other)
-        return less if isinstance(less.value, tuple) else Vector(less.value.cast("float"))
+        return less if isinstance(less.content, tuple) else self._with(less.content.cast("float"))
 
-    def select(self, yes: Vector, no: Vector) -> Vector:
+    def select(self, yes: Self, no: Self) -> Self:
         """Return `yes` where this vector of ones and zeros is 1, else `no`; both must be finite."""
         if self.numbers is not None and len(set(self.numbers)) == 1:
             return yes if self.numbers[0] else no
         return no + self * (yes - no)
 
-    def clip(self, low: float, high: Vector) -> Vector:
+    def clip(self, low: float, high: Self) -> Self:
         """Clamp to two bounds."""
         return self.apply("Max", low).apply("Min", high)
 
     def as_int64(self, out: Rewriter) -> str:
         """Return the name of an int64 tensor that holds the vector."""
-        if isinstance(self.value, tuple):
-            return out.int64(map(int, self.value))
-        return self.value.cast("int64").name
+        if isinstance(self.content, tuple):
+            return out.int64(map(int, self.content))
+        return self.content.cast("int64").name
 
     def as_column(self, trailing: int, element_type: str, out: Rewriter) -> str:
         """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
-        if isinstance(self.value, tuple):
-            return out.tensor(Tensor(element_type, (len(self.value), *[1] * trailing), self.value))
-        name = self.value.name
+        if isinstance(self.content, tuple):
+            return out.tensor(Tensor(element_type, (len(self.content), *[1] * trailing), self.content))
+        name = self.content.name
         if trailing:
             name = reshape(name, (-1, *[1] * trailing), out)
         return name if element_type == "float" else out.cast(name, element_type)
 
     def indices(self, out: Rewriter) -> Vector:
         """Return the integers from 0 up to, but excluding, the only number of this vector."""
-        if isinstance(self.value, tuple):
-            return Vector(tuple(map(float, range(int(self.value[0])))))
+        if isinstance(self.content, tuple):
+            return Vector(tuple(map(float, range(int(self.content[0])))))
         # Range was introduced in opset 11, so the positions of ones are listed instead.
         one = Tensor("float", (1,), (1.0,))
         ones = out.emit("ConstantOfShape", [self.as_int64(out)], value=one)
         flattened = reshape(out.emit("NonZero", [ones]), (-1,), out)
         return computed_vector(out.cast(flattened, "float"), out)
+
+    def _emit(self, op_type: str, operands: Sequence[Contents | float], opset: int | None) -> Contents:
+        """Compute the numbers like a runtime, or emit the operator if an operand is computed."""
+        contents = [each if isinstance(each, tuple | Expression) else (float(each),) for each in operands]
+        known = [each for each in contents if isinstance(each, tuple)]
+        if len(known) == len(contents):
+            return elementwise(_FUNCTIONS[op_type], *known)
+        scope = next(each for each in contents if isinstance(each, Expression))
+        inputs = [scope.constant(each) if isinstance(each, tuple) else each for each in contents]
+        return scope.emit(op_type, *inputs, opset=opset)
+
+    def _with(self, content: Contents) -> Self:
+        return type(self)(content)
 
 
 def computed_vector(name: str, out: Rewriter) -> Vector:
@@ -111,6 +115,6 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "Max": max,
     "Floor": math.floor,
     "Ceil": math.ceil,
-    "Abs": abs,
+    "Abs": math.fabs,
     "Less": operator.lt,
 }
