@@ -91,6 +91,8 @@ class CallFacts:
         """Return the shape of an input, `None` for each dimension that differs, or if the ranks differ."""
         if self.rank(name) is None:
             return None
+        if len(self.calls) == 1:
+            return self.calls[0].scope.symbolic_shape(self._argument(self.calls[0], name))
         exact: Shape | None = self._agreed_fact(Fact("shape", name))
         if exact is not None:
             return exact

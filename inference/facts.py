@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol, Self, TypeVar
 
+from opshift.inference.evaluation import Evaluation
 from opshift.model.graphs import Container, ContainerProto, NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -71,7 +72,7 @@ class InferenceScope(Container, Facts):
         parent: scope of the enclosing graph; `None` for the main graph and for functions.
         owner: NodeProto that contains this subgraph.
         added_constants: constants that adapters added, by name.
-        emitted: nodes that adapters emitted, each with its opset.
+        evaluation: evaluation of questions, shared by all scopes of the model.
         defined_names: names of the values of this scope; completed by the survey.
     """
 
@@ -90,7 +91,7 @@ class InferenceScope(Container, Facts):
         self.parent = parent
         self.owner: NodeProto | None = None
         self.added_constants: dict[str, Tensor] = {}
-        self.emitted: list[tuple[Node, int]] = []
+        self.evaluation: Evaluation = parent.evaluation if parent else Evaluation()
         self.defined_names = self.predefined_names()
         self._children: dict[int, Self] = {}
         self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
@@ -103,11 +104,19 @@ class InferenceScope(Container, Facts):
 
     @abstractmethod
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape of a value without inference over nodes."""
+        """Return the shape of an input or initializer."""
 
     @abstractmethod
     def declared_rank(self, name: str) -> int | None:
-        """Return the rank of a value without inference over nodes."""
+        """Return the rank of an input or initializer."""
+
+    @abstractmethod
+    def claimed_shape(self, name: str) -> Shape | None:
+        """Return the shape that the model claims for a value that a node produces."""
+
+    @abstractmethod
+    def symbolic_shape(self, name: str) -> Shape | None:
+        """Return the dimensions of a value, with symbols for those known only at run time."""
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""
@@ -151,19 +160,26 @@ class InferenceScope(Container, Facts):
         if name in self._emitted_producers:
             node, position, opset = self._emitted_producers[name]
         else:
-            record = self._producing_records.get(name)
+            record = self.producing_records.get(name)
             if record is None:
                 return None
-            node, position = self.node_of(record[0]), record[1]
+            node, position = self.node_of(record), record[4].index(name)
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
         """Make the outputs of an emitted node with new names, which no other node produces, available."""
-        self.emitted.append((node, opset))
         for position, name in enumerate(node.outputs):
             if name in new_names:
-                self._emitted_producers[name] = (node, position, opset)
+                # The first node that computes a value tells most; later steps write it with older operators.
+                self._emitted_producers.setdefault(name, (node, position, opset))
+
+    def emitted_producer(self, name: str) -> tuple[Node, OperatorVersion | None] | None:
+        """Return the emitted node that produces a value, with its operator version, or `None`."""
+        if name not in self._emitted_producers:
+            return None
+        node, _, opset = self._emitted_producers[name]
+        return node, self.registry.at(node.op_type, opset, node.domain)
 
     def node(self, proto: NodeProto) -> Node:
         """Return the view of a NodeProto as a node of this scope."""

@@ -8,9 +8,11 @@ from itertools import count
 from typing import Self
 
 from opshift.inference.call_facts import CallFacts, CallSite
+from opshift.inference.evaluation import Evaluation
 from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
 from opshift.inference.propagation import FactKind, InferenceCache
 from opshift.inference.scope import Scope
+from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
@@ -35,6 +37,7 @@ class FunctionTable:
     the same name (IR specification, "Functions").
 
     Attributes:
+        evaluation: evaluation of questions, shared by all scopes of the model.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
@@ -49,6 +52,7 @@ class FunctionTable:
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self._depth = 0
+        self.evaluation = Evaluation()
         self.undefined_operators: dict[str, set[str]] = {}
         for index, each in enumerate(self.protos):
             if self._index.setdefault(function_id(each), index) != index:
@@ -119,7 +123,7 @@ class FunctionTable:
     ) -> CallScope:
         """Return a scope of this model; the arguments are those of `Scope`."""
         scope = CallScope(container, opsets, registry, operator_statuses, parent)
-        scope.functions = self
+        scope.functions, scope.evaluation = self, self.evaluation
         return scope
 
     def opsets(self, index: int) -> dict[str, int]:
@@ -165,7 +169,9 @@ class FunctionTable:
         if site in self._scopes_by_call:
             return self._scopes_by_call[site]
         callers = CallFacts(self, index, [call])
-        key = (index, callers.fact_key(call, callers.all_facts()))
+        # Calls with equal sizes may still differ in symbols.
+        shapes = tuple(map(call.scope.symbolic_shape, call.node.inputs))
+        key = (index, callers.fact_key(call, callers.all_facts()), shapes)
         if key not in self._scopes_by_facts:
             function = self.protos[index]
             found = self.scope(function, self.opsets(index), self._registry, {})
@@ -197,15 +203,14 @@ class CallScope(Scope):
 
     def declared_shape(self, name: str) -> Shape | None:
         """Return the declared shape of a value, or the shape that the calls pass to a function input."""
-        found = super().declared_shape(name)
-        return self.call_facts.shape(name) if found is None and self.call_facts else found
+        if self.call_facts is None:
+            return super().declared_shape(name)
+        return merge_claim(self.call_facts.shape(name), self.claimed_shape(name))
 
     def declared_rank(self, name: str) -> int | None:
         """Return the declared rank of a value, or the rank that the calls pass to a function input."""
-        stated = super().declared_shape(name)
-        if stated is None and self.call_facts:
-            return self.call_facts.rank(name)
-        return None if stated is None else len(stated)
+        found = self.call_facts.rank(name) if self.call_facts else None
+        return super().declared_rank(name) if found is None else found
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
         """Return the operator version under the opset imports; `None` if a function has its name."""
@@ -238,12 +243,12 @@ class CallScope(Scope):
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
-        record, position = self._producing_records.get(name, (None, 0))
+        record = self.producing_records.get(name)
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
             constants = self.infer_call(record, lambda scope, name: scope.constant(name))
-            constant = constants[position] if constants else None
+            constant = constants[record[4].index(name)] if constants else None
         else:
             return super()._find_producer(name)
         if constant is None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
-from opshift.inference.facts import InferenceScope
+from opshift.inference.facts import FactT, InferenceScope
 from opshift.inference.propagation import MAXIMUM, FactKind, Inferred
+from opshift.inference.symbols import merge_claim, with_symbols
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import Shape
@@ -24,39 +25,53 @@ def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:
-    """Return the shapes that the operator's shape rule infers for the outputs."""
-    return _infer_by_rule(node, operator, scope, scope.shape)
+    """Return the shapes that the operator's shape rule infers for the outputs, with symbols."""
+    context = _Context(operator, node, scope, _known_shape)
+    known = _apply_rule(context)
+    if not any(shape is not None and None in shape for shape in known):
+        return Inferred(known, context.is_cacheable)
+    try:
+        computed = _apply_rule(_Context(operator, node, scope, _symbolic_shape))
+    except OverflowError:  # the rule uses the number of a symbol as a length
+        computed = ()
+    shapes = list(map(with_symbols, known, (*computed, *[None] * len(known)), node.outputs))
+    is_shared = all(each.is_shared for each in shapes)
+    return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
 
 
 def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
-    """Return the rank of each output: from input ranks alone if possible, otherwise from input shapes."""
-
-    def shape_from_rank(name: str) -> Shape | None:
-        rank = scope.rank(name)
-        return None if rank is None else (None,) * rank
-
-    shapes, is_cacheable = _infer_by_rule(node, operator, scope, shape_from_rank)
-    found = [None if shape is None else len(shape) for shape in shapes]
-    for position, name in enumerate(node.outputs):
-        if name and (position >= len(found) or found[position] is None):
-            shape, is_cacheable = scope.shape(name), False
-            found += [None] * (position + 1 - len(found))
-            found[position] = None if shape is None else len(shape)
-    return Inferred(found, is_cacheable)
+    """Return the rank of each output: from the ranks of the inputs, then with constants, then from shapes."""
+    for reads_constants in (False, True):
+        context = _Context(operator, node, scope, _shape_of_known_rank, reads_constants=reads_constants)
+        found = [None if shape is None else len(shape) for shape in _apply_rule(context)]
+        found += [None] * (len(node.outputs) - len(found))
+        missing = [i for i, name in enumerate(node.outputs) if name and found[i] is None]
+        if not missing:
+            return Inferred(found, context.is_cacheable)
+    for position in missing:
+        shape = scope.symbolic_shape(node.outputs[position])
+        found[position] = None if shape is None else len(shape)
+    return Inferred(found, is_cacheable=False)
 
 
-def _infer_by_rule(
-    node: Node, operator: OperatorVersion, scope: InferenceScope, shape_of: Callable[[str], Shape | None]
-) -> Inferred[Shape]:
-    # The shape rules are imported only when needed.
-    from opshift.registry.shapes.rule_table import SHAPE_RULES
+def _known_shape(scope: InferenceScope, name: str) -> Shape | None:
+    return scope.shape(name)
 
-    rule = SHAPE_RULES.get(operator.shape)
-    if rule is None or node.has_attribute_references:
-        return Inferred((), True)
-    context = _Context(operator, node, scope, shape_of)
-    shapes = rule(context)
-    return Inferred(shapes, context.is_cacheable)
+
+def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
+    return scope.symbolic_shape(name)
+
+
+def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
+    rank = scope.rank(name)
+    return None if rank is None else (None,) * rank
+
+
+def _apply_rule(context: _Context) -> Sequence[Shape | None]:
+    from opshift.registry.shapes.rule_table import SHAPE_RULES  # imported only when needed
+
+    rule = SHAPE_RULES.get(context.version.shape)
+    return () if rule is None or context.node.has_attribute_references else rule(context)
 
 
 def type_link(operator: OperatorVersion) -> int | None:
@@ -155,17 +170,21 @@ class _Context(ShapeContext):
         operator: OperatorVersion,
         node: Node,
         scope: InferenceScope,
-        shape_of: Callable[[str], Shape | None],
+        shape_of: Callable[[InferenceScope, str], Shape | None],
+        *,
+        reads_constants: bool = True,
     ) -> None:
         self.is_cacheable = True
         self.version = operator
-        self.inputs = [shape_of(name) if name else None for name in node.inputs]
+        self.node = node
+        self.inputs = [shape_of(scope, name) if name else None for name in node.inputs]
         self.output_count = len(node.outputs)
-        self._node = node
         self._scope = scope
+        self._shape_of = shape_of
+        self._reads_constants = reads_constants
 
     def attribute(self, name: str) -> object:
-        found = self._node.attribute(name)
+        found = self.node.attribute(name)
         if found is not None:
             return found
         declared = self.version.attributes.get(name)
@@ -173,15 +192,17 @@ class _Context(ShapeContext):
         return default.encode() if isinstance(default, str) else default
 
     def constant(self, position: int) -> tuple[object, ...] | None:
+        if not self._reads_constants:
+            return None
         self.is_cacheable = False
-        name = self._node.input(position)
+        name = self.node.input(position)
         found = self._scope.constant(name) if name else None
         return found.values if found else None
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         self.is_cacheable = False
-        emitted, name, body = _body_output(self._node, attribute, position, self._scope)
-        return body.shape(name) if body else emitted and emitted.dims
+        emitted, name, body = _body_output(self.node, attribute, position, self._scope)
+        return self._shape_of(body, name) if body else emitted and emitted.dims
 
 
 def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
@@ -251,23 +272,44 @@ def _body_output(
     return None, graph.output[position].name, scope.child(graph)
 
 
+def _claimed_rank(scope: InferenceScope, name: str) -> int | None:
+    claimed = scope.claimed_shape(name)
+    return None if claimed is None else len(claimed)
+
+
+def _first_known(inferred: FactT | None, claimed: FactT | None) -> FactT | None:
+    return claimed if inferred is None else inferred
+
+
 TYPES: FactKind[str] = FactKind(
-    lambda scope, name: scope.element_type(name),
-    lambda scope, name: scope.declared_type(name),
-    type_link,
-    lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+    query=lambda scope, name: scope.element_type(name),
+    declared=lambda scope, name: scope.declared_type(name),
+    claimed=lambda scope, name: scope.declared_type(name),
+    merge=lambda inferred, claimed: _first_known(claimed, inferred),
+    trusts_claims=True,
+    asks_inputs=False,
+    link=type_link,
+    infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
 )
 
 SHAPES: FactKind[Shape] = FactKind(
-    lambda scope, name: scope.shape(name),
-    lambda scope, name: scope.declared_shape(name),
-    shape_link,
-    infer_shapes,
+    query=lambda scope, name: scope.symbolic_shape(name),
+    declared=lambda scope, name: scope.declared_shape(name),
+    claimed=lambda scope, name: scope.claimed_shape(name),
+    merge=merge_claim,
+    trusts_claims=False,
+    asks_inputs=True,
+    link=shape_link,
+    infer=infer_shapes,
 )
 
 RANKS: FactKind[int] = FactKind(
-    lambda scope, name: scope.rank(name),
-    lambda scope, name: scope.declared_rank(name),
-    rank_link,
-    infer_ranks,
+    query=lambda scope, name: scope.rank(name),
+    declared=lambda scope, name: scope.declared_rank(name),
+    claimed=_claimed_rank,
+    merge=_first_known,
+    trusts_claims=False,
+    asks_inputs=True,
+    link=rank_link,
+    infer=infer_ranks,
 )

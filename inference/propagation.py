@@ -1,11 +1,12 @@
-"""Propagation of facts (element types, shapes or ranks) through the nodes of a scope, in graph order."""
+"""Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple
 
+from opshift.inference.evaluation import Question, Unanswered
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
@@ -24,6 +25,7 @@ InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 
 _MISSING: Any = object()
 
+
 _UNNAMED: Any = object()
 """Key for omitted outputs, which are never queried; the empty name has to keep its entry."""
 
@@ -39,10 +41,25 @@ class Inferred(NamedTuple, Generic[FactT]):
 
 
 class FactKind(NamedTuple, Generic[FactT]):
-    """Kind of fact about values, with the functions that determine it; `declared` reads the model."""
+    """Kind of fact about values, with the functions that determine it.
+
+    Attributes:
+        query: fact about a value of a scope.
+        declared: fact about an input or initializer of a scope, which the model declares.
+        claimed: fact that the model claims about the output of a node.
+        merge: combination of an inferred fact with a claim.
+        trusts_claims: whether a claim makes inference unnecessary.
+        asks_inputs: whether the facts about the outputs depend on those of all inputs.
+        link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
+        infer: facts about the outputs of a node.
+    """
 
     query: Callable[[InferenceScope, str], FactT | None]
     declared: Callable[[InferenceScope, str], FactT | None]
+    claimed: Callable[[InferenceScope, str], FactT | None]
+    merge: Callable[[FactT | None, FactT | None], FactT | None]
+    trusts_claims: bool
+    asks_inputs: bool
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
 
@@ -86,65 +103,121 @@ def inference_cache_for(kind: FactKind[Any], registry: Registry, opset: int) -> 
 class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
-    Nodes are visited in order, each once, only up to the producer of the queried value. Each query passes the
-    scope: a stored reference to it would form a reference cycle.
+    What the model declares about inputs and initializers are facts. What it declares about outputs of nodes
+    are claims, which editors of models forget to update: they complete an inferred fact, and never replace
+    it. Each query passes the scope: a stored reference to it would form a reference cycle.
     """
 
-    def __init__(self, kind: FactKind[FactT], lines: Iterable[NodeRecord], cache: InferenceCache) -> None:
+    def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
         self._kind = kind
         self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
-        self._remaining = iter(lines)
-        self._emitted_count = 0
 
     def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
-        """Return the fact about a value; `None` if it is unknown."""
-        known = self._known
-        found = known.get(name, _MISSING)
-        if found is not _MISSING:
-            return found
-        found = self._kind.declared(scope, name)
-        if found is not None or scope.is_input_or_initializer(name):
-            known[name] = found
-        elif not scope.is_local(name):
-            found = known[name] = self._kind.query(scope.parent, name) if scope.parent else None
-        else:
-            self._visit_until(name, scope)
-            found = known.get(name)
+        """Return the fact about a value; `None` if it is unknown.
+
+        Raises:
+            Unanswered: a rule asks, and the answer is not known yet.
+        """
+        found = self._known.get(name, _MISSING)
+        if found is _MISSING:
+            question = Question(self, name, scope)
+            if scope.evaluation.is_running:
+                raise Unanswered(question)
+            scope.evaluation.answer(question)
+            found = self._known[name]
         return found
 
+    def is_known(self, name: str) -> bool:
+        """Return whether the question about a value is answered."""
+        return name in self._known
+
     def set_fact(self, name: str, fact: FactT | None) -> None:
-        """Set the fact about a value without producer."""
+        """Set the fact about a value."""
         self._known[name] = fact
 
-    def _visit_until(self, name: str, scope: InferenceScope) -> None:
-        known, operators, declared = self._known, self._cache.operators, scope.declared_positions.keys()
-        is_plain_scope = scope.has_plain_nodes
-        for record in self._remaining:
-            _, domain, op_type, inputs, outputs = record
+    def visit(self, name: str, scope: InferenceScope) -> Question | None:
+        """Find the fact about a value, or return a question about another kind or scope to answer first."""
+        known = self._known
+        pending = [self._follow_links(name, scope)]
+        try:
+            while pending:
+                origin, linked = pending[-1]
+                if origin not in known:
+                    pending += [self._follow_links(each, scope) for each in self._visit_origin(origin, scope)]
+                    continue
+                if linked:
+                    self._record_linked(linked, known[origin], scope)
+                pending.pop()
+        except Unanswered as error:
+            return error.question
+        return None
+
+    def _follow_links(self, name: str, scope: InferenceScope) -> tuple[str, list[NodeRecord]]:
+        """Return the value at the start of a chain of links, and the nodes from it to `name`, last first."""
+        known, operators, producers = self._known, self._cache.operators, scope.producing_records
+        claimed = scope.declared_positions if self._kind.trusts_claims else ()
+        linked: list[NodeRecord] = []
+        position = len(scope.node_records)
+        while name not in known and name not in claimed:
+            record = producers.get(name)
+            if record is None or record[0] >= position:
+                break  # without producer, or the nodes of the invalid model are not in order
+            position, domain, op_type, inputs, outputs = record
             found = None if domain else operators.get(op_type)
-            operator, link, links_all, is_plain = found or self._operator_info(op_type, domain, scope)
-            fact = None
-            is_undeclared = declared.isdisjoint(outputs)
-            if link is not None and (links_all or len(outputs) == 1) and is_undeclared:
-                if link == MAXIMUM:
-                    fact = self._greatest(inputs, scope)
-                elif link < len(inputs):
-                    source = inputs[link]
-                    fact = known[source] if source in known else self.fact_of(source, scope)
-            if fact is not None:
-                for output in outputs:
-                    known[output or _UNNAMED] = fact
-            elif is_undeclared or not self._are_declared(outputs, scope):
-                if operator is not None and is_plain and is_plain_scope:
-                    self._infer_cached(record, operator, scope)
-                else:
-                    self._infer_record(record, scope, operator)
-            if name in known:
-                return
-        self._visit_emitted(scope)
+            _, link, links_all, _ = found or self._operator_info(op_type, domain, scope)
+            if link is None or link == MAXIMUM or link >= len(inputs) or not (links_all or len(outputs) == 1):
+                break
+            linked.append(record)
+            name = inputs[link]
+        return name, linked
+
+    def _record_linked(self, linked: list[NodeRecord], fact: FactT | None, scope: InferenceScope) -> None:
+        """Record the fact that the nodes of a chain share, from the start of the chain on."""
+        known, claimed = self._known, scope.declared_positions.keys()
+        for record in reversed(linked):
+            outputs = record[4]
+            if fact is None:
+                self._infer_record(record, scope)
+            elif claimed.isdisjoint(outputs):
+                for name in outputs:
+                    known[name or _UNNAMED] = fact
+                continue
+            else:
+                self._record(outputs, (fact,) * len(outputs), scope)
+            fact = known[outputs[0]]
+
+    def _visit_origin(self, name: str, scope: InferenceScope) -> Sequence[str]:
+        """Find the fact about a value that does not follow a link, or return the inputs to visit first."""
+        known = self._known
+        record = scope.producing_records.get(name)
+        if record is None:
+            emitted = scope.emitted_producer(name)
+            if emitted is not None:
+                self._infer_node(*emitted, scope)
+            elif scope.is_local(name):
+                known[name] = self._kind.declared(scope, name)
+            else:
+                known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+            return ()
+        position, _, _, inputs, outputs = record
+        if self._kind.trusts_claims and self._are_claimed(outputs, scope):
+            return ()
+        if self._kind.asks_inputs:
+            missing = [each for each in inputs if each not in known]
+            for each in missing:
+                earlier = scope.producing_records.get(each)
+                if earlier is not None and earlier[0] >= position:
+                    known[each] = None  # the nodes of the invalid model are not in order
+            if missing:
+                return missing
+        self._infer_record(record, scope)
+        return ()
 
     def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
+        found = None if domain else self._cache.operators.get(op_type)
+        if found is not None:
+            return found
         operator = scope.operator(op_type, domain)
         if operator is None or domain:
             found = OperatorInfo(operator, None, links_all_outputs=False, is_plain=False)
@@ -155,43 +228,42 @@ class Propagation(Generic[FactT]):
             self._cache.operators[op_type] = found
         return found
 
-    def _are_declared(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
-        """Whether the model declares the fact for all outputs, so that inference is unnecessary."""
-        for name in outputs:
-            fact = self._kind.declared(scope, name) if name else None
-            if fact is None:
-                return False
-            self._known[name] = fact
+    def _are_claimed(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
+        """Whether the model claims the fact for all outputs; if so, record it."""
+        if not any(name in scope.declared_positions for name in outputs):
+            return False
+        claims = {name: self._kind.claimed(scope, name) for name in filter(None, outputs)}
+        if None in claims.values():
+            return False
+        self._known.update(claims)
         return True
 
-    def _greatest(self, inputs: Sequence[str], scope: InferenceScope) -> FactT | None:
-        known = self._known
-        greatest: Any = None
-        for name in filter(None, inputs):
-            fact = known[name] if name in known else self.fact_of(name, scope)
-            if fact is None:
-                return None
-            if greatest is None or fact > greatest:
-                greatest = fact
-        return greatest  # type: ignore[no-any-return]
+    def _greatest(self, inputs: Sequence[str]) -> FactT | None:
+        facts: list[Any] = [self._known[name] for name in inputs if name]
+        return None if None in facts else max(facts, default=None)
 
-    def _infer_record(
-        self, record: NodeRecord, scope: InferenceScope, operator: OperatorVersion | None
-    ) -> None:
-        call_facts = scope.infer_call(record, self._kind.query)
+    def _infer_record(self, record: NodeRecord, scope: InferenceScope) -> None:
+        """Infer the facts about the outputs of a node."""
+        _, domain, op_type, inputs, outputs = record
+        operator, link, links_all, is_plain = self._operator_info(op_type, domain, scope)
+        call_facts = None if is_plain else scope.infer_call(record, self._kind.query)
         if call_facts is not None:
-            self._record(record[4], call_facts, scope)
-        elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
-            self._infer_node(scope.node_of(record), operator, scope)
-        else:
+            self._record(outputs, call_facts, scope)
+            return
+        if link == MAXIMUM and links_all:
+            fact = self._greatest(inputs)
+            if fact is not None:
+                self._record(outputs, (fact,) * len(outputs), scope)
+                return
+        if operator is not None and operator.has_plain_attributes and scope.has_plain_nodes:
             self._infer_cached(record, operator, scope)
+        else:
+            self._infer_node(scope.node_of(record), operator, scope)
 
     def _infer_cached(self, record: NodeRecord, operator: OperatorVersion, scope: InferenceScope) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = record
-        input_facts = tuple(map(self._known.get, inputs))
-        if None in input_facts:
-            input_facts = tuple([self.fact_of(name, scope) for name in inputs])
+        input_facts = tuple([self.fact_of(name, scope) for name in inputs])
         key = id(operator), node_key_of(record, scope.proto_of(record), inputs + outputs), input_facts
         found = self._cache.facts.get(key)
         if found is None:
@@ -201,12 +273,6 @@ class Propagation(Generic[FactT]):
                 self._cache.store(key, found)
         self._record(outputs, found, scope)
 
-    def _visit_emitted(self, scope: InferenceScope) -> None:
-        while self._emitted_count < len(scope.emitted):
-            node, opset = scope.emitted[self._emitted_count]
-            self._emitted_count += 1
-            self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
-
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
@@ -214,6 +280,7 @@ class Propagation(Generic[FactT]):
         known = self._known
         for position, name in enumerate(outputs):
             if name and name not in known:
-                declared = self._kind.declared(scope, name) if name in scope.declared_positions else None
-                inferred = facts[position] if position < len(facts) else None
-                known[name] = inferred if declared is None else declared
+                fact = facts[position] if position < len(facts) else None
+                if name in scope.declared_positions:
+                    fact = self._kind.merge(fact, self._kind.claimed(scope, name))
+                known[name] = fact

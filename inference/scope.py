@@ -10,10 +10,11 @@ from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
 from opshift.inference.infer_node import RANKS, SHAPES, TYPES
 from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
+from opshift.inference.symbols import merge_claim, symbolic_dims, without_symbols
 from opshift.model.graphs import graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
-from opshift.model.types import Shape
+from opshift.model.types import Shape, has_shape
 
 
 class Scope(InferenceScope):
@@ -21,15 +22,15 @@ class Scope(InferenceScope):
 
     @cached_property
     def _types(self) -> Propagation[str]:
-        return Propagation(TYPES, self.node_records, self.inference_cache(TYPES))
+        return Propagation(TYPES, self.inference_cache(TYPES))
 
     @cached_property
     def _shapes(self) -> Propagation[Shape]:
-        return Propagation(SHAPES, self.node_records, self.inference_cache(SHAPES))
+        return Propagation(SHAPES, self.inference_cache(SHAPES))
 
     @cached_property
     def _ranks(self) -> Propagation[int]:
-        return Propagation(RANKS, self.node_records, self.inference_cache(RANKS))
+        return Propagation(RANKS, self.inference_cache(RANKS))
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the inference cache for a kind of fact."""
@@ -64,6 +65,10 @@ class Scope(InferenceScope):
 
     def shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value, `None` for unknown ones; `None` if the rank is unknown."""
+        return without_symbols(self.symbolic_shape(name))
+
+    def symbolic_shape(self, name: str) -> Shape | None:
+        """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""
         return self._shapes.fact_of(name, self)
 
     def rank(self, name: str) -> int | None:
@@ -89,20 +94,33 @@ class Scope(InferenceScope):
         return subgraph_input_type(self, name) if result is None and self._is_subgraph_input(name) else result
 
     def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape of a value without inference over nodes; sources as for `declared_type`."""
+        """Return the shape of an input or initializer; sources as for `declared_type`."""
         if name in self.added_constants:
             return self.added_constants[name].dims
-        result = self.own_declared_shape(name)
-        is_passed = result is None and self._is_subgraph_input(name)
-        return subgraph_input_shape(self, name) if is_passed else result
+        stored = self.initializer(name) or self.sparse_initializer(name)
+        if stored is not None:
+            return tuple(stored.dims[:])
+        if self._is_subgraph_input(name):
+            return merge_claim(subgraph_input_shape(self, name), self.claimed_shape(name))
+        return self._declared_shape(name, name)
 
     def declared_rank(self, name: str) -> int | None:
-        """Return the rank of a value without inference over nodes; sources as for `declared_type`."""
+        """Return the rank of an input or initializer; sources as for `declared_type`."""
         tensor = self.initializer(name)
         if tensor is not None:
             return len(tensor.dims)
         result = self.declared_shape(name)
         return None if result is None else len(result)
+
+    def claimed_shape(self, name: str) -> Shape | None:
+        """Return the shape that the model claims for a value that a node produces."""
+        return self._declared_shape(name, None)
+
+    def _declared_shape(self, name: str, owner: str | None) -> Shape | None:
+        declared = self.declared_type_proto(name)
+        if declared is None or not has_shape(declared):
+            return None
+        return symbolic_dims(declared.tensor_type.shape, owner)
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs

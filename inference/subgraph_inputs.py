@@ -39,7 +39,7 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
     if holder.op_type == "Loop":
         return () if position < len(LOOP_COUNTER_TYPES) else None
     passed = _outer_value(body, holder, position)
-    shape = body.parent.shape(passed)
+    shape = body.parent.symbolic_shape(passed)
     if shape is None or holder.op_type == "Scan":
         return shape and _iteration_shape(body, Node.from_proto(holder), position, shape)
     return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, TypeVar, cas
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.types import Shape, element_type_of, shape_of
+from opshift.model.types import element_type_of
 
 if TYPE_CHECKING:
     from opshift.model.messages import (
@@ -85,18 +85,10 @@ class Container:
         if initializer is not None:
             found = BY_NUMBER.get(initializer.data_type)
             return found.name if found else None
-        declared = self._declared_type(name)
+        declared = self.declared_type_proto(name)
         return element_type_of(declared) if declared is not None else None
 
-    def own_declared_shape(self, name: str) -> Shape | None:
-        """Return the declared shape of a value."""
-        initializer = self.initializer(name) or self._sparse.get(name)
-        if initializer is not None:
-            return tuple(initializer.dims[:])
-        declared = self._declared_type(name)
-        return shape_of(declared) if declared is not None else None
-
-    def _declared_type(self, name: str) -> TypeProto | None:
+    def declared_type_proto(self, name: str) -> TypeProto | None:
         """Return the declared type of a value, or `None`."""
         position = self.declared_positions.get(name)
         if position is None:
@@ -134,10 +126,9 @@ class Container:
         return self.container.node[record[0]]
 
     @cached_property
-    def _producing_records(self) -> dict[str, tuple[NodeRecord, int]]:
-        """Producing node of each value, with the position of the value among its outputs."""
-        records = self.node_records
-        return {name: (each, i) for each in records for i, name in enumerate(each[4]) if name}
+    def producing_records(self) -> Mapping[str, NodeRecord]:
+        """Records of the nodes that produce values, by name of the value."""
+        return {name: record for record in self.node_records for name in record[4]}
 
     @cached_property
     def declared_positions(self) -> Mapping[str, int]:

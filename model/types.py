@@ -14,6 +14,9 @@ Shape = tuple[int | None, ...]
 Dim = int | str | None
 """Size or name of a dimension; `None` if it has neither."""
 
+SMALLEST_SYMBOL = 1 << 62
+"""Sizes from here on denote symbols in inference; no tensor has them."""
+
 
 def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
@@ -49,9 +52,12 @@ def _element_name(number: int) -> str | None:
 
 def shape_of(proto: TypeProto) -> Shape | None:
     """Return the dimensions of a tensor type, `None` for symbolic ones; `None` if the shape is missing."""
-    if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
-        return None
-    return dims_of(proto.tensor_type.shape)
+    return dims_of(proto.tensor_type.shape) if has_shape(proto) else None
+
+
+def has_shape(proto: TypeProto) -> bool:
+    """Return whether a type is that of tensors of known rank."""
+    return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")
 
 
 def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
@@ -94,5 +100,5 @@ def dims_of(shape: TensorShapeProto) -> tuple[int | None, ...]:
 
 
 def _has_size(dim: TensorShapeProto.Dimension) -> bool:
-    # Some exporters write -1 for an unknown dimension.
-    return dim.HasField("dim_value") and dim.dim_value >= 0
+    # Some exporters write -1 for an unknown dimension. No tensor has the sizes that symbols use.
+    return dim.HasField("dim_value") and 0 <= dim.dim_value < SMALLEST_SYMBOL

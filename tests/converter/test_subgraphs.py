@@ -366,9 +366,11 @@ def test_converts_subgraphs_of_custom_nodes() -> None:
 def test_refuses_branches_of_different_shapes() -> None:
     """Inference of a branch queries the input of unknown shape."""
     subgraphs = {}
-    for name, dims in (("then_branch", ["n", 3]), ("else_branch", None)):
-        pooled = [node("MaxPool", ["c"], [f"v_{name}"], kernel_shape=[2, 2])]
-        subgraphs[name] = graph([*pooled, node("Identity", [f"v_{name}"], [name])], {name: FLOAT})
+    for name, dims in (("then_branch", ["n", 3]), ("else_branch", [])):
+        squeeze = node("Squeeze", ["c"], [f"v_{name}"])
+        pool = node("MaxPool", ["c"], [f"v_{name}"], kernel_shape=[2, 2])
+        inner = [squeeze if dims else pool]
+        subgraphs[name] = graph([*inner, node("Identity", [f"v_{name}"], [name])], {name: FLOAT})
         if dims:
             subgraphs[name].value_info.append(helper.make_tensor_value_info(f"v_{name}", FLOAT, dims))
     nodes = [node("Cast", ["x"], ["c"], to=FLOAT), node("If", ["yes"], ["y"], **subgraphs)]

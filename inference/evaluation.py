@@ -1,0 +1,77 @@
+"""Evaluation of questions about the values of a model, on a stack of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from opshift.inference.facts import InferenceScope
+
+
+class Answers(Protocol):
+    """Facts of one kind about the values of a scope, which answer questions."""
+
+    def is_known(self, name: str) -> bool:
+        """Return whether the question about a value is answered."""
+        ...
+
+    def set_fact(self, name: str, fact: None) -> None:
+        """Answer the question about a value."""
+        ...
+
+    def visit(self, name: str, scope: InferenceScope) -> Question | None:
+        """Answer the question about a value, or return one to answer first."""
+        ...
+
+
+class Question(NamedTuple):
+    """Question about a value: the facts of the scope that answer it, the value and the scope."""
+
+    facts: Answers
+    name: str
+    scope: InferenceScope
+
+
+class Unanswered(Exception):
+    """A rule needs a fact that is not known yet: it is applied again once the question is answered."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.name)
+        self.question = question
+
+
+class Evaluation:
+    """Evaluation of questions about the values of one model, shared by all its scopes.
+
+    Only the values that an answer depends on are visited. The questions that a rule asks go on a stack, so
+    that Python's own stack does not limit how long a chain of nodes may be.
+
+    Attributes:
+        is_running: whether a question is being answered.
+    """
+
+    def __init__(self) -> None:
+        self.is_running = False
+
+    def answer(self, question: Question) -> None:
+        """Answer a question, and first those that it depends on."""
+        self.is_running = True
+        stack = [question]
+        begun: set[tuple[int, str]] = set()
+        try:
+            while stack:
+                facts, name, scope = stack[-1]
+                if facts.is_known(name):
+                    stack.pop()
+                    continue
+                begun.add((id(facts), name))
+                first = facts.visit(name, scope)
+                if first is None:
+                    continue
+                if (id(first.facts), first.name) in begun:
+                    # It waits for its own answer: the nodes of the invalid model form a cycle.
+                    first.facts.set_fact(first.name, None)
+                else:
+                    stack.append(first)
+        finally:
+            self.is_running = False

@@ -1,0 +1,105 @@
+"""Symbolic sizes: dimensions that are the same in the whole model but known only at run time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
+
+from opshift.model.messages import TensorShapeProto
+from opshift.model.types import SMALLEST_SYMBOL, Shape, dims_of
+
+LARGEST_SYMBOL = 1 << 192
+"""Bounds the numbers that long chains of products compute."""
+
+
+class Symbol(int):
+    """Size known only at run time, as a large pseudo-random number in its place.
+
+    Shape rules compute with it as with any size. Two equal results then are the same function of the same
+    symbols, except by a coincidence that 61 random bits exclude.
+    """
+
+
+SymbolicShape: TypeAlias = Shape
+"""Shape whose sizes may be symbols."""
+
+
+@lru_cache(maxsize=4096)
+def symbol_named(name: str) -> Symbol:
+    """Return the symbol with this name: the same one in every model."""
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return Symbol(SMALLEST_SYMBOL + int.from_bytes(digest, "big") // 8)
+
+
+def symbol_of(value: str, axis: int) -> Symbol:
+    """Return the symbol of a dimension without a name."""
+    # The separator is not allowed in names of dimensions, so the result differs from all named symbols.
+    return symbol_named(f"{value}\0{axis}")
+
+
+def symbolic_dims(proto: TensorShapeProto, value: str | None) -> SymbolicShape:
+    """Return the dimensions of a TensorShapeProto, with symbols for named ones.
+
+    Args:
+        proto: the declared shape.
+        value: name of the value, for symbols of dimensions without size and name; `None` leaves them unknown.
+    """
+    sizes = dims_of(proto)
+    if None not in sizes:
+        return sizes
+    return tuple(
+        symbol_named(dim.dim_param)
+        if size is None and dim.dim_param
+        else symbol_of(value, axis)
+        if size is None and value is not None
+        else size
+        for axis, (size, dim) in enumerate(zip(sizes, proto.dim, strict=True))
+    )
+
+
+def has_symbols(shape: Shape | None) -> bool:
+    """Return whether a shape has a symbolic size."""
+    return shape is not None and any(type(size) is Symbol for size in shape)
+
+
+def without_symbols(shape: Shape | None) -> Shape | None:
+    """Return a shape with `None` in place of symbols."""
+    if shape is None or not has_symbols(shape):
+        return shape
+    return tuple(None if type(size) is Symbol else size for size in shape)
+
+
+class InferredShape(NamedTuple):
+    """Shape with symbols, and whether it holds for every node with the same inputs, whatever its names."""
+
+    shape: SymbolicShape | None
+    is_shared: bool
+
+
+def with_symbols(known: Shape | None, computed: Shape | None, value: str) -> InferredShape:
+    """Return a shape with symbols for the dimensions that depend on symbols.
+
+    Args:
+        known: the shape that the rule infers if symbolic sizes are unknown.
+        computed: the shape that it computes from the numbers of the symbols.
+        value: name of the value.
+    """
+    if known is None or computed is None or len(computed) != len(known):
+        return InferredShape(known, is_shared=True)
+    is_shared = True
+    sizes = list(known)
+    for axis, number in enumerate(computed):
+        if sizes[axis] is None and number is not None:
+            # A small result depends on a symbol, as in `min(N, 5)`, and is no constant.
+            is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
+            sizes[axis] = Symbol(number) if is_regular else symbol_of(value, axis)
+            is_shared &= is_regular
+    return InferredShape(tuple(sizes), is_shared)
+
+
+def merge_claim(inferred: Shape | None, claimed: Shape | None) -> Shape | None:
+    """Return an inferred shape, with claimed sizes for the dimensions that inference does not know."""
+    if inferred is None or claimed is None or len(inferred) != len(claimed) or None not in inferred:
+        return claimed if inferred is None else inferred
+    return tuple(claim if size is None else size for size, claim in zip(inferred, claimed, strict=True))
