@@ -33,6 +33,8 @@ class IrVersions:
 
     def __init__(self, versions: dict[int, IrVersion]) -> None:
         self.versions = MappingProxyType(versions)
+        self.oldest, self.newest = min(versions), max(versions)
+        """The IR versions that bound the range of supported ones."""
         features = {name: number for number, each in versions.items() for name in each.features}
         elements = {name: number for number, each in versions.items() for name in each.element_types}
         self.features = MappingProxyType(features)
@@ -45,16 +47,6 @@ class IrVersions:
         """Read the file; raise `DefinitionError` if it is not YAML, or has the wrong format."""
         versions = load_precompiled(path, (), lambda: read_ir_versions(path))
         return cls({int(number): each for number, each in versions.items()})
-
-    @property
-    def oldest(self) -> int:
-        """The oldest IR version that a model can be converted to."""
-        return min(self.versions)
-
-    @property
-    def newest(self) -> int:
-        """The newest IR version."""
-        return max(self.versions)
 
     def meaning(self, feature: str) -> str:
         """Return the noun that messages use for a feature."""
@@ -69,14 +61,12 @@ def ir_versions() -> IrVersions:
 
 def read_ir_versions(path: Path) -> dict[str, IrVersion]:
     """Read and validate each IR version of a file, or raise `DefinitionError`."""
-    from pydantic import ValidationError
-
     from opshift.registry.yaml_files import error_at, load_yaml
 
     versions = {}
     for number, content in load_yaml(path).items():
         try:
             versions[str(int(number))] = from_plain_data(IrVersion, content)
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             raise error_at(path, (number,), f"{number}: {error}") from error
     return versions

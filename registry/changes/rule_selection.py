@@ -115,7 +115,8 @@ def _names(change: Change, version: OperatorVersion) -> list[str]:
 
 
 def _is_required(change: Change, version: OperatorVersion) -> bool:
-    return any(each.name == change.subject and min_values(each) > 0 for each in _parameters(change, version))
+    required = (each.name for each in _parameters(change, version) if min_values(each) > 0)
+    return change.subject in required
 
 
 def _determinism(change: Change, _: Versions) -> str:
