@@ -47,14 +47,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
 
 
 def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
-    """Return the indices with a size added to negative ones.
-
-    Args:
-        indices: Indices of type `element_type`.
-        size: An int64 scalar.
-        element_type: Element type of the indices and the result.
-        out: The rewriter to emit with.
-    """
+    """Return indices of an element type with a size, an int64 scalar, added to negative ones."""
     out = out.for_opset(INDICES_OPSET)
     if element_type != "int64":
         size = out.cast(size, element_type)
@@ -89,11 +82,9 @@ def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
-    one_hot_inputs = [axes, out.int64(rank), out.int64([0, 1])]
     # OneHot accepts negative indices since opset 11, so negative axes need no arithmetic.
-    return out.emit(
-        "ReduceSum", [out.emit("OneHot", one_hot_inputs, opset=11)], opset=11, axes=[0], keepdims=0
-    )
+    one_hot = out.emit("OneHot", [axes, out.int64(rank), out.int64([0, 1])], opset=11)
+    return out.emit("ReduceSum", [one_hot], opset=11, axes=[0], keepdims=0)
 
 
 def kept_axes_mask(chosen: str, out: Rewriter) -> str:
@@ -160,12 +151,9 @@ def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
 
 
 def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
-    """Emit flat positions for indices along one axis, as in GatherElements and ScatterElements.
+    """Emit 1-D int64 flat positions for indices along one axis, as in GatherElements and ScatterElements.
 
     The index in every other dimension is the element's own position in `indices`.
-
-    Returns:
-        The name of a 1-D int64 tensor with an element for each element of `indices`.
     """
     out = out.for_opset(INDICES_OPSET)
     flattened = reshape(indices, (-1,), out)
@@ -183,11 +171,7 @@ def _element_positions(indices: str, rank: int, out: Rewriter) -> list[str]:
     if len(known) == rank and prod(known) <= MAX_CONSTANT_INDICES:
         return [out.int64(column) for column in _constant_positions(known)]
     # NonZero of ones lists the positions of all elements, one row for each dimension.
-    ones = out.emit(
-        "ConstantOfShape",
-        [out.emit("Shape", [indices])],
-        value=INT64_ONE,
-    )
+    ones = out.emit("ConstantOfShape", [out.emit("Shape", [indices])], value=INT64_ONE)
     positions = out.emit("NonZero", [ones])
     rows = (out.int64(axis) for axis in range(rank))
     return [out.emit("Gather", [positions, row], axis=0) for row in rows]

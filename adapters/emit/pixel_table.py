@@ -39,11 +39,7 @@ class PixelTap(NamedTuple):
 
 
 def require_shape(name: str, out: Rewriter) -> tuple[int, ...]:
-    """Return a completely known shape.
-
-    Raises:
-        CannotConvert: a dimension is unknown.
-    """
+    """Return a completely known shape; refuse if a dimension is unknown."""
     first, dims = require_image_shape(name, out)
     if first is None:
         raise _unknown_shape(name)

@@ -54,11 +54,7 @@ def quantized_type(scheme: QuantizationScheme, out: Rewriter) -> str:
 
 
 def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
-    """Refuse an element type that does not exist in the target opset.
-
-    Raises:
-        CannotConvert: a later opset introduced the type.
-    """
+    """Refuse an element type that does not exist in the target opset."""
     if FIRST_OPSET.get(element_type, 1) > out.opset:
         raise CannotConvert(
             f"{name!r} is tensor({element_type}), which opset {FIRST_OPSET[element_type]} introduced",

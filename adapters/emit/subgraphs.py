@@ -61,16 +61,9 @@ class LoopBuilder(SubgraphBuilder):
     def emit_loop(
         self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
     ) -> tuple[str, ...]:
-        """Emit the Loop.
+        """Emit the Loop into the enclosing graph, and return its results: final states, then scan outputs.
 
-        Args:
-            turns: the name of the trip count.
-            states: the names of the initial loop-carried values, one for each further input of the body.
-            out: the rewriter of the enclosing graph.
-            outputs: the names of the results, or their number: final loop-carried values, then scan outputs.
-
-        Returns:
-            The names of the results.
+        `turns` is the trip count; `states` are the initial values of the further inputs of the body.
         """
         names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
         unused = [] if states else [self._carry_unused_value()]
@@ -90,12 +83,7 @@ class LoopBuilder(SubgraphBuilder):
 
 
 def body_output_type(name: str, value: ValueInfoProto, out: Rewriter) -> str:
-    """Return the element type of an output of a subgraph of the model.
-
-    Args:
-        name: the output of the node with the subgraph that has the same type, `""` if it is omitted.
-        value: the ValueInfoProto of the subgraph's output.
-        out: the rewriter.
+    """Return the element type of an output of a subgraph: declared, or that of `name`, the node's output.
 
     Raises:
         CannotConvert: the element type is unknown.

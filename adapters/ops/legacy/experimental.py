@@ -42,7 +42,7 @@ def expand_image_scaler(node: Node, out: Rewriter) -> None:
     image = node.inputs[0]
     bias = _require_attribute(node, "bias")
     shape = out.shape(image)
-    _require_four_dimensions(image, out)
+    require_four_dimensions(image, out)
     if shape and shape[1] not in (None, len(bias)):
         raise CannotConvert(f"bias has {len(bias)} elements for {shape[1]} channels")
     element_type = out.element_type(image)
@@ -59,7 +59,8 @@ def _require_attribute(node: Node, name: str) -> Any:
     return found
 
 
-def _require_four_dimensions(image: str, out: Rewriter) -> None:
+def require_four_dimensions(image: str, out: Rewriter) -> None:
+    """Refuse a value that is known not to be an image, N x C x H x W."""
     rank = out.known_rank(image)
     if rank not in (None, 4):
         raise CannotConvert(f"{image!r} has {rank} dimensions; the operator requires N x C x H x W")
@@ -87,7 +88,7 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
         raise CannotConvert(
             "border and scale are both missing", remedy="set border to left, top, right, bottom"
         )
-    _require_four_dimensions(node.inputs[0], out)
+    require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
     ends = (top + size[0], left + size[1]) if size else (-bottom or INT64_MAX, -right or INT64_MAX)
     bounds = [out.int64(each) for each in ((top, left), ends, (2, 3))]

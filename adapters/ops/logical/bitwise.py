@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import Expression
 from opshift.model.element_types import INTEGER_BITS
 
 BITWISE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
@@ -98,9 +99,8 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     total = ""
     # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
     for start in range(0, width, 32):
-        part = _look_up(
-            columns, range(start, min(start + 32, width), DIGIT_BITS), BITWISE_FUNCTIONS[node.op_type], out
-        )
+        positions = range(start, min(start + 32, width), DIGIT_BITS)
+        part = _look_up(columns, positions, BITWISE_FUNCTIONS[node.op_type], out)
         scaled = out.emit("Mul", [part, out.constant(1 << start, "uint64")])
         total = out.emit("Add", [total, scaled]) if total else scaled
     cast(total, element_type, out, node.outputs)
@@ -115,12 +115,9 @@ def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
 def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
     """Emit the result for the digits at some bit positions, shifted down to begin at bit 0."""
     base = 1 << DIGIT_BITS
-    powers = out.constant([1 << position for position in positions], "uint64")
-    first, second = (
-        out.emit("Mod", [out.emit("Div", [column, powers]), out.constant(base, "uint64")])
-        for column in columns
-    )
-    pair = out.emit("Add", [out.emit("Mul", [first, out.constant(base, "uint64")]), second])
+    powers = Expression("", "uint64", out).constant([1 << position for position in positions])
+    first, second = ((Expression(column, "uint64", out) / powers).apply("Mod", base) for column in columns)
+    pair = (first * base + second).name
     results = [logic(left, right) for left in range(base) for right in range(base)]
     digits = out.emit("Gather", [out.int64(results), cast(pair, "int64", out)], axis=0)
     weights = [1 << (position - positions.start) for position in positions]

@@ -51,8 +51,7 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
         return
     first, second = node.inputs
     rank, second_rank = out.rank(first), out.rank(second)
-    start = axis + rank if axis < 0 else axis
-    trailing = rank - start - second_rank
+    trailing = rank - (axis + rank if axis < 0 else axis) - second_rank
     if trailing > 0:
         second = out.emit("Unsqueeze", [second], axes=range(second_rank, second_rank + trailing))
     out.replace(node, inputs=(first, second), attributes=attributes)
@@ -108,11 +107,7 @@ def _broadcast_second(
 
 
 def _tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
-    """Tile values to the shape that they broadcast to.
-
-    Raises:
-        CannotConvert: a dimension is unknown.
-    """
+    """Tile values to the shape that they broadcast to; refuse if a dimension is unknown."""
     common = broadcast_shape(names, out)
     if common is None:
         raise CannotConvert(
@@ -161,9 +156,8 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
     """Keep a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
     require_supported_types(node, out)
     data, slope = node.inputs
-    shape, rank = out.shape(slope), out.known_rank(data)
-    if shape is None:
-        raise CannotConvert(f"the rank of {slope!r} is unknown", remedy=f"add a value_info for {slope!r}")
+    out.rank(slope)  # refuses a slope of unknown rank
+    shape, rank = out.shape(slope) or (), out.known_rank(data)
     non_unit = [i for i, dim in enumerate(shape) if dim != 1]
     channel = len(shape) + 1 - rank if rank is not None and rank > 1 else None
     if not non_unit or non_unit == [channel]:

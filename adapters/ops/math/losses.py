@@ -21,11 +21,14 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     reduction = node.attribute("reduction", b"mean")
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
-    losses = out.emit(
-        "Neg", [_select_by_label(label_mask, reshape(scores, (0, 0, -1), out), element_type, out)]
-    )
-    weights = _sample_weights(label_mask, node, element_type, out)
+    flat_scores = reshape(scores, (0, 0, -1), out)
+    losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
+    # Without weights and a label to ignore, all samples count equally.
+    weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
+    if not weights and "ignore_index" in node.attributes:
+        weights = out.constant(1.0, element_type)
     if weights:
+        weights = _select_by_label(label_mask, weights, element_type, out)
         losses = out.emit("Mul", [losses, weights])
     if reduction == b"none":
         out.emit("Reshape", [losses, out.emit("Shape", [labels])], loss)
@@ -64,16 +67,6 @@ def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewri
     """
     selected = out.emit("Where", [label_mask, values, out.constant(0.0, element_type)])
     return out.emit("ReduceSum", [selected], axes=(1,), keepdims=0)
-
-
-def _sample_weights(label_mask: str, node: Node, element_type: str, out: Rewriter) -> str:
-    """Return the weights of the samples as N x D, or `""` if all are equal."""
-    weight = node.input(2)
-    if weight:
-        return _select_by_label(label_mask, reshape(weight, (-1, 1), out), element_type, out)
-    if "ignore_index" in node.attributes:
-        return _select_by_label(label_mask, out.constant(1.0, element_type), element_type, out)
-    return ""
 
 
 @adapter("SoftmaxCrossEntropyLoss", 12, 11)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.indices import nonnegative_axis
 
@@ -26,10 +24,8 @@ def negate_for_smallest(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
         return
     values = out.fresh("negatives")
-    negative = out.emit("Neg", [data])
-    out.replace(
-        node, inputs=[negative, node.inputs[1]], outputs=[values, *node.outputs[1:]], attributes=attributes
-    )
+    inputs = [out.emit("Neg", [data]), node.inputs[1]]
+    out.replace(node, inputs=inputs, outputs=[values, *node.outputs[1:]], attributes=attributes)
     if node.outputs[0]:
         out.emit("Neg", [values], node.outputs[:1])
 
@@ -71,13 +67,12 @@ def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
     upper = out.emit("Div", [data, width])
     lower = out.emit("Sub", [data, out.emit("Mul", [upper, width])])
     order_by_lower = _sorted_indices(lower, out.int64([size]), axis, node, out)
-    upper_by_lower = _gather_elements(upper, order_by_lower, axis, 1, out)
+    upper_by_lower = out.emit("GatherElements", [upper, order_by_lower], axis=axis, opset=11)
     order_by_both = _sorted_indices(upper_by_lower, count, axis, node, out)
-    indices = _gather_elements(
-        order_by_lower, order_by_both, axis, [node.output(1) or out.fresh("places")], out
-    )
+    indices = node.output(1) or out.fresh("places")
+    out.emit("GatherElements", [order_by_lower, order_by_both], [indices], axis=axis, opset=11)
     if node.outputs[0]:
-        _gather_elements(data, indices, axis, node.outputs[:1], out)
+        out.emit("GatherElements", [data, indices], node.outputs[:1], axis=axis, opset=11)
 
 
 def _sorted_indices(values: str, count: str, axis: int, node: Node, out: Rewriter) -> str:
@@ -86,7 +81,3 @@ def _sorted_indices(values: str, count: str, axis: int, node: Node, out: Rewrite
     if not node.attribute("largest", 1):
         keys = out.emit("Neg", [keys])
     return out.emit_all("TopK", [keys, count], 2, axis=axis)[1]
-
-
-def _gather_elements(data: str, indices: str, axis: int, outputs: Sequence[str] | int, out: Rewriter) -> str:
-    return out.emit("GatherElements", [data, indices], outputs, axis=axis, opset=11)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
 from opshift.model.element_types import BY_NUMBER
 
@@ -62,19 +63,17 @@ def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[f
 
 def _emit_window(size: str, weights: CosineWeights, periodic: bool, out: Rewriter) -> str:
     """Return the window, computed in double."""
-    count = out.cast(size, "int64")
-    count = reshape(count, (1,), out)
-    period = out.cast(count, "double")
+    count = reshape(out.cast(size, "int64"), (1,), out)
+    period = Expression(out.cast(count, "double"), "double", out)
     if not periodic:
-        period = out.emit("Sub", [period, out.constant(1.0, "double")])
-    position = out.cast(index_range(count, out), "double")
-    angle = out.emit("Div", [out.emit("Mul", [position, out.constant(2 * math.pi, "double")]), period])
-    total = out.constant(weights[0], "double")
+        period = period - 1
+    position = Expression(out.cast(index_range(count, out), "double"), "double", out)
+    angle = position * (2 * math.pi) / period
+    total = angle.constant(weights[0])
     for order, weight in enumerate(weights[1:], 1):
-        multiple = angle if order == 1 else out.emit("Mul", [angle, out.constant(float(order), "double")])
-        wave = out.emit("Mul", [out.emit("Cos", [multiple]), out.constant(weight, "double")])
-        total = out.emit("Add", [wave, total])
-    return total
+        multiple = angle if order == 1 else angle * order
+        total = multiple.apply("Cos") * weight + total
+    return total.name
 
 
 @adapter("MelWeightMatrix", 17, 16)

@@ -14,7 +14,12 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER
 @adapter("Attention", 23, 22)
 def expand_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
-    _require_same_type(node, out)
+    types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
+    if len(types) > 1:
+        raise CannotConvert(
+            f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type",
+            remedy="cast V to the type of Q and K",
+        )
     query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
     key = _append_to_past(node.input(4), new_key, node.output(1), out)
     value = _append_to_past(node.input(5), new_value, node.output(2), out)
@@ -34,15 +39,6 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     reshape(heads_last, (0, 0, -1), out, node.outputs[:1])
 
 
-def _require_same_type(node: Node, out: Rewriter) -> None:
-    types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
-    if len(types) > 1:
-        raise CannotConvert(
-            f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type",
-            remedy="cast V to the type of Q and K",
-        )
-
-
 def _split_heads(node: Node, position: int, out: Rewriter) -> str:
     """Return an input as (batch, heads, sequence, head size)."""
     name = node.inputs[position]
@@ -53,19 +49,13 @@ def _split_heads(node: Node, position: int, out: Rewriter) -> str:
 
 
 def _head_count(node: Node, position: int, out: Rewriter) -> int:
-    """Return the number of heads of an input.
-
-    Raises:
-        CannotConvert: neither the shape nor an attribute declares it.
-    """
-    shape = out.shape(node.inputs[position])
-    if shape is not None and len(shape) == 4:
-        heads = shape[1]
-    else:
-        heads = node.attribute("kv_num_heads" if position else "q_num_heads")
+    """Return the number of heads of an input; refuse if neither the shape nor an attribute declares it."""
+    name, attribute = node.inputs[position], "kv_num_heads" if position else "q_num_heads"
+    is_split = out.known_rank(name) == 4
+    heads = out.known_dimension(name, 1) if is_split else node.attribute(attribute)
     if not heads:
         raise CannotConvert(
-            f"the number of heads of {node.inputs[position]!r} is unknown",
+            f"the number of heads of {name!r} is unknown",
             remedy="set q_num_heads and kv_num_heads, or declare the shapes of 4-D inputs",
         )
     return int(heads)

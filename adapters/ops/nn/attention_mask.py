@@ -58,8 +58,7 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
         end = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
         keys = float_positions(key_length(node, out), out)
         mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
-        if node.attribute("is_causal", 0):
-            mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
+        mask = _apply_causality(mask, node, out)
         # In version 23 queries follow the past keys and not the last unpadded key, so the attribute would
         # mask the wrong keys.
         attributes.pop("is_causal", None)
@@ -133,15 +132,14 @@ def relative_positions(node: Node, out: Rewriter) -> str:
     the position of the last unpadded key.
     """
     queries, lengths, past = _sequence_length(node, 0, out), node.input(6), node.input(4)
+    offset = dimension(past, 2, out) if past and not lengths else 0
+    keys = float_positions(key_length(node, out), out)
+    distances = out.emit("Sub", [keys, _position_column(queries, offset, out)])
     if not lengths:
-        offset = dimension(past, 2, out) if past else 0
-        return out.emit(
-            "Sub", [float_positions(key_length(node, out), out), _position_column(queries, offset, out)]
-        )
-    keys = out.emit("Sub", [float_positions(key_length(node, out), out), _position_column(queries, 0, out)])
+        return distances
     ends = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
     first = out.emit("Sub", [ends, _as_float(queries, out)])
-    return out.emit("Sub", [keys, first])
+    return out.emit("Sub", [distances, first])
 
 
 def float_positions(length: Dimension, out: Rewriter) -> str:
@@ -181,11 +179,9 @@ def _is_not(comparison: str, distances: str, limit: int, out: Rewriter) -> str:
 
 
 def _with_mask(node: Node, mask: Mask | None) -> list[str]:
-    inputs = list(node.inputs)
-    if mask is not None:
-        inputs += [""] * (4 - len(inputs))
-        inputs[3] = mask.name
-    return inputs
+    if mask is None:
+        return list(node.inputs)
+    return [*(node.input(position) for position in range(3)), mask.name, *node.inputs[4:]]
 
 
 def attention_bias(node: Node, out: Rewriter) -> str:
@@ -193,7 +189,11 @@ def attention_bias(node: Node, out: Rewriter) -> str:
 
     It combines the mask with minus infinity for keys after the position of a causal query.
     """
-    mask = _mask_input(node, out)
-    if node.attribute("is_causal", 0):
-        mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
+    mask = _apply_causality(_mask_input(node, out), node, out)
     return "" if mask is None else _as_bias(mask, node, out)
+
+
+def _apply_causality(mask: Mask | None, node: Node, out: Rewriter) -> Mask | None:
+    if not node.attribute("is_causal", 0):
+        return mask
+    return _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)

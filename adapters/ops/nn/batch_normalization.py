@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape, shape_tensor
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NUMBER
 
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
@@ -69,25 +69,22 @@ def add_training_mode(node: Node, out: Rewriter) -> None:
 @adapter("BatchNormalization", 15, 14)
 def unify_parameter_types(node: Node, out: Rewriter) -> None:
     """Cast data, scale and bias to one type; statistics of a batch are computed in at least float32."""
-    wider = common_type(node.inputs[:3], out)
-    if (
-        wider is None
-        and node.attribute("training_mode", 0)
-        and out.element_type(node.inputs[0]) in HALF_PRECISION_TYPES
-    ):
+    wider = _common_type(node.inputs[:3], out)
+    is_half = out.element_type(node.inputs[0]) in HALF_PRECISION_TYPES
+    if wider is None and is_half and node.attribute("training_mode", 0):
         wider = "float"
     if wider is None:
         out.replace(node)
-        return
-    emit_in_type(wider, (0, 1, 2), (0,), node, out)
+    else:
+        _emit_in_type(wider, 3, 1, node, out)
 
 
 @adapter("BatchNormalization", 14, 9)
 def expand_training(node: Node, out: Rewriter) -> None:
     """Rewrite training as arithmetic, which runtimes did not compute before version 14; keep inference."""
-    wider = common_type(node.inputs, out)
+    wider = _common_type(node.inputs, out)
     if wider is not None:
-        emit_in_type(wider, (0, 1, 2, 3, 4), (0, 1, 2), node, out)
+        _emit_in_type(wider, 5, 3, node, out)
         return
     require_supported_types(node, out)
     attributes = node.without("training_mode")
@@ -113,7 +110,7 @@ def _is_training(node: Node) -> bool:
     return any(node.outputs[1:])
 
 
-def common_type(names: Sequence[str], out: Rewriter) -> str | None:
+def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
     """Return the narrowest type that holds the values of all, or `None` if they have one type already."""
     types = {out.element_type(name) for name in names}
     if len(types) == 1:
@@ -123,27 +120,41 @@ def common_type(names: Sequence[str], out: Rewriter) -> str | None:
     return "float" if WIDTH_ORDER[widest] == 1 else widest
 
 
-def emit_in_type(
-    element_type: str, inputs: Sequence[int], outputs: Sequence[int], node: Node, out: Rewriter
-) -> None:
-    """Emit the node in its source version, with some inputs cast to a type and some outputs cast back."""
+def _emit_in_type(element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter) -> None:
+    """Emit the node in its source version, with its first inputs cast to a type and its outputs back."""
     # The step runs again on the emitted node, which then has a single type.
     opset = out.source.since_version
-    number = BY_NAME[element_type].number
-    cast_inputs, cast_outputs, casts_back = list(node.inputs), list(node.outputs), []
-    for position in inputs:
-        if out.element_type(node.inputs[position]) != element_type:
-            cast_inputs[position] = out.emit("Cast", [node.inputs[position]], opset=opset, to=number)
-    for position in outputs:
-        name = node.output(position)
+    inputs, outputs, casts_back = list(node.inputs), list(node.outputs), []
+    for position, name in enumerate(inputs[:input_count]):
+        if out.element_type(name) != element_type:
+            inputs[position] = out.cast(name, element_type, opset=opset)
+    for position, name in enumerate(outputs[:output_count]):
         # Output 0 has the type of the data; running statistics have that of inputs 3 and 4.
         original_type = out.element_type(node.inputs[0 if position == 0 else position + 2])
         if name and original_type != element_type:
-            cast_outputs[position] = out.fresh(f"{name}_wide")
-            casts_back.append((cast_outputs[position], name, BY_NAME[original_type].number))
-    out.replace(node, inputs=cast_inputs, outputs=cast_outputs, opset=opset)
-    for wide_name, name, original_number in casts_back:
-        out.emit("Cast", [wide_name], [name], opset=opset, to=original_number)
+            outputs[position] = out.fresh(f"{name}_wide")
+            casts_back.append((outputs[position], original_type, [name]))
+    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
+    for wide_name, original_type, names in casts_back:
+        out.cast(wide_name, original_type, names, opset=opset)
+
+
+@adapter("GroupNormalization", 21, 18, 17)
+def expand_group_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
+    data, scale, bias = node.inputs
+    compute_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    if out.source.since_version < 21:
+        groups, compute_type = node.attribute("num_groups"), out.element_type(data)
+        scale, bias = (_repeat_per_channel(name, groups, data, out) for name in (scale, bias))
+    normalized = _normalize_groups(node, compute_type, out)
+    shape = out.emit("Shape", [data])
+    restored = out.emit("Reshape", [normalized, shape])
+    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
+    channels = reshape(restored, (0, 0, -1), out)
+    scale, bias = (reshape(name, (-1, 1), out) for name in (scale, bias))
+    scaled = out.emit("Mul", [channels, scale])
+    out.emit("Reshape", [out.emit("Add", [scaled, bias]), shape], node.outputs)
 
 
 def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
@@ -176,23 +187,6 @@ def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=[data, *repeated], attributes=attributes)
 
 
-@adapter("GroupNormalization", 21, 18)
-def expand_channel_scaled_group_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
-    _, scale, bias = node.inputs
-    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
-    _scale_channels(node, _normalize_groups(node, stash_type, out), scale, bias, out)
-
-
-@adapter("GroupNormalization", 18, 17)
-def expand_group_scaled_group_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
-    data, scale, bias = node.inputs
-    groups = node.attribute("num_groups")
-    scale, bias = (_repeat_per_channel(name, groups, data, out) for name in (scale, bias))
-    _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
-
-
 def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str:
     """Repeat each value of a group for every channel of the group."""
     tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
@@ -200,26 +194,11 @@ def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str
         values = tuple(value for value in tensor.values for _ in range(channels // groups))
         return out.tensor(Tensor(tensor.element_type, (len(values),), values))
     column = reshape(name, (-1, 1), out)
-    size: Dimension
+    size: Dimension = channels // groups if channels is not None else ""
     if channels is None:
         size = out.emit("Div", [computed_dimension(data, 1, out), out.int64([groups])])
-    else:
-        size = channels // groups
     expanded = out.emit("Expand", [column, shape_tensor((1, size), out)])
     return reshape(expanded, (-1,), out)
-
-
-def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:
-    """Scale and shift each channel, for any number of spatial dimensions, and emit the output."""
-    shape = out.emit("Shape", node.inputs[:1])
-    restored = out.emit("Reshape", [normalized, shape])
-    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
-    channels = reshape(restored, (0, 0, -1), out)
-    column = out.int64([-1, 1])
-    scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
-    scaled = out.emit("Mul", [channels, scale])
-    shifted = out.emit("Add", [scaled, bias])
-    out.emit("Reshape", [shifted, shape], node.outputs)
 
 
 def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
@@ -230,16 +209,11 @@ def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
         compute_type = "float"
     if compute_type != element_type:
         data = out.cast(data, compute_type)
-    normalized = _instance_normalization(node, data, groups, compute_type, out)
-    return normalized if compute_type == element_type else out.cast(normalized, element_type)
-
-
-def _instance_normalization(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
     grouped = reshape(data, (0, groups, -1), out)
-    ones = out.constant([1.0] * groups, element_type)
-    zeros = out.constant([0.0] * groups, element_type)
+    ones, zeros = (out.constant([number] * groups, compute_type) for number in (1.0, 0.0))
     epsilon = node.attribute("epsilon", 1e-5)
-    return out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
+    normalized = out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
+    return normalized if compute_type == element_type else out.cast(normalized, element_type)
 
 
 @adapter("InstanceNormalization", 6, 1)

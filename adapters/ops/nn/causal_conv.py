@@ -53,10 +53,9 @@ def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
 
 def _emit_silu(value: str, node: Node, out: Rewriter) -> None:
     """Emit `x * sigmoid(x)`, computed in float."""
-    element_type = out.element_type(node.inputs[0])
-    if element_type == "float":
-        out.emit("Mul", [value, out.emit("Sigmoid", [value])], node.outputs[:1])
-        return
-    wide = out.cast(value, "float")
-    product = out.emit("Mul", [wide, out.emit("Sigmoid", [wide])])
-    out.cast(product, element_type, node.outputs[:1])
+    element_type, outputs = out.element_type(node.inputs[0]), node.outputs[:1]
+    is_float = element_type == "float"
+    wide = value if is_float else out.cast(value, "float")
+    product = out.emit("Mul", [wide, out.emit("Sigmoid", [wide])], outputs if is_float else 1)
+    if not is_float:
+        out.cast(product, element_type, outputs)

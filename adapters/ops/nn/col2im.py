@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
@@ -18,25 +18,20 @@ MAX_INDEX_ELEMENTS = 1 << 22
 OPSET = 13
 """Opset of the nodes emitted for computed sizes, unless stated at the node."""
 
-SMALL_INTEGER_ADD_OPSET = 14
-"""Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
 
 ZERO = Tensor("int64", (1,), (0,))
 
 
 class Col2ImAxis(NamedTuple):
-    """Geometry along one axis.
-
-    `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
-    lists of length 1; `pixels` names the list of all pixel positions.
-    """
+    """Geometry along one axis; `elements` (per block) and `blocks` are lists of length 1."""
 
     stride: int
     dilation: int
     pad: int
-    elements: str
-    blocks: str
+    elements: Expression
+    blocks: Expression
     pixels: str
+    """All pixel positions."""
 
 
 @adapter("Col2Im", 18, 17)
@@ -75,42 +70,49 @@ def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
 def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
     """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
     columns, image = node.inputs[:2]
+    enclosing, out = out, out.for_opset(OPSET)
     axes = _axes(node, out)
-    elements = _product([axis.elements for axis in axes], out)
-    blocks = _product([axis.blocks for axis in axes], out)
-    padding_index = _binary("Mul", elements, blocks, out)
-    shape = out.emit("Concat", [out.int64([0, -1]), padding_index], opset=OPSET, axis=0)
-    flattened = out.emit("Reshape", [columns, shape], opset=OPSET)
+    elements = _product([axis.elements.name for axis in axes], out)
+    blocks = _product([axis.blocks.name for axis in axes], out)
+    padding_index = elements * blocks
+    shape = out.emit("Concat", [out.int64([0, -1]), padding_index.name], axis=0)
+    flattened = out.emit("Reshape", [columns, shape])
     # The appended zero is gathered for pixels on which an element does not fall.
-    flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])], opset=OPSET)
+    flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
     zero_indices = out.emit("ConstantOfShape", [image], opset=9, value=ZERO)
-    padding_indices = _binary("Add", zero_indices, padding_index, out)
-    body = LoopBuilder(out)
+    padding_indices = out.emit("Add", [zero_indices, padding_index.name])
+    body = LoopBuilder(enclosing)
     element_type = out.element_type(columns)
     total = body.input(element_type)
     indices = _element_indices(axes, blocks, padding_index, body)
     term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
-    body.output(body.emit("Add", [total, term], opset=SMALL_INTEGER_ADD_OPSET), element_type)
-    zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
-    body.emit_loop(elements, [zeros], out, node.outputs)
+    # The first opset in which Add supports integers of 8 and 16 bits.
+    body.output(body.emit("Add", [total, term], opset=14), element_type)
+    zeros = out.emit("Gather", [flattened, padding_indices], axis=2)
+    body.emit_loop(elements.name, [zeros], out, node.outputs)
 
 
 def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
-    image, block = node.inputs[1:]
-    axes = []
-    rank = _rank(node, out)
+    axes, rank = [], _rank(node, out)
     pads = node.attribute("pads") or (0,) * (2 * rank)
     for axis in range(rank):
         stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
         size, elements = (
-            out.emit("Gather", [sizes, out.int64([axis])], opset=OPSET, axis=0) for sizes in (image, block)
+            _index(out.emit("Gather", [sizes, out.int64([axis])], axis=0), out) for sizes in node.inputs[1:]
         )
-        extent = _binary("Mul", _binary("Sub", elements, out.int64([1]), out), out.int64([dilation]), out)
-        padded_size = _binary("Add", size, out.int64([pads[axis] + pads[rank + axis] - 1]), out)
-        steps = _binary("Div", _binary("Sub", padded_size, extent, out), out.int64([stride]), out)
-        blocks = _binary("Add", steps, out.int64([1]), out)
-        axes.append(Col2ImAxis(stride, dilation, pads[axis], elements, blocks, index_range(size, out)))
+        extent = (elements - 1) * dilation
+        padded_size = size + (pads[axis] + pads[rank + axis] - 1)
+        blocks = (padded_size - extent) / stride + 1
+        axes.append(Col2ImAxis(stride, dilation, pads[axis], elements, blocks, index_range(size.name, out)))
     return axes
+
+
+def _index(name: str, out: Rewriter) -> Expression:
+    return Expression(name, "int64", out, rank=1)
+
+
+def _product(sizes: list[str], out: Rewriter) -> Expression:
+    return _index(fold("Mul", [out.int64([1]), *sizes], out), out)
 
 
 def _rank(node: Node, out: Rewriter) -> int:
@@ -125,45 +127,35 @@ def _rank(node: Node, out: Rewriter) -> int:
     )
 
 
-def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
-    return out.emit(op_type, [first, second], opset=OPSET)
-
-
-def _product(sizes: list[str], out: Rewriter) -> str:
-    total = out.int64([1])
-    for size in sizes:
-        total = _binary("Mul", total, size, out)
-    return total
-
-
-def _element_indices(axes: list[Col2ImAxis], blocks: str, padding_index: str, body: LoopBuilder) -> str:
+def _element_indices(
+    axes: list[Col2ImAxis], blocks: Expression, padding_index: Expression, body: LoopBuilder
+) -> str:
     """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
-    remaining = reshape(body.iteration, (1,), body)
-    index, is_present = _binary("Mul", remaining, blocks, body), ""
+    out = body.for_opset(OPSET)
+    remaining = _index(reshape(body.iteration, (1,), body), out)
+    index, is_present = remaining * blocks, ""
     trailing_axes = [axes[dimension + 1 :] for dimension in range(len(axes))]
-    weights = [_product([each.blocks for each in trailing], body) for trailing in trailing_axes]
+    weights = [_product([each.blocks.name for each in trailing], out) for trailing in trailing_axes]
     for axis, trailing, weight in reversed(list(zip(axes, trailing_axes, weights, strict=True))):
-        quotient = _binary("Div", remaining, axis.elements, body)
-        element = _binary("Sub", remaining, _binary("Mul", quotient, axis.elements, body), body)
+        quotient = remaining / axis.elements
+        element = remaining - quotient * axis.elements
         remaining = quotient
-        block, is_hit = _block(axis, element, body)
+        block, is_hit = _block(axis, element, out)
         shape = (-1, *[1] * len(trailing))
-        index = _binary("Add", index, reshape(_binary("Mul", block, weight, body), shape, body), body)
-        is_hit = reshape(is_hit, shape, body)
-        is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
-    return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
+        index = index + _index(reshape((block * weight).name, shape, body), out)
+        hit = reshape(is_hit.name, shape, body)
+        is_present = out.emit("And", [is_present, hit]) if is_present else hit
+    return out.emit("Where", [is_present, index.name, padding_index.name])
 
 
-def _block(axis: Col2ImAxis, element: str, out: Rewriter) -> tuple[str, str]:
+def _block(axis: Col2ImAxis, element: Expression, out: Rewriter) -> tuple[Expression, Expression]:
     """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
-    offset = _binary("Mul", element, out.int64([-axis.dilation]), out)
-    distance = _binary("Add", axis.pixels, _binary("Add", offset, out.int64([axis.pad]), out), out)
-    stride = out.int64([axis.stride])
-    block = _binary("Div", distance, stride, out)
-    is_whole = _binary("Equal", _binary("Mul", block, stride, out), distance, out)
-    is_after = out.emit("Not", [_binary("Less", distance, out.int64([0]), out)], opset=OPSET)
-    is_inside = _binary("And", is_after, _binary("Less", block, axis.blocks, out), out)
-    return block, _binary("And", is_whole, is_inside, out)
+    distance = _index(axis.pixels, out) + (element * -axis.dilation + axis.pad)
+    block = distance / axis.stride
+    is_whole = (block * axis.stride).apply("Equal", distance)
+    is_after = distance.apply("Less", 0).apply("Not")
+    is_inside = is_after.apply("And", block.apply("Less", axis.blocks))
+    return block, is_whole.apply("And", is_inside)
 
 
 def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
     OPSET,
     PixelTap,
@@ -52,17 +53,13 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
     shapes = _form(node, out)
     images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
     table = emit_pixel_table(data, images, group_channels, shapes.sizes, element_type, out)
-    coordinates = [
-        _sample_coordinates(node, shapes, axis, element_type, out) for axis in range(len(shapes.sizes))
-    ]
-    axes = [
-        _taps(coordinate, size, element_type, out)
-        for coordinate, size in zip(coordinates, shapes.sizes, strict=True)
-    ]
+    rank = len(shapes.sizes)
+    coordinates = [_sample_coordinates(node, shapes, axis, element_type, out) for axis in range(rank)]
+    pairs = zip(coordinates, shapes.sizes, strict=True)
+    axes = [_taps(coordinate, size, element_type, out) for coordinate, size in pairs]
     rows = weighted_sum(table, axes, out)
     if node.input(4):
-        shape = out.int64([images, -1, 1])
-        rows = out.emit("Mul", [rows, out.emit("Reshape", [node.input(4), shape])])
+        rows = out.emit("Mul", [rows, reshape(node.input(4), (images, -1, 1), out)])
     _convolve(node, out.emit("Transpose", [rows], perm=[0, 2, 1]), weight, shapes, out)
 
 
@@ -83,8 +80,7 @@ def _sample_coordinates(
     The shape is (images and offset groups, kernel elements and windows).
     """
     rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
-    shape = out.int64([images, shapes.kernel_elements, rank, -1])
-    grouped = out.emit("Reshape", [node.inputs[2], shape])
+    grouped = reshape(node.inputs[2], (images, shapes.kernel_elements, rank, -1), out)
     offsets = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
     flattened = reshape(offsets, (images, -1), out)
     regular = _regular_coordinates(node, shapes, axis)
@@ -105,28 +101,24 @@ def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> lis
 
 def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[PixelTap]:
     """Return the pixels before and after a coordinate, with their linear weights."""
-    one = out.constant(1.0, element_type)
-    lower = out.emit("Floor", [coordinate])
-    upper_weight = out.emit("Sub", [coordinate, lower])
-    lower_weight = out.emit("Sub", [one, upper_weight])
-    upper = out.emit("Add", [lower, one])
-    return [edge_tap(lower, lower_weight, size, out), edge_tap(upper, upper_weight, size, out)]
+    position = Expression(coordinate, element_type, out)
+    lower = position.apply("Floor")
+    upper_weight = position - lower
+    lower_weight = 1 - upper_weight
+    upper = lower + 1
+    taps = ((lower, lower_weight), (upper, upper_weight))
+    return [edge_tap(pixel.name, weight.name, size, out) for pixel, weight in taps]
 
 
 def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:
     """Multiply the kernel by the gathered elements of each window, group by group."""
     terms = shapes.channels // shapes.group * shapes.kernel_elements
     windows = prod(shapes.output_sizes)
-    shape = out.int64([shapes.images, shapes.group, terms, windows])
-    grouped = out.emit("Reshape", [columns, shape])
-    kernel_shape = out.int64([shapes.group, shapes.filters // shapes.group, terms])
-    kernel = out.emit("Reshape", [weight, kernel_shape])
+    grouped = reshape(columns, (shapes.images, shapes.group, terms, windows), out)
+    kernel = reshape(weight, (shapes.group, shapes.filters // shapes.group, terms), out)
     total = out.emit("MatMul", [kernel, grouped])
-    final = out.int64([shapes.images, shapes.filters, *shapes.output_sizes])
-    if not node.input(3):
-        out.emit("Reshape", [total, final], node.outputs)
-        return
-    image = out.emit("Reshape", [total, final])
-    column = out.int64([-1, *[1] * len(shapes.output_sizes)])
-    bias = out.emit("Reshape", [node.input(3), column])
-    out.emit("Add", [image, bias], node.outputs)
+    final = (shapes.images, shapes.filters, *shapes.output_sizes)
+    image = reshape(total, final, out, 1 if node.input(3) else node.outputs)
+    if node.input(3):
+        bias = reshape(node.input(3), (-1, *[1] * len(shapes.output_sizes)), out)
+        out.emit("Add", [image, bias], node.outputs)

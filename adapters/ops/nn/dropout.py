@@ -5,6 +5,20 @@ from __future__ import annotations
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 
 
+@adapter("Dropout", 7, 10)
+@adapter("Dropout", 10, 7)
+def cast_mask(node: Node, out: Rewriter) -> None:
+    """Cast a mask in use: it is boolean since version 10, and before it has the element type of the data."""
+    mask = node.output(1)
+    if not out.is_used(mask):
+        out.replace(node, outputs=node.outputs[:1])
+        return
+    element_type = "bool" if out.source.since_version == 10 else out.element_type(node.inputs[0])
+    converted = out.fresh("mask")
+    out.replace(node, outputs=[node.outputs[0], converted])
+    out.cast(converted, element_type, [mask])
+
+
 @adapter("Dropout", 6, 7)
 def drop_is_test(node: Node, out: Rewriter) -> None:
     """Drop `is_test`; refuse training, which versions 7 and 10 do not support."""
@@ -14,19 +28,6 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
             remedy="set is_test to 1 if the model is for inference",
         )
     out.replace(node, attributes=node.without("is_test"))
-
-
-@adapter("Dropout", 7, 10)
-def cast_mask_to_data_type(node: Node, out: Rewriter) -> None:
-    """Cast a mask in use to the element type of the data, which it had before version 10."""
-    mask = node.output(1)
-    if not out.is_used(mask):
-        out.replace(node, outputs=node.outputs[:1])
-        return
-    element_type = out.element_type(node.inputs[0])
-    boolean = out.fresh("mask")
-    out.replace(node, outputs=[node.outputs[0], boolean])
-    out.cast(boolean, element_type, [mask])
 
 
 @adapter("Dropout", 12, 10)
@@ -48,18 +49,6 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
         nonzero = out.cast(node.inputs[0], "bool")
         # `nonzero or not nonzero` is true everywhere and has the shape of the data.
         out.emit("Or", [nonzero, out.emit("Not", [nonzero])], [mask])
-
-
-@adapter("Dropout", 10, 7)
-def cast_mask_to_bool(node: Node, out: Rewriter) -> None:
-    """Cast a mask in use to boolean, its type since version 10."""
-    mask = node.output(1)
-    if not out.is_used(mask):
-        out.replace(node, outputs=node.outputs[:1])
-        return
-    numeric = out.fresh("mask")
-    out.replace(node, outputs=[node.outputs[0], numeric])
-    out.cast(numeric, "bool", [mask])
 
 
 @adapter("Dropout", 7, 6)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.ops.legacy.experimental import _require_four_dimensions
+from opshift.adapters.emit.expression import Expression
+from opshift.adapters.ops.legacy.experimental import require_four_dimensions
 from opshift.model.element_types import BY_NUMBER
 
 ARITHMETIC_OPSET = 8
@@ -23,7 +24,7 @@ def normalize_without_epsilon(node: Node, out: Rewriter) -> None:
             "axes is set, but version 1 does not define it", remedy="import opset 9, which defines axes"
         )
     data = node.inputs[0]
-    _require_four_dimensions(data, out)
+    require_four_dimensions(data, out)
     axes = (0, 1, 2, 3) if node.attribute("across_channels", 0) else (0, 2, 3)
     mean = out.emit("ReduceMean", [data], axes=axes)
     if not node.attribute("normalize_variance", 1):
@@ -39,13 +40,12 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
     data, rank = node.inputs[0], out.known_rank(node.inputs[0])
     axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
-    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=ARITHMETIC_OPSET)
-    squared = out.emit("Mul", [centered, centered], opset=ARITHMETIC_OPSET)
-    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=ARITHMETIC_OPSET)
+    out = out.for_opset(ARITHMETIC_OPSET)
+    centered = out.emit("Sub", [data, _mean(data, axes, out)])
+    squared = out.emit("Mul", [centered, centered])
+    deviation = Expression(_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
     # The function body adds this constant to avoid a division by zero.
-    epsilon = out.constant(1e-9, out.element_type(data))
-    deviation = out.emit("Add", [deviation, epsilon], opset=ARITHMETIC_OPSET)
-    out.emit("Div", [centered, deviation], node.outputs, opset=ARITHMETIC_OPSET)
+    out.emit("Div", [centered, (deviation + 1e-9).name], node.outputs)
 
 
 def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
@@ -65,9 +65,8 @@ def expand_layer_normalization(node: Node, out: Rewriter) -> None:
     stashed = _cast(data, element_type, stash_type, out)
     _mean(stashed, axes, out, mean)
     centered = out.emit("Sub", [stashed, mean])
-    deviation = _standard_deviation(
-        _mean(out.emit("Mul", [centered, centered]), axes, out), node, stash_type, out
-    )
+    variance = _mean(out.emit("Mul", [centered, centered]), axes, out)
+    deviation = _standard_deviation(variance, node, stash_type, out)
     out.emit("Reciprocal", [deviation], [inverse_deviation])
     normalized = _cast(out.emit("Mul", [centered, inverse_deviation]), stash_type, element_type, out)
     if not bias:

@@ -5,13 +5,13 @@ Without an older equivalent, each element of a window is gathered for all window
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.ops.nn.pooling_windows import (
     Placed,
     PoolWindow,
@@ -23,6 +23,19 @@ from opshift.adapters.ops.nn.pooling_windows import (
 
 OPSET = 8
 """Opset of the nodes that replace a pooling operator."""
+
+
+@adapter("LpPool", 18, 11)
+@adapter("AveragePool", 10, 7)
+@adapter("MaxPool", 10, 8)
+def expand_dilated_windows(node: Node, out: Rewriter) -> None:
+    """Rewrite dilated windows as Gather and a sum or maximum; replace `ceil_mode` by explicit padding."""
+    if not _is_dilated(node):
+        _drop_ceil_mode(node, out)
+        return
+    if out.is_used(node.output(1)):
+        raise CannotConvert("output Indices is used, but dilated windows are rewritten without it")
+    EXPANSIONS[node.op_type](node, place_windows(node, out), out)
 
 
 @adapter(("LpPool", "GlobalLpPool"), 1, 2)
@@ -57,32 +70,6 @@ def expand_dilated_average(node: Node, out: Rewriter) -> None:
     _emit_average_pool(node, place_windows(node, out), out)
 
 
-@adapter("LpPool", 18, 11)
-def expand_dilated_norm(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and a sum; replace `ceil_mode` by explicit padding."""
-    if not _is_dilated(node):
-        _drop_ceil_mode(node, out)
-        return
-    _emit_lp_pool(node, place_windows(node, out), out)
-
-
-@adapter("AveragePool", 10, 7)
-def drop_average_ceil_mode(node: Node, out: Rewriter) -> None:
-    """Replace `ceil_mode` by explicit padding, or by Gather if the added padding would be averaged."""
-    _drop_ceil_mode(node, out)
-
-
-@adapter("MaxPool", 10, 8)
-def expand_dilated_max(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and Max; replace `ceil_mode` by explicit padding."""
-    if not _is_dilated(node):
-        _drop_ceil_mode(node, out)
-        return
-    if out.is_used(node.output(1)):
-        raise CannotConvert("output Indices is used, but dilated windows are rewritten without it")
-    _emit_max_pool(node, place_windows(node, out), out)
-
-
 @adapter("MaxPool", 8, 1)
 def drop_indices(node: Node, out: Rewriter) -> None:
     """Drop `storage_order`, which only affects Indices; refuse Indices in use."""
@@ -100,14 +87,22 @@ def pad_before_average(node: Node, out: Rewriter) -> None:
     if not node.attribute("count_include_pad", 0) or not padded:
         out.replace(node, attributes=attributes)
         return
-    pads = [each.before for each in windows] + [each.after for each in windows]
-    if windows[0].same_mode:
-        pads = pads_attribute(place_windows(node, out))
-    rank = len(windows)
-    data = out.emit("Pad", [node.inputs[0]], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
-    for name in ("pads", "auto_pad"):
-        attributes.pop(name, None)
+    placed: Sequence[Placed | PoolWindow] = place_windows(node, out) if windows[0].same_mode else windows
+    data = _pad(node.inputs[0], pads_attribute(placed), out)
+    attributes = node.without("count_include_pad", "pads", "auto_pad")
     out.replace(node, inputs=[data], attributes=attributes)
+
+
+def _pad(data: str, pads: Sequence[int], out: Rewriter) -> str:
+    rank = len(pads) // 2
+    return out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
+
+
+def _gather_and_combine(
+    op_type: str, data: str, axis: int, columns: Iterable[Sequence[int]], out: Rewriter
+) -> str:
+    """Combine each window's elements along an axis; a column has one element of every window."""
+    return fold(op_type, (out.emit("Gather", [data, out.int64(each)], axis=axis) for each in columns), out)
 
 
 @adapter(("LpPool", "GlobalLpPool"), 2, 1)
@@ -141,11 +136,11 @@ def _emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> N
     out = out.for_opset(OPSET)
     counts = _element_counts(node, placed)
     total = _window_sums(node.inputs[0], placed, out)
-    element_type = out.element_type(node.inputs[0])
-    divisor = Tensor(element_type, (1, 1, *(each.window_count for each in placed)), tuple(counts))
+    dims = (1, 1, *(each.window_count for each in placed))
     # A scalar divisor is smaller and equivalent.
     if len(set(counts)) == 1:
-        divisor = Tensor(element_type, (), (counts[0],))
+        dims, counts = (), counts[:1]
+    divisor = Tensor(out.element_type(node.inputs[0]), dims, tuple(counts))
     out.emit("Div", [total, out.tensor(divisor)], node.outputs)
 
 
@@ -173,8 +168,7 @@ def _window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
     """Return the sum of each window, with zeros as padding."""
     pads = pads_attribute(placed)
     if any(pads):
-        rank = len(placed)
-        data = out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
+        data = _pad(data, pads, out)
     for axis, each in enumerate(placed, 2):
         window = each.window
         columns = [
@@ -183,13 +177,6 @@ def _window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
         ]
         data = _gather_and_combine("Add", data, axis, columns, out)
     return data
-
-
-def _gather_and_combine(
-    op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter
-) -> str:
-    parts = (out.emit("Gather", [data, out.int64(column)], axis=axis) for column in columns)
-    return fold(op_type, parts, out)
 
 
 def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
@@ -219,13 +206,10 @@ def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
 def _emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the p-norm of each window."""
     out = out.for_opset(OPSET)
-    element_type = out.element_type(node.inputs[0])
-    exponent = node.attribute("p", 2)
-    data = out.emit("Abs", node.inputs[:1])
-    powers = out.emit("Pow", [data, out.constant(float(exponent), element_type)])
-    total = _window_sums(powers, placed, out)
-    inverse = out.constant(1 / exponent, element_type)
-    out.emit("Pow", [total, inverse], node.outputs)
+    exponent, element_type = node.attribute("p", 2), out.element_type(node.inputs[0])
+    powers = Expression(node.inputs[0], element_type, out).apply("Abs").apply("Pow", float(exponent))
+    total = _window_sums(powers.name, placed, out)
+    out.emit("Pow", [total, out.constant(1 / exponent, element_type)], node.outputs)
 
 
 def _emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:

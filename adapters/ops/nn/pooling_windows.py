@@ -92,9 +92,8 @@ def place_windows(node: Node, out: Rewriter) -> list[Placed]:
 
 
 def _place_window(window: PoolWindow, node: Node) -> Placed:
-    size = window.size
+    size, name = window.size, node.inputs[0]
     if size is None:
-        name = node.inputs[0]
         raise CannotConvert(
             f"the windows depend on the spatial size of {name!r}, which is unknown",
             remedy=f"add a value_info with the shape of {name!r}",
@@ -119,7 +118,7 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
     return Placed(window, size, count, window.before, max(end - size - window.before, 0))
 
 
-def pads_attribute(placed: Sequence[Placed]) -> list[int]:
+def pads_attribute(placed: Sequence[Placed | PoolWindow]) -> list[int]:
     """Return the `pads` attribute."""
     return [window.before for window in placed] + [window.after for window in placed]
 

@@ -18,8 +18,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     rotated = _rotate(_slice_last(data, 0, width, out) if width else data, node, packed, out)
     if width:
         rotated = out.emit("Concat", [rotated, _slice_last(data, width, INT64_MAX, out)], axis=3)
-    shape = [0, 0, -1] if packed else [0, 0, 0, -1]
-    out.emit("Reshape", [rotated, out.int64(shape)], node.outputs)
+    reshape(rotated, (0, 0, -1) if packed else (0, 0, 0, -1), out, node.outputs)
 
 
 def _split_heads(node: Node, out: Rewriter) -> str:

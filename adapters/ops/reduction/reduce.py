@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.indices import axis_count, count_axes, require_nonempty, shape_without_axes
-from opshift.model.element_types import BY_NAME
 
 FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
@@ -20,11 +21,18 @@ ELEMENTWISE_EQUIVALENTS = {
 LOG_SUM_EXP_TYPES = ("float", "double")
 """Element types in which ReduceLogSumExp over computed axes is rewritten."""
 
-SUM_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
-"""Reductions that can be expressed with ReduceSum."""
 
 CONSTANT_AXES_REMEDY = "make the axes an initializer that is not a graph input"
 """Remedy for computed axes that cannot be converted."""
+
+
+FUNCTIONS_OF_SUMS = {
+    "ReduceL1": ("Abs", ""),
+    "ReduceSumSquare": ("Mul", ""),
+    "ReduceL2": ("Mul", "Sqrt"),
+    "ReduceLogSum": ("", "Log"),
+}
+"""Operators before and after ReduceSum that express a reduction, `""` for none; Mul squares."""
 
 
 @adapter("ReduceSum", 13, 11)
@@ -41,7 +49,11 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
     axes = node.input(1)
     known = out.constant_value(axes)
     if axes and known is None:
-        reduce_over_computed_axes(node, out)
+        # ReduceSum accepts computed axes since opset 13; other reductions are applied axis by axis.
+        if node.op_type in ("ReduceMean", "ReduceLogSumExp", *FUNCTIONS_OF_SUMS):
+            _reduce_by_sum(node, out)
+        else:
+            _reduce_by_axis(node, out)
         return
     attributes = node.without("noop_with_empty_axes")
     if known is not None and known.values:
@@ -52,58 +64,50 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
-def reduce_over_computed_axes(node: Node, out: Rewriter) -> None:
-    """Rewrite a reduction with computed axes.
-
-    Sums use ReduceSum, which accepts computed axes since opset 13; other reductions are applied axis by axis.
-
-    Raises:
-        CannotConvert: a required type, rank or dimension is unknown, or the element type has no exact form.
-    """
-    if node.op_type in SUM_REDUCTIONS:
-        _reduce_by_sum(node, out)
-    else:
-        _reduce_by_axis(node, out)
-
-
 def _reduce_by_sum(node: Node, out: Rewriter) -> None:
-    data = node.inputs[0]
-    element_type = out.element_type(data)
+    data, element_type, out = node.inputs[0], out.element_type(node.inputs[0]), out.for_opset(13)
     if node.op_type == "ReduceLogSumExp":
         _log_sum_exp(node, element_type, out)
-    elif node.op_type == "ReduceMean":
+        return
+    if node.op_type == "ReduceMean":
         _mean(node, element_type, out)
-    elif node.op_type == "ReduceL1":
-        _sum(node, out.emit("Abs", [data], opset=13), node.outputs[0], out)
-    elif node.op_type == "ReduceSumSquare":
-        _sum(node, out.emit("Mul", [data, data], opset=13), node.outputs[0], out)
-    else:
-        _function_of_sum(node, element_type, out)
+        return
+    before, after = FUNCTIONS_OF_SUMS[node.op_type]
+    if after:
+        _require_type(element_type, FLOAT_TYPES)
+    terms = out.emit(before, [data, data] if before == "Mul" else [data]) if before else data
+    total = _sum(node, terms, out, out.fresh("sum") if after else node.outputs[0])
+    if after:
+        out.emit(after, [total], node.outputs)
+
+
+def _require_type(element_type: str, supported: Sequence[str]) -> None:
+    if element_type not in supported:
+        raise CannotConvert(
+            f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
+        )
+
+
+def _sum(node: Node, terms: str, out: Rewriter, total: str = "") -> str:
+    total = total or out.fresh("sum")
+    return out.emit("ReduceSum", [terms, node.inputs[1]], [total], **node.attributes)
 
 
 def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
     data, axes = node.inputs
-    if element_type not in LOG_SUM_EXP_TYPES:
-        raise CannotConvert(
-            f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
-        )
+    _require_type(element_type, LOG_SUM_EXP_TYPES)
     if 0 in (out.shape(data) or ()):
-        total = _sum(node, out.emit("Exp", [data], opset=13), out.fresh("sum"), out)
-        out.emit("Log", [total], node.outputs, opset=13)
+        out.emit("Log", [_sum(node, out.emit("Exp", [data]), out)], node.outputs)
         return
     noop = node.attribute("noop_with_empty_axes", 0)
     maxima = out.emit("ReduceMax", [data, axes], opset=18, keepdims=1, noop_with_empty_axes=noop)
     limits = [out.constant(sign * LARGEST_FINITE[element_type], element_type) for sign in (-1, 1)]
     # Infinite maxima are clipped: infinity minus infinity would be NaN.
-    finite = out.emit("Clip", [maxima, *limits], opset=13)
-    exponentials = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
-    logarithm = out.emit("Log", [_sum(node, exponentials, out.fresh("sum"), out)], opset=13)
-    out.emit("Add", [logarithm, _match_shape(finite, logarithm, node, out)], node.outputs, opset=13)
-
-
-def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
-    return out.emit("ReduceSum", [terms, node.inputs[1]], [total], opset=13, **node.attributes)
+    finite = out.emit("Clip", [maxima, *limits])
+    exponentials = out.emit("Exp", [out.emit("Sub", [data, finite])])
+    logarithm = out.emit("Log", [_sum(node, exponentials, out)])
+    out.emit("Add", [logarithm, _match_shape(finite, logarithm, node, out)], node.outputs)
 
 
 def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
@@ -112,44 +116,23 @@ def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
         return kept
     shape = out.shape(node.inputs[0])
     if shape is not None and all(shape):
-        return out.emit("Reshape", [kept, out.emit("Shape", [dropped], opset=13)], opset=13)
+        return out.emit("Reshape", [kept, out.emit("Shape", [dropped])])
     # Reshape would misread a dimension of 0; each maximum is the only element of its sum.
-    return _sum(node, kept, out.fresh("greatest"), out)
+    return _sum(node, kept, out, out.fresh("greatest"))
 
 
 def _mean(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit the sum divided by the number of elements in each sum; 16-bit floats are summed as float."""
-    number, is_half = BY_NAME[element_type].number, element_type in ("float16", "bfloat16")
-    terms = node.inputs[0]
-    if is_half:
-        number = BY_NAME["float"].number
-        terms = out.emit("Cast", [terms], to=number, opset=13)
-    total = _sum(node, terms, out.fresh("sum"), out)
+    is_half = element_type in ("float16", "bfloat16")
+    compute_type = "float" if is_half else element_type
+    terms = out.cast(node.inputs[0], compute_type) if is_half else node.inputs[0]
+    total = _sum(node, terms, out)
     # The axes are unknown, so the count follows from the sizes of input and result.
-    sizes = (out.emit("Size", [name], opset=13) for name in (terms, total))
-    numbers = [out.cast(size, "double", opset=13) for size in sizes]
-    count = out.emit("Cast", [out.emit("Div", numbers, opset=13)], to=number, opset=13)
-    if not is_half:
-        out.emit("Div", [total, count], node.outputs, opset=13)
-        return
-    mean = out.emit("Div", [total, count], opset=13)
-    out.cast(mean, element_type, node.outputs, opset=13)
-
-
-def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit the square root of a sum of squares, or the logarithm of a sum."""
-    _require_float(node, element_type)
-    data, (function, squared) = node.inputs[0], {"ReduceL2": ("Sqrt", True)}.get(node.op_type, ("Log", False))
-    terms = out.emit("Mul", [data, data], opset=13) if squared else data
-    total = _sum(node, terms, out.fresh("sum"), out)
-    out.emit(function, [total], node.outputs, opset=13)
-
-
-def _require_float(node: Node, element_type: str) -> None:
-    if element_type not in ("float16", "bfloat16", *LOG_SUM_EXP_TYPES):
-        raise CannotConvert(
-            f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
-        )
+    sizes = (out.emit("Size", [name]) for name in (terms, total))
+    count = out.cast(out.emit("Div", [out.cast(size, "double") for size in sizes]), compute_type)
+    mean = out.emit("Div", [total, count], 1 if is_half else node.outputs)
+    if is_half:
+        out.cast(mean, element_type, node.outputs)
 
 
 def _reduce_by_axis(node: Node, out: Rewriter) -> None:

@@ -170,11 +170,7 @@ _TRANSFORM_STAGES = {b"SOFTMAX": Stage("Softmax", {"axis": 1}), b"LOGISTIC": Sta
 
 
 def read_transform(node: Node) -> bytes:
-    """Return the `post_transform` of a node.
-
-    Raises:
-        CannotConvert: the transform is unknown.
-    """
+    """Return the `post_transform` of a node; refuse if the transform is unknown."""
     transform: bytes = node.attribute("post_transform", b"NONE")
     if transform not in TRANSFORMS:
         raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}")
