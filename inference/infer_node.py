@@ -85,6 +85,15 @@ def type_link(operator: OperatorVersion) -> int | None:
     return next(shared, None)
 
 
+def _types_depend_on_inputs(operator: OperatorVersion) -> bool:
+    """Return whether a type of an output is neither fixed, nor stated by an attribute or a subgraph."""
+    stated = operator.required_attributes
+    return any(
+        each.homogeneous and len(operator.types_of(each)) > 1 and each.type_attribute not in stated
+        for each in operator.outputs
+    )
+
+
 def shape_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the shape of the first output."""
     return _SHAPE_LINKS.get(operator.shape)
@@ -287,7 +296,7 @@ TYPES: FactKind[str] = FactKind(
     claimed=lambda scope, name: scope.declared_type(name),
     merge=lambda inferred, claimed: _first_known(claimed, inferred),
     trusts_claims=True,
-    asks_inputs=False,
+    asks_inputs=_types_depend_on_inputs,
     link=type_link,
     infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
 )
@@ -298,7 +307,7 @@ SHAPES: FactKind[Shape] = FactKind(
     claimed=lambda scope, name: scope.claimed_shape(name),
     merge=merge_claim,
     trusts_claims=False,
-    asks_inputs=True,
+    asks_inputs=lambda operator: True,
     link=shape_link,
     infer=infer_shapes,
 )
@@ -309,7 +318,7 @@ RANKS: FactKind[int] = FactKind(
     claimed=_claimed_rank,
     merge=_first_known,
     trusts_claims=False,
-    asks_inputs=True,
+    asks_inputs=lambda operator: True,
     link=rank_link,
     infer=infer_ranks,
 )

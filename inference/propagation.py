@@ -26,10 +26,6 @@ InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 _MISSING: Any = object()
 
 
-_UNNAMED: Any = object()
-"""Key for omitted outputs, which are never queried; the empty name has to keep its entry."""
-
-
 class Inferred(NamedTuple, Generic[FactT]):
     """Facts about the outputs of a node, in order; the last ones may be missing.
 
@@ -49,7 +45,7 @@ class FactKind(NamedTuple, Generic[FactT]):
         claimed: fact that the model claims about the output of a node.
         merge: combination of an inferred fact with a claim.
         trusts_claims: whether a claim makes inference unnecessary.
-        asks_inputs: whether the facts about the outputs depend on those of all inputs.
+        asks_inputs: whether the facts about the outputs of an operator depend on those about its inputs.
         link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
         infer: facts about the outputs of a node.
     """
@@ -59,7 +55,7 @@ class FactKind(NamedTuple, Generic[FactT]):
     claimed: Callable[[InferenceScope, str], FactT | None]
     merge: Callable[[FactT | None, FactT | None], FactT | None]
     trusts_claims: bool
-    asks_inputs: bool
+    asks_inputs: Callable[[OperatorVersion], bool]
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
 
@@ -70,12 +66,14 @@ class OperatorInfo(NamedTuple):
     Attributes:
         links_all_outputs: whether the link holds for all outputs.
         is_plain: whether facts inferred for a node hold for every node with the same key.
+        asks_inputs: whether the facts about the outputs depend on those about the inputs.
     """
 
     operator: OperatorVersion | None
     link: Link
     links_all_outputs: bool
     is_plain: bool
+    asks_inputs: bool
 
 
 class InferenceCache:
@@ -83,6 +81,7 @@ class InferenceCache:
 
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
+        self.links: dict[str, int] = {}
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
@@ -144,8 +143,10 @@ class Propagation(Generic[FactT]):
             while pending:
                 origin, linked = pending[-1]
                 if origin not in known:
-                    pending += [self._follow_links(each, scope) for each in self._visit_origin(origin, scope)]
-                    continue
+                    missing = self._visit_origin(origin, scope)
+                    if missing:
+                        pending += [self._follow_links(each, scope) for each in missing]
+                        continue
                 if linked:
                     self._record_linked(linked, known[origin], scope)
                 pending.pop()
@@ -153,79 +154,111 @@ class Propagation(Generic[FactT]):
             return error.question
         return None
 
-    def _follow_links(self, name: str, scope: InferenceScope) -> tuple[str, list[NodeRecord]]:
-        """Return the value at the start of a chain of links, and the nodes from it to `name`, last first."""
-        known, operators, producers = self._known, self._cache.operators, scope.producing_records
+    def _follow_links(self, name: str, scope: InferenceScope) -> tuple[str, list[str]]:
+        """Return the value at the start of a chain of links, and the values from it to `name`, last first."""
+        known, links, producers = self._known, self._cache.links, scope.producing_records
+        operators = self._cache.operators
         claimed = scope.declared_positions if self._kind.trusts_claims else ()
-        linked: list[NodeRecord] = []
+        linked: list[str] = []
         position = len(scope.node_records)
         while name not in known and name not in claimed:
             record = producers.get(name)
             if record is None or record[0] >= position:
                 break  # without producer, or the nodes of the invalid model are not in order
             position, domain, op_type, inputs, outputs = record
-            found = None if domain else operators.get(op_type)
-            _, link, links_all, _ = found or self._operator_info(op_type, domain, scope)
-            if link is None or link == MAXIMUM or link >= len(inputs) or not (links_all or len(outputs) == 1):
+            link = None if domain else links.get(op_type)
+            if link is None:
+                known_info = None if domain else operators.get(op_type)
+                info = known_info or self._operator_info(op_type, domain, scope)
+                if len(outputs) != 1 or info.link is None or info.link == MAXIMUM:
+                    break
+                link = info.link
+            if link >= len(inputs):
                 break
-            linked.append(record)
+            linked.append(name)
             name = inputs[link]
         return name, linked
 
-    def _record_linked(self, linked: list[NodeRecord], fact: FactT | None, scope: InferenceScope) -> None:
-        """Record the fact that the nodes of a chain share, from the start of the chain on."""
-        known, claimed = self._known, scope.declared_positions.keys()
-        for record in reversed(linked):
-            outputs = record[4]
+    def _record_linked(self, linked: list[str], fact: FactT | None, scope: InferenceScope) -> None:
+        """Record the fact that the values of a chain share, from the start of the chain on."""
+        if fact is not None and scope.declared_positions.keys().isdisjoint(linked):
+            self._known.update(dict.fromkeys(linked, fact))
+            return
+        for name in reversed(linked):
             if fact is None:
-                self._infer_record(record, scope)
-            elif claimed.isdisjoint(outputs):
-                for name in outputs:
-                    known[name or _UNNAMED] = fact
-                continue
+                self._infer_record(scope.producing_records[name], scope)
             else:
-                self._record(outputs, (fact,) * len(outputs), scope)
-            fact = known[outputs[0]]
+                self._record((name,), (fact,), scope)
+            fact = self._known[name]
 
     def _visit_origin(self, name: str, scope: InferenceScope) -> Sequence[str]:
         """Find the fact about a value that does not follow a link, or return the inputs to visit first."""
-        known = self._known
-        record = scope.producing_records.get(name)
+        known, producers = self._known, scope.producing_records
+        record = producers.get(name)
         if record is None:
-            emitted = scope.emitted_producer(name)
-            if emitted is not None:
-                self._infer_node(*emitted, scope)
-            elif scope.is_local(name):
-                known[name] = self._kind.declared(scope, name)
-            else:
-                known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+            self._find_source(name, scope)
             return ()
-        position, _, _, inputs, outputs = record
+        position, domain, op_type, inputs, outputs = record
         if self._kind.trusts_claims and self._are_claimed(outputs, scope):
             return ()
-        if self._kind.asks_inputs:
-            missing = [each for each in inputs if each not in known]
-            for each in missing:
-                earlier = scope.producing_records.get(each)
-                if earlier is not None and earlier[0] >= position:
-                    known[each] = None  # the nodes of the invalid model are not in order
+        if self._operator_info(op_type, domain, scope).asks_inputs:
+            missing = []
+            for each in inputs:
+                if each not in known:
+                    earlier = producers.get(each)
+                    if earlier is None:
+                        self._find_source(each, scope)
+                    elif earlier[0] < position:
+                        missing.append(each)
+                    else:
+                        known[each] = None  # the nodes of the invalid model are not in order
             if missing:
                 return missing
         self._infer_record(record, scope)
         return ()
 
+    def _infer_record(self, record: NodeRecord, scope: InferenceScope) -> None:
+        """Infer the facts about the outputs of a node."""
+        _, domain, op_type, inputs, outputs = record
+        operator, link, links_all, is_plain, asks_inputs = self._operator_info(op_type, domain, scope)
+        if link == MAXIMUM and links_all:
+            facts: list[Any] = [self._known[name] for name in inputs if name]
+            if facts and None not in facts:
+                self._record(outputs, (max(facts),), scope)
+                return
+        call_facts = scope.infer_call(record, self._kind.query) if operator is None else None
+        if call_facts is not None:
+            self._record(outputs, call_facts, scope)
+        elif operator is not None and is_plain and scope.has_plain_nodes:
+            self._infer_cached(record, operator, asks_inputs, scope)
+        else:
+            self._infer_node(scope.node_of(record), operator, scope)
+
+    def _find_source(self, name: str, scope: InferenceScope) -> None:
+        """Find the fact about a value that no node of the scope's graph produces."""
+        emitted = scope.emitted_producer(name)
+        if emitted is not None:
+            self._infer_node(*emitted, scope)
+        elif scope.is_local(name):
+            self._known[name] = self._kind.declared(scope, name)
+        else:
+            self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+
     def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
         found = None if domain else self._cache.operators.get(op_type)
         if found is not None:
             return found
-        operator = scope.operator(op_type, domain)
-        if operator is None or domain:
-            found = OperatorInfo(operator, None, links_all_outputs=False, is_plain=False)
+        operator, kind = scope.operator(op_type, domain), self._kind
+        if operator is None:
+            found = OperatorInfo(None, None, links_all_outputs=False, is_plain=False, asks_inputs=False)
         else:
-            has_one = len(operator.outputs) == 1
-            found = OperatorInfo(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
+            has_one, is_plain = len(operator.outputs) == 1, operator.has_plain_attributes
+            link = None if domain else kind.link(operator)
+            found = OperatorInfo(operator, link, has_one, is_plain, kind.asks_inputs(operator))
         if not domain:
             self._cache.operators[op_type] = found
+            if found.links_all_outputs and found.link not in (None, MAXIMUM):
+                self._cache.links[op_type] = found.link
         return found
 
     def _are_claimed(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
@@ -238,32 +271,12 @@ class Propagation(Generic[FactT]):
         self._known.update(claims)
         return True
 
-    def _greatest(self, inputs: Sequence[str]) -> FactT | None:
-        facts: list[Any] = [self._known[name] for name in inputs if name]
-        return None if None in facts else max(facts, default=None)
-
-    def _infer_record(self, record: NodeRecord, scope: InferenceScope) -> None:
-        """Infer the facts about the outputs of a node."""
-        _, domain, op_type, inputs, outputs = record
-        operator, link, links_all, is_plain = self._operator_info(op_type, domain, scope)
-        call_facts = None if is_plain else scope.infer_call(record, self._kind.query)
-        if call_facts is not None:
-            self._record(outputs, call_facts, scope)
-            return
-        if link == MAXIMUM and links_all:
-            fact = self._greatest(inputs)
-            if fact is not None:
-                self._record(outputs, (fact,) * len(outputs), scope)
-                return
-        if operator is not None and operator.has_plain_attributes and scope.has_plain_nodes:
-            self._infer_cached(record, operator, scope)
-        else:
-            self._infer_node(scope.node_of(record), operator, scope)
-
-    def _infer_cached(self, record: NodeRecord, operator: OperatorVersion, scope: InferenceScope) -> None:
+    def _infer_cached(
+        self, record: NodeRecord, operator: OperatorVersion, asks_inputs: bool, scope: InferenceScope
+    ) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = record
-        input_facts = tuple([self.fact_of(name, scope) for name in inputs])
+        input_facts = tuple([self.fact_of(name, scope) for name in inputs]) if asks_inputs else ()
         key = id(operator), node_key_of(record, scope.proto_of(record), inputs + outputs), input_facts
         found = self._cache.facts.get(key)
         if found is None:
