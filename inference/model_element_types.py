@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from opshift.inference.infer_node import determines_type, type_from_attribute, type_of_constant
+from opshift.inference.infer_types import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
 from opshift.model.messages import ModelProto, OperatorSetIdProto

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opshift.checker.checked_values import BoundValue, TypedNode
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
-from opshift.inference.infer_node import infer_types
+from opshift.inference.infer_types import infer_types
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
