@@ -21,6 +21,7 @@ class CheckTarget(Protocol):
     @property
     def place(self) -> str:
         """Place of the object, for findings."""
+        ...
 
 
 @dataclass(frozen=True)

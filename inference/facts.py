@@ -26,21 +26,27 @@ class Facts(Protocol):
 
         `None` if the type is unknown.
         """
+        ...
 
     def shape(self, name: str) -> Shape | None:
         """Return the dimensions of a tensor, `None` for each unknown one; `None` if the rank is unknown."""
+        ...
 
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
+        ...
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
+        ...
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
+        ...
 
     def is_used(self, name: str) -> bool:
         """Return whether a node reads the value or the graph returns it."""
+        ...
 
 
 class Producer(NamedTuple):

@@ -44,6 +44,16 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
     return Inferred(found, is_cacheable=False)
 
 
+def infer_ranks_alone(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Sequence[int | None]:
+    """Return the ranks of the outputs that do not depend on those of the inputs, as for Gemm and Reshape."""
+    for reads_constants in (False, True):
+        context = _Context(operator, node, scope, lambda scope, name: None, reads_constants=reads_constants)
+        shapes = _apply_rule(context)
+        if len(shapes) == len(node.outputs) and None not in shapes:
+            break
+    return [None if shape is None else len(shape) for shape in shapes]
+
+
 def _known_shape(scope: InferenceScope, name: str) -> Shape | None:
     return scope.shape(name)
 
@@ -158,4 +168,5 @@ RANKS: FactKind[int] = FactKind(
     asks_inputs=lambda operator: True,
     link=rank_link,
     infer=infer_ranks,
+    infer_alone=infer_ranks_alone,
 )

@@ -153,8 +153,8 @@ def body_output(
 ) -> tuple[Value | None, str, InferenceScope | None]:
     """Return an output of a subgraph that an adapter emitted, or its name and the scope of a GraphProto."""
     graph = node.attribute(attribute)
-    if isinstance(graph, Graph) and position < len(graph.outputs):
-        return graph.outputs[position], "", None
+    if isinstance(graph, Graph):
+        return (graph.outputs[position] if position < len(graph.outputs) else None), "", None
     if not hasattr(graph, "output") or position >= len(graph.output):
         return None, "", None
     return None, graph.output[position].name, scope.child(graph)

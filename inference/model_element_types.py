@@ -27,7 +27,7 @@ def element_types_of_model(
     roots: list[tuple[list[ContainerProto], Iterable[OperatorSetIdProto]]] = [
         ([*root_graphs(model)], model.opset_import)
     ]
-    roots += [([function], function.opset_import or model.opset_import) for function in model.functions]
+    roots.extend(([function], function.opset_import or model.opset_import) for function in model.functions)
     for containers, imports in roots:
         opsets = opset_imports(imports, model.ir_version)
         versions = {

@@ -48,6 +48,7 @@ class FactKind(NamedTuple, Generic[FactT]):
         asks_inputs: whether the facts about the outputs of an operator depend on those about its inputs.
         link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
         infer: facts about the outputs of a node.
+        infer_alone: facts that follow from attributes and constants alone, without those about the inputs.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -58,6 +59,7 @@ class FactKind(NamedTuple, Generic[FactT]):
     asks_inputs: Callable[[OperatorVersion], bool]
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
+    infer_alone: Callable[[Node, OperatorVersion, InferenceScope], Sequence[FactT | None]] | None = None
 
 
 class OperatorInfo(NamedTuple):
@@ -77,11 +79,15 @@ class OperatorInfo(NamedTuple):
 
 
 class InferenceCache:
-    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models."""
+    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models.
+
+    The facts about the outputs of dependent operators do not follow from their nodes alone.
+    """
 
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
+        self.dependent: set[str] = set()
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
@@ -201,7 +207,8 @@ class Propagation(Generic[FactT]):
         position, domain, op_type, inputs, outputs = record
         if self._kind.trusts_claims and self._are_claimed(outputs, scope):
             return ()
-        if self._operator_info(op_type, domain, scope).asks_inputs:
+        info = self._operator_info(op_type, domain, scope)
+        if info.asks_inputs and not self._infer_alone(record, info, scope):
             missing = []
             for each in inputs:
                 if each not in known:
@@ -214,8 +221,22 @@ class Propagation(Generic[FactT]):
                         known[each] = None  # the nodes of the invalid model are not in order
             if missing:
                 return missing
-        self._infer_record(record, scope)
+        if name not in known:
+            self._infer_record(record, scope)
         return ()
+
+    def _infer_alone(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> bool:
+        """Return whether the facts follow from the node alone; if so, record them."""
+        _, _, op_type, _, outputs = record
+        operator, infer = info.operator, self._kind.infer_alone
+        if infer is None or operator is None or op_type in self._cache.dependent:
+            return False
+        facts = infer(scope.node_of(record), operator, scope)
+        if len(facts) < len(outputs) or None in facts:
+            self._cache.dependent.add(op_type)
+            return False
+        self._record(outputs, facts, scope)
+        return True
 
     def _infer_record(self, record: NodeRecord, scope: InferenceScope) -> None:
         """Infer the facts about the outputs of a node."""

@@ -21,9 +21,11 @@ class TensorStore(Protocol):
 
     def whole(self, message: bytes, name: str) -> bytes:
         """Return a serialized message of the type `name` with payloads instead of placeholders."""
+        ...
 
     def size(self, message: bytes, name: str) -> int:
         """Return the length in bytes of the result of `whole`, without reading payloads."""
+        ...
 
 
 STORES: dict[bytes, TensorStore] = {}

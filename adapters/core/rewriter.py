@@ -28,12 +28,15 @@ class Output(Protocol):
 
     def fresh(self, hint: str) -> str:
         """Return a name that is not used in the model, derived from `hint`."""
+        ...
 
     def add_constant(self, tensor: Tensor) -> str:
         """Return the name of a constant with this value; equal constants share one name."""
+        ...
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; if so, record the reason for the plan."""
+        ...
 
 
 def _renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters, None]:

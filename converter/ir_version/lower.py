@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.finders import ModelRewrite, find_uses
+from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.errors import Refusal
 from opshift.converter.ir_version import functions, metadata, tensors
 from opshift.converter.options import Allowances, Options
-from opshift.converter.plan.changes import IrChange
+from opshift.converter.plan.changes import IrChange, Lowering
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
-from opshift.registry.steps import Allow
-
-
-class Lowering(NamedTuple):
-    """Rewrite of a model without a feature of `ir_versions.yaml`.
-
-    A feature without `replacement` and `apply` can only be dropped, by `drop` if `allow` contains the
-    allowance. After a rewrite that moves nodes, the contents have to be collected again.
-    """
-
-    feature: str
-    replacement: str
-    apply: ModelRewrite | None
-    allowance: Allow | None = None
-    drop: ModelRewrite | None = None
-    moves_nodes: bool = False
-
 
 LOWERINGS: tuple[Lowering, ...] = (
     Lowering("device_configurations", "", None, "drop-devices", metadata.drop_device_configurations),

@@ -20,9 +20,10 @@ from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
-    from opshift.converter.ir_version.lower import Lowering
+    from opshift.checker.ir_features.finders import ModelRewrite
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
+    from opshift.registry.steps import Allow
 
 
 METADATA_KEY: Final = "opshift.reversible"
@@ -146,6 +147,21 @@ class FunctionCopy:
     function: str
     name: str
     container: ContainerPlan
+
+
+class Lowering(NamedTuple):
+    """Rewrite of a model without a feature of `ir_versions.yaml`.
+
+    A feature without `replacement` and `apply` can only be dropped, by `drop` if `allow` contains the
+    allowance. After a rewrite that moves nodes, the contents have to be collected again.
+    """
+
+    feature: str
+    replacement: str
+    apply: ModelRewrite | None
+    allowance: Allow | None = None
+    drop: ModelRewrite | None = None
+    moves_nodes: bool = False
 
 
 @dataclass(frozen=True)

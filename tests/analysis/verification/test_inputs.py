@@ -34,7 +34,8 @@ def samples_of_attempts(
 ) -> list[list[Feeds]]:
     """Return the samples of each attempt."""
     inputs = inputs_of(model_graph)
-    return list(generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0))
+    attempts = generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0)
+    return [list(attempt) for attempt in attempts]
 
 
 def test_leaves_inputs_with_initializer_at_default() -> None:
