@@ -9,8 +9,8 @@ from typing import Self
 
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.evaluation import Evaluation
+from opshift.inference.fact_kinds import FactKind, InferenceCache
 from opshift.inference.facts import FactT, InferenceScope, OperatorStatus, Producer
-from opshift.inference.propagation import FactKind, InferenceCache
 from opshift.inference.scope import Scope
 from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel

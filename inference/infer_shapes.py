@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from opshift.inference.fact_kinds import MAXIMUM, FactKind, Inferred
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
-from opshift.inference.propagation import MAXIMUM, FactKind, Inferred
 from opshift.inference.symbols import merge_claim, with_symbols
 from opshift.model.node import Node
 from opshift.model.types import Shape

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
+from opshift.inference.fact_kinds import FactKind, Inferred
 from opshift.inference.facts import InferenceScope
-from opshift.inference.propagation import FactKind, Inferred
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.registry.models import OperatorVersion, Parameter

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from opshift.inference.constants import find_constant
+from opshift.inference.fact_kinds import FactKind, InferenceCache, inference_cache_for
 from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
 from opshift.inference.infer_shapes import RANKS, SHAPES
 from opshift.inference.infer_types import TYPES
-from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
+from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, symbolic_dims, without_symbols
 from opshift.model.graphs import graphs_of, mentioned_names

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 from opshift.model.messages import TensorShapeProto
@@ -25,16 +23,14 @@ SymbolicShape: TypeAlias = Shape
 """Shape whose sizes may be symbols."""
 
 
-@lru_cache(maxsize=4096)
 def symbol_named(name: str) -> Symbol:
-    """Return the symbol with this name: the same one in every model."""
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return Symbol(SMALLEST_SYMBOL + int.from_bytes(digest, "big") // 8)
+    """Return the symbol with this name: the same one in every model of a process."""
+    return Symbol(SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL)
 
 
 def symbol_of(value: str, axis: int) -> Symbol:
     """Return the symbol of a dimension without a name."""
-    # The separator is not allowed in names of dimensions, so the result differs from all named symbols.
+    # No exporter uses the separator in names of dimensions, so the result differs from all named symbols.
     return symbol_named(f"{value}\0{axis}")
 
 
