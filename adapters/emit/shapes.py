@@ -15,6 +15,9 @@ MAX_CONSTANT_ELEMENTS = 1 << 16
 MAX_CONSTANT_DATA = 1 << 22
 """Maximum number of elements of an emitted constant that has the size of the data."""
 
+ALLOWZERO_OPSET = 14
+"""First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""
+
 NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
 

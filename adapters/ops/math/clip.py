@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -90,6 +91,9 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         # The defaults of version 6 are the limits of float: leave them out.
         if value is not None or element_type != "float":
             attributes[bound.name] = value.scalar if value is not None else bound.sign * largest
+    # If the bounds contradict each other the upper one applies, but runtimes refuse such attributes.
+    if attributes.get("min", -math.inf) > attributes.get("max", math.inf):
+        attributes["min"] = attributes["max"]
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 

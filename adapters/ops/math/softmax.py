@@ -6,9 +6,7 @@ Before, the input was flattened to two dimensions at `axis`, and the second was 
 from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-
-ALLOWZERO_OPSET = 14
-"""First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""
+from opshift.adapters.emit.shapes import ALLOWZERO_OPSET
 
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 11, 13)
@@ -28,10 +26,21 @@ def flatten_at_axis(node: Node, out: Rewriter) -> None:
     flat = out.emit("Flatten", [data], axis=axis)
     normalized = out.fresh(node.op_type.lower())
     out.replace(node, inputs=[flat], outputs=[normalized], attributes={**node.attributes, "axis": -1})
-    if out.default_opset < ALLOWZERO_OPSET:
+    if out.default_opset < ALLOWZERO_OPSET and _copies_empty_dimensions(out.shape(data), axis):
         out.emit("Reshape", [normalized, shape], node.outputs)
     else:
         out.emit("Reshape", [normalized, shape], node.outputs, opset=ALLOWZERO_OPSET, allowzero=1)
+
+
+def _copies_empty_dimensions(shape: tuple[int | None, ...] | None, axis: int) -> bool:
+    """Return whether a Reshape without `allowzero` restores every dimension that may be 0.
+
+    It copies such a dimension from the same position of the flattened data. With axis 1 these are the first
+    dimension, and a product that contains the second one.
+    """
+    if shape is None:
+        return False
+    return all(dim or (axis == 1 and position < 2) for position, dim in enumerate(shape))
 
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 13, 11)

@@ -58,7 +58,12 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
         end = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
         keys = float_positions(key_length(node, out), out)
         mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
-        mask = _apply_causality(mask, node, out)
+        if node.attribute("is_causal", 0):
+            mask = _apply_causality(mask, node, out)
+        else:
+            # Runtimes require a mask with a row for every query.
+            queries = shape_tensor([1, 1, _sequence_length(node, 0, out), 1], out)
+            mask = mask._replace(name=out.emit("Expand", [mask.name, queries]))
         # In version 23 queries follow the past keys and not the last unpadded key, so the attribute would
         # mask the wrong keys.
         attributes.pop("is_causal", None)

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.shapes import round_to_float32
 
 MODE_ATTRIBUTE = "coordinate_transformation_mode"
 
 
 @adapter("RoiAlign", 16, 10)
 def shift_boxes(node: Node, out: Rewriter) -> None:
-    """Shift constant boxes by half a pixel; refuse boxes smaller than a pixel, which version 10 enlarges."""
+    """Shift constant boxes by half a pixel; refuse boxes smaller than a pixel, which version 10 enlarges.
+
+    The boxes are scaled, too: they then have exactly the coordinates that version 16 computes, so that the
+    number of samples, which depends on their sizes, is the same.
+    """
     attributes = node.without(MODE_ATTRIBUTE)
     if node.attribute(MODE_ATTRIBUTE, b"half_pixel") == b"output_half_pixel":
         out.replace(node, attributes=attributes)
         return
     data, boxes, batches = node.inputs
+    element_type = out.element_type(data)
     constant = out.require_constant(
         boxes, "input rois, which has to be shifted by half a pixel below opset 16,"
     )
+    # float16 does not represent every shifted box.
+    compute_type = "double" if element_type == "double" else "float"
+    rounded = float if compute_type == "double" else round_to_float32
     scale = node.attribute("spatial_scale", 1.0)
-    corners = constant.values
-    if any((corners[i + 2] - corners[i]) * scale < 1 for i in range(len(corners)) if i % 4 < 2):
+    corners = tuple(rounded(rounded(corner * scale) - 0.5) for corner in constant.values)
+    if any(corners[i + 2] - corners[i] < 1 for i in range(len(corners)) if i % 4 < 2):
         raise CannotConvert("a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel")
-    shifted = tuple(corner - 0.5 / scale for corner in corners)
-    moved = out.tensor(Tensor(constant.element_type, constant.dims, shifted))
-    out.replace(node, inputs=[data, moved, batches], attributes=attributes)
+    moved = out.tensor(Tensor(compute_type, constant.dims, corners))
+    wide = data if compute_type == element_type else out.cast(data, compute_type)
+    pooled = node.outputs[0] if wide == data else out.fresh("pooled")
+    attributes["spatial_scale"] = 1.0
+    out.replace(node, inputs=[wide, moved, batches], outputs=[pooled], attributes=attributes)
+    if wide != data:
+        out.cast(pooled, element_type, node.outputs)

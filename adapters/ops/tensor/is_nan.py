@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.cast import LARGEST_FINITE, cast
+from opshift.adapters.emit.cast import FLOAT_TYPES, LARGEST_FINITE, cast
 from opshift.adapters.emit.expression import Expression
 
 COMPARABLE_TYPES = ("float", "double")
@@ -42,7 +42,13 @@ def detect_nan_by_comparison(node: Node, out: Rewriter) -> None:
 
 @adapter("Sign", 9, 8)
 def compute_sign_by_comparison(node: Node, out: Rewriter) -> None:
-    """Subtract the test for values below zero from the test for values above zero."""
+    """Subtract the test for values below zero from the test for values above zero; NaN stays NaN."""
     value, _ = _comparable(node.inputs[0], out)
-    flags = [cast(value.apply(test, 0).name, "float", out) for test in ("Greater", "Less")]
-    cast(out.emit("Sub", flags), out.element_type(node.inputs[0]), out, node.outputs)
+    is_above, is_below = value.apply("Greater", 0), value.apply("Less", 0)
+    sign = out.emit("Sub", [cast(flag.name, "float", out) for flag in (is_above, is_below)])
+    original_type = out.element_type(node.inputs[0])
+    if original_type in FLOAT_TYPES:
+        # Every number is below infinity or above zero: the divisor is 1, but 0 for NaN, and 0 / 0 is NaN.
+        is_number = value.apply("Less", math.inf).apply("Or", is_above)
+        sign = out.emit("Div", [sign, cast(is_number.name, "float", out)])
+    cast(sign, original_type, out, node.outputs)

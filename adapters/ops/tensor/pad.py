@@ -31,6 +31,8 @@ class PaddedPositions(NamedTuple):
     """Index of the first element that is not cropped."""
     length: Expression
     """Number of elements that are not cropped."""
+    size: Expression
+    """Number of elements before the axis is padded."""
 
 
 @adapter("Pad", 19, 18)
@@ -134,11 +136,12 @@ def _padded_positions(value: str, pads: Sequence[str], axis: int, out: Rewriter)
     """
     before, after = (Expression(pad, "int64", out, rank=1) for pad in pads)
     first, last = _max_with_zero(-before), _max_with_zero(-after)
-    length = Expression(computed_dimension(value, axis, out), "int64", out, rank=1) - first - last
+    size = Expression(computed_dimension(value, axis, out), "int64", out, rank=1)
+    length = size - first - last
     bounds = -_max_with_zero(before), length + _max_with_zero(after)
     scalars = [out.emit("Squeeze", [bound.name], axes=[0]) for bound in bounds]
     positions = Expression(out.emit("Range", [*scalars, out.int64(1)]), "int64", out, rank=1)
-    return PaddedPositions(positions, first, length)
+    return PaddedPositions(positions, first, length, size)
 
 
 def _max_with_zero(value: Expression) -> Expression:
@@ -191,7 +194,7 @@ def _float32_value(value: Tensor | None) -> float | None:
 
 
 def _gather_padded(node: Node, out: Rewriter) -> None:
-    """Emit a Gather for each axis; for the mode `constant`, replace the padding with the value by Where."""
+    """Emit a Gather for each axis; for the mode `constant`, from data with the value appended."""
     out = out.for_opset(PADDING_OPSET)
     value, pads = node.inputs[:2]
     mode, element_type, rank = node.attribute("mode", b"constant"), out.element_type(value), out.rank(value)
@@ -200,12 +203,29 @@ def _gather_padded(node: Node, out: Rewriter) -> None:
         fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
     for axis in range(rank):
         padded = _padded_positions(value, _pads_of_axis(pads, axis, rank, out), axis, out)
-        # The mode `constant` gathers edge elements, which Where then replaces.
-        indices = _reflected_indices(padded) if mode == b"reflect" else _edge_indices(padded)
-        value = out.emit("Gather", [value, indices.name], axis=axis)
         if mode == b"constant":
-            value = out.emit("Where", [_inside_mask(padded, rank - axis - 1, out), value, fill_value])
+            # An empty axis has no element that the padding could gather instead.
+            indices = _indices_or_end(padded)
+            value = out.emit("Concat", [value, _fill_slice(value, fill_value, axis, rank, out)], axis=axis)
+        else:
+            indices = _reflected_indices(padded) if mode == b"reflect" else _edge_indices(padded)
+        value = out.emit("Gather", [value, indices.name], axis=axis)
     out.emit("Identity", [value], node.outputs)
+
+
+def _indices_or_end(padded: PaddedPositions) -> Expression:
+    """Return the indices for the mode `constant`: those of kept elements, and the size in the padding."""
+    is_after_start = padded.positions.apply("Less", 0).apply("Not")
+    is_kept = padded.positions.apply("Less", padded.length).apply("And", is_after_start).cast("int64")
+    return is_kept * (padded.positions + padded.first - padded.size) + padded.size
+
+
+def _fill_slice(value: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
+    """Return a slice that fits behind the value along an axis, filled with one element."""
+    shape = Expression(out.emit("Shape", [value]), "int64", out, rank=1)
+    is_axis = shape.constant([int(each == axis) for each in range(rank)])
+    is_other = shape.constant([int(each != axis) for each in range(rank)])
+    return out.emit("Expand", [fill_value, (shape * is_other + is_axis).name])
 
 
 def _reflected_indices(padded: PaddedPositions) -> Expression:
@@ -220,12 +240,3 @@ def _edge_indices(padded: PaddedPositions) -> Expression:
     """Return the indices for the mode `edge`: positions clamped to the kept elements."""
     last = padded.length - 1
     return last - _max_with_zero(last - _max_with_zero(padded.positions)) + padded.first
-
-
-def _inside_mask(padded: PaddedPositions, trailing: int, out: Rewriter) -> str:
-    """Return which positions are not padding, with `trailing` dimensions of 1 appended to broadcast."""
-    shape = out.int64([-1, *[1] * trailing])
-    is_before = padded.positions.apply("Less", 0)
-    is_below_length = padded.positions.apply("Less", padded.length)
-    mask = is_below_length.apply("And", is_before.apply("Not"))
-    return out.emit("Reshape", [mask.name, shape])

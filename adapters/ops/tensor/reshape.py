@@ -16,9 +16,6 @@ from opshift.adapters.emit.indices import (
 )
 from opshift.adapters.emit.shapes import SLICE_END, reshape
 
-FILL_VALUES: dict[str, bytes | bool] = {"string": b"", "bool": False}
-"""Temporary elements by element type; all other types use 0."""
-
 
 @adapter("Identity", 14, 13)
 def insert_and_erase_element(node: Node, out: Rewriter) -> None:
@@ -57,7 +54,7 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
 
 @adapter("Reshape", 14, 13)
 def remove_allowzero(node: Node, out: Rewriter) -> None:
-    """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or fill and slice."""
+    """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or copy zeros."""
     attributes = node.without("allowzero")
     data, shape = node.inputs
     known = out.constant_value(shape)
@@ -66,7 +63,7 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
         out.replace(node, attributes=attributes)
     elif known is None:
-        _fill_and_slice(node, out)
+        _reshape_empty_or_not(node, out)
     else:
         # A constant shape with a 0 means that the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)
@@ -74,30 +71,18 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
         out.replace(node, op_type="Identity", inputs=[empty], attributes={})
 
 
-def _fill_and_slice(node: Node, out: Rewriter) -> None:
-    """Add elements to empty data so that every dimension is at least 1, reshape, and slice them off."""
+def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
+    """Give empty data a dimension of 0 at every position, from which Reshape copies each 0 of the shape.
+
+    Data with elements gets additional dimensions of 1, which have no effect.
+    """
     data, shape = node.inputs
-    zero, one = (out.int64([each]) for each in (0, 1))
-    is_empty = _equal_as_int64(out.emit("Size", [data]), zero, out)
-    filled_shape = out.emit("Add", [shape, _equal_as_int64(shape, zero, out)])
-    # Abs counts the inferred dimension, -1, as 1.
-    count = out.emit("ReduceProd", [out.emit("Abs", [filled_shape])], axes=[0], keepdims=1)
-    missing = out.emit("Mul", [is_empty, count])
-    element_type = out.element_type(data)
-    element = out.constant([FILL_VALUES.get(element_type, 0)], element_type)
-    filler = out.emit("Expand", [element, missing])
     flat = reshape(data, (-1,), out)
-    filled = out.emit("Reshape", [out.emit("Concat", [flat, filler], axis=0), filled_shape])
-    # An inferred dimension ends at 0 if the data is empty, and at the largest int32 (no limit) otherwise.
-    limit = out.emit("Mul", [out.emit("Sub", [one, is_empty]), out.int64([2**31 - 1])])
-    is_inferred = _equal_as_int64(shape, out.int64([-1]), out)
-    ends = out.emit("Add", [shape, out.emit("Mul", [is_inferred, out.emit("Add", [limit, one])])])
-    out.emit("Slice", [filled, out.emit("Sub", [shape, shape]), ends], node.outputs)
-
-
-def _equal_as_int64(values: str, number: str, out: Rewriter) -> str:
-    """Return 1 where a value equals the number, and 0 elsewhere."""
-    return out.cast(out.emit("Equal", [values, number]), "int64")
+    # A list of zeros for empty data and of ones otherwise: broadcasting (n) to it yields (0, ..., 0) or
+    # (1, ..., 1, n).
+    has_elements = out.cast(out.cast(out.emit("Size", [data]), "bool"), "int64")
+    sizes = out.emit("Expand", [has_elements, out.emit("Shape", [shape])])
+    out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
 
 
 @adapter(("Squeeze", "Unsqueeze"), 13, 11)

@@ -80,6 +80,11 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
 def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
     """Return the slice of each axis; refuse bounds whose axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
+    for name in (starts, ends, axes, steps):
+        if out.known_rank(name) == 0:
+            raise CannotConvert(
+                f"{name!r} is a scalar, but Slice requires lists", remedy="reshape it to one dimension"
+            )
     known = out.constant_value(axes)
     if axes and known is None:
         return _slices_of_computed_axes(node, out)

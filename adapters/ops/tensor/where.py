@@ -9,7 +9,13 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import MAX_CONSTANT_DATA, broadcast_shape, index_range, reshape
+from opshift.adapters.emit.shapes import (
+    ALLOWZERO_OPSET,
+    MAX_CONSTANT_DATA,
+    broadcast_shape,
+    index_range,
+    reshape,
+)
 
 Shape = tuple[int, ...]
 
@@ -62,7 +68,8 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         mixed = out.emit("Add", [mixed, name])
     sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
     positions = index_range(reshape(total, (1,), out), out)
-    return sizes, total, out.emit("Reshape", [positions, sizes])
+    # The sizes may contain 0, which Reshape copies by default.
+    return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=1)
 
 
 def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:

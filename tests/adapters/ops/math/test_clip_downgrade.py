@@ -11,7 +11,10 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.forms import FORMS, in_form
+from support.running import Array, assert_equal, build, op_types, run, run_reference
+
+from opshift import convert_version
 
 DATA = np.array([-9, -2, 0, 1, 3, 9])
 BOUNDS = [("", ""), ("low", ""), ("", "high"), ("low", "high")]
@@ -51,6 +54,23 @@ def test_moves_constant_bounds_to_attributes(bounds: Sequence[str], target: int)
 def test_applies_computed_bounds(bounds: Sequence[str], target: int) -> None:
     model, feeds = _model(11, np.float32, bounds, computed=True)
     assert "Clip" not in op_types(convert_and_check(model, target, feeds))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("target", [10, 7])
+def test_contradicting_bounds_yield_the_upper_one(form: str, dtype: type, target: int) -> None:
+    feeds = {
+        "x": np.array([0, 5, -5], dtype),
+        "low": np.array(2, dtype),
+        "high": np.array(-1, dtype),
+    }
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    node = helper.make_node("Clip", list(feeds), ["y"])
+    model, fed = in_form(form, [node], feeds, {"y": element_type}, 13)
+    result = convert_version(model, target)
+    assert_equal(run(result, fed), [np.full(3, -1, dtype)])
+    assert_equal(run_reference(result, fed), [np.full(3, -1, dtype)])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16], ids=["double", "float16"])

@@ -14,6 +14,7 @@ from support.running import Array, build, op_types
 OPERATORS = ("Softmax", "LogSoftmax", "Hardmax")
 SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 2, 4))
 EXPANDED_OP_TYPES = ["Shape", "Flatten", "", "Reshape"]
+ALLOWZERO_OPSET = 14
 
 
 def _cases() -> list[Any]:
@@ -53,7 +54,11 @@ def test_preserves_results(
     is_last = axis == -1 or (is_rank_known and (1 if axis is None else axis) == len(shape) - 1)
     for target in (13, 21):
         result = convert_and_check(model, target, {"x": _data(shape)})
-        assert op_types(result) == ([op_type] if is_last else [each or op_type for each in EXPANDED_OP_TYPES])
+        expected = [op_type] if is_last else [each or op_type for each in EXPANDED_OP_TYPES]
+        # Below opset 14, Reshape alone does not restore a shape that may contain 0.
+        count = len(expected) if is_rank_known or is_last or target >= ALLOWZERO_OPSET else len(expected) - 1
+        assert op_types(result)[:count] == expected[:count]
+        assert count < len(expected) or len(op_types(result)) == count
         (node,) = (each for each in result.graph.node if each.name == "node")
         assert helper.get_node_attr_value(node, "axis") == -1
 

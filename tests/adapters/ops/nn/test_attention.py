@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build, op_types
+from support.forms import RANKED_FORMS, in_form
+from support.running import Array, assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
 
@@ -191,6 +192,20 @@ def test_converts_padding_and_windows_to_mask(
         assert "Attention" in op_types(convert_version(model, target))
     for target in (11, 22) if not lengths_known else (7, 22):
         convert_and_check(model, target, feeds, expected)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("inputs", [_inputs_4d(), _inputs_3d()], ids=["4-D", "3-D"])
+@pytest.mark.parametrize("mask", [None, _random(QUERIES, KEYS) > 0, _random(QUERIES, KEYS)])
+def test_masks_padding_for_every_query(form: str, inputs: dict[str, Array], mask: Array | None) -> None:
+    feeds = {**inputs, "lengths": np.array([3, 5]), **({} if mask is None else {"mask": mask})}
+    heads = {} if inputs["Q"].ndim == 4 else {"q_num_heads": HEADS, "kv_num_heads": HEADS}
+    names = [*inputs, "" if mask is None else "mask", "", "", "lengths"]
+    node = helper.make_node("Attention", names, ["y"], **heads)
+    model, fed = in_form(form, [node], feeds, {"y": TensorProto.FLOAT}, 24)
+    result = convert_version(model, 23)
+    assert_equal(run(result, fed), run(model, fed))
+    assert_equal(run_reference(result, fed), run(model, fed))
 
 
 def test_drops_disabled_windows() -> None:

@@ -44,6 +44,23 @@ def test_shifts_constant_boxes(attributes: Mapping[str, Any], target: int) -> No
     convert_and_check(model, target, feeds)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("scale", [0.75, 0.3, 1.0, 1.7])
+@pytest.mark.parametrize("target", [15, 10])
+def test_keeps_the_number_of_samples(dtype: type, scale: float, target: int) -> None:
+    """Boxes whose pooled sizes are close to integers, where rounding changes the adaptive sampling."""
+    corners = [[0, 0, size / scale, size / scale] for size in (2, 3, 4, 6)]
+    boxes = np.array(corners, dtype)
+    image = IMAGE.astype(dtype)
+    node = helper.make_node(
+        "RoiAlign", ["x", "rois", "b"], ["y"], output_height=2, output_width=3, spatial_scale=scale
+    )
+    constants = {"rois": boxes, "b": np.zeros(4, np.int64)}
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = build([node], {"x": image}, {"y": element_type}, 16, initializers=constants)
+    convert_and_check(model, target, {"x": image}, tolerance=1e-3 if dtype is np.float16 else 1e-6)
+
+
 def test_refuses_computed_boxes() -> None:
     model, _ = _roi_align_model(BOXES, constant=False)
     assert refusal_of(model, 15).reason.endswith("('rois') is not a constant")

@@ -55,6 +55,7 @@ def test_expands_is_nan(dtype: type, target: int) -> None:
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_expands_sign(dtype: type, target: int) -> None:
     low = -3 if dtype in FLOATS or np.iinfo(dtype).min else 0
-    extremes = [-math.inf, math.inf, 6e-8] if dtype in FLOATS else [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    floats, integers = [-math.inf, math.inf, math.nan, 6e-8, -0.0], np.iinfo
+    extremes = floats if dtype in FLOATS else [integers(dtype).min, integers(dtype).max]
     data: Array = np.array([low, 0, 1, 5, *extremes], dtype)
     convert_and_check(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.conversion import convert_and_check
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
@@ -108,6 +108,18 @@ def test_downgrades_slice_with_computed_axes_and_steps(
     )
     del model.graph.initializer[:]
     convert_and_check(model, target, feeds | initializers)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("scalar", ["starts", "ends"])
+def test_refuses_scalar_bounds(scalar: str, constant: bool) -> None:
+    bounds = {"starts": np.array([1]), "ends": np.array([3])}
+    bounds[scalar] = bounds[scalar][0]
+    feeds = {"x": np.zeros((4, 3), np.float32)}
+    node = helper.make_node("Slice", ["x", *bounds], ["y"])
+    inputs, constants = (feeds, bounds) if constant else ({**feeds, **bounds}, {})
+    model = build([node], inputs, ["y"], 13, initializers=constants)
+    assert refusal_of(model, 9).reason == f"{scalar!r} is a scalar, but Slice requires lists"
 
 
 def test_makes_computed_axes_nonnegative_at_opset_10() -> None:

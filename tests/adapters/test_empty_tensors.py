@@ -1,0 +1,85 @@
+"""Steps that keep the results for tensors with dimensions of 0, whose sizes are known only at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from support.forms import FORMS, RANKED_FORMS, in_form
+from support.running import Feeds, assert_equal, run, run_reference
+
+from opshift import convert_version
+
+MIN_OPSET_REFERENCE = 9
+"""Below, emitted Loops without iterations fail in onnx.reference."""
+
+
+def _check(
+    op_type: str, feeds: Feeds, opset: int, targets: tuple[int, ...], form: str, **attributes: Any
+) -> None:
+    """Convert a node in one form, and run both models."""
+    array = feeds["x"]
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
+    outputs = {"y": helper.np_dtype_to_tensor_dtype(array.dtype)}
+    model, fed = in_form(form, [node], feeds, outputs, opset)
+    expected = run(model, fed)
+    for target in targets:
+        result = convert_version(model, target)
+        assert_equal(run(result, fed), expected)
+        if target >= MIN_OPSET_REFERENCE:
+            assert_equal(run_reference(result, fed), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (2, 3, 0), (2, 3)])
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_flattened_normalization(op_type: str, shape: tuple[int, ...], axis: int, form: str) -> None:
+    if form == "no shapes" and axis and not shape[0]:
+        pytest.skip("onnx.reference cannot flatten this data")
+    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    _check(op_type, {"x": data}, 12, (13, 14), form, axis=axis)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0, 0), (0,), ()])
+def test_selection_by_position(shape: tuple[int, ...], form: str) -> None:
+    data = np.zeros(shape, np.float32)
+    _check("Shrink", {"x": data}, 9, (8,), form, bias=1.0)
+    _check("ThresholdedRelu", {"x": data}, 10, (9, 8), form)
+    _check("Where", {"c": np.array(data > 0), "x": data, "z": data}, 9, (8,), form)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0), (2, 3)])
+def test_triangles(shape: tuple[int, ...], dtype: type, form: str) -> None:
+    for upper in (0, 1):
+        feeds = {"x": np.ones(shape, dtype), "k": np.array(1)}
+        _check("Trilu", feeds, 14, (13, 8), form, upper=upper)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (2, 3)])
+def test_padding(shape: tuple[int, ...], dtype: type, form: str) -> None:
+    rank = len(shape)
+    pads = np.array([1] * rank + [2] * rank)
+    feeds = {"x": np.zeros(shape, dtype), "pads": pads, "value": np.array(1, dtype)}
+    _check("Pad", feeds, 13, (10, 8), form)
+    outer = {"x": feeds["x"], "pads": np.array([int(size > 0) for size in shape] * 2)}
+    if dtype is np.float32:
+        for mode in ("edge", "reflect"):
+            _check("Pad", outer, 13, (10,), form, mode=mode)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("shape", "new_shape"),
+    [((0, 3), (3, 0)), ((2, 0), (0, 5, 7)), ((0, 4), (2, -1)), ((2, 3), (3, -1)), ((), (1, 1)), ((1,), ())],
+)
+def test_shapes_with_zeros(shape: tuple[int, ...], new_shape: tuple[int, ...], form: str) -> None:
+    feeds = {"x": np.zeros(shape, np.float32), "shape": np.array(new_shape, np.int64)}
+    _check("Reshape", feeds, 14, (13, 10, 8), form, allowzero=1)
