@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import NamedTuple
@@ -88,3 +89,8 @@ def type_string(number: int) -> str | None:
 def element_names(type_text: str) -> Iterator[str]:
     """Yield the element types in a type string: `int64` and `float` for `map(int64, tensor(float))`."""
     return (word for word in re.findall(r"\w+", type_text) if word in BY_NAME)
+
+
+def round_to_float32(number: float) -> float:
+    """Return a number rounded to float32; infinity if it is too large."""
+    return array("f", (number,))[0]

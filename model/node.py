@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.model.attributes import read_attribute
+from opshift.model.element_types import round_to_float32
 
 if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, NodeProto
@@ -90,15 +91,16 @@ class Node:
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute, or `default` if the node does not have it.
 
-        Strings are bytes. The default in the operator's schema is not consulted.
+        Strings are bytes. Floats are rounded to float32, the type of FLOAT attributes. The default in the
+        operator's schema is not consulted.
 
         Raises:
             CannotConvert: the attribute refers to an attribute of the enclosing function.
         """
-        found = self.attributes.get(name)
-        if found is None:
-            return default
-        return read_attribute(found) if hasattr(found, "ref_attr_name") else found
+        found = self.attributes.get(name, default)
+        if hasattr(found, "ref_attr_name"):
+            return read_attribute(found)
+        return round_to_float32(found) if isinstance(found, float) else found
 
     def without(self, *names: str) -> dict[str, Any]:
         """Return the attributes except those named."""

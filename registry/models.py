@@ -6,11 +6,12 @@ annotations. Each constructor checks that the instance is consistent.
 
 from __future__ import annotations
 
-import struct
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal
 
+from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals, Step, StepAction, parse_action
@@ -282,11 +283,10 @@ def _convert_default(value: Value | None, kind: str) -> Value | None:
 def _convert_scalar(value: Scalar, kind: str) -> Scalar:
     if kind == "FLOAT" and isinstance(value, int | float):
         # Attributes store float32, so a default in YAML has to be rounded to compare equal to one in a model.
-        try:
-            (rounded,) = struct.unpack("<f", struct.pack("<f", value))
-            return float(rounded)
-        except OverflowError as error:
-            raise ValueError(f"the default {value!r} is out of range for float32") from error
+        rounded = round_to_float32(value)
+        if math.isinf(rounded) and not math.isinf(value):
+            raise ValueError(f"the default {value!r} is out of range for float32")
+        return rounded
     return value
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.model.element_types import round_to_float32
 
 MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger one would bloat the model."""
@@ -37,11 +37,6 @@ def index_range(count: str, out: Rewriter) -> str:
     body = LoopBuilder(out)
     body.output(body.emit("Identity", [body.iteration], opset=1, domain=""), "int64", ())
     return body.emit_loop(count, (), out)[0]
-
-
-def round_to_float32(number: float) -> float:
-    """Return a number rounded to float32; infinity if it is too large."""
-    return array("f", (number,))[0]
 
 
 def fits_float32(number: float) -> bool:

@@ -6,8 +6,8 @@ import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
-from opshift.model.element_types import BY_NUMBER
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
+from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 MAX_CONSTANT_DISTANCE = 1e38
 """Maximum distance of a constant range, safely below the largest float (3.4e38)."""

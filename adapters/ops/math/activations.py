@@ -6,6 +6,7 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
+from opshift.model.element_types import round_to_float32
 
 SHRINK_FLOAT_TYPES = ("float16", "float", "double")
 """Element types in which Shrink is computed without a cast."""
@@ -47,7 +48,9 @@ def expand_gelu(node: Node, out: Rewriter) -> None:
     """
     x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
     if node.attribute("approximate", b"none") == b"tanh":
-        term = ((x + x * (x * x) * 0.044715) * math.sqrt(2 / math.pi)).apply("Tanh")
+        # The constants of the function body are float32, whatever the type of the data is.
+        factor, ratio = round_to_float32(0.044715), round_to_float32(2 / math.pi)
+        term = ((x + x * (x * x) * factor) * math.sqrt(ratio)).apply("Tanh")
     else:
         term = (x * math.sqrt(0.5)).apply("Erf")
     gate = term + 1.0

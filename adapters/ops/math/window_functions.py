@@ -6,8 +6,8 @@ import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
-from opshift.model.element_types import BY_NUMBER
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
+from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 CosineWeights = tuple[float, ...]
 """Coefficients of 1, the cosine of one turn over the window, and the cosine of two turns."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.ops.legacy.experimental import require_four_dimensions
-from opshift.model.element_types import BY_NUMBER
+from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 ARITHMETIC_OPSET = 8
 """Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
@@ -45,7 +45,7 @@ def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     squared = out.emit("Mul", [centered, centered])
     deviation = Expression(_mean(squared, axes, out), out.element_type(data), out).apply("Sqrt")
     # The function body adds this constant to avoid a division by zero.
-    out.emit("Div", [centered, (deviation + 1e-9).name], node.outputs)
+    out.emit("Div", [centered, (deviation + round_to_float32(1e-9)).name], node.outputs)
 
 
 def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:

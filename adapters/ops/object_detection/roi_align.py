@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.shapes import round_to_float32
+from opshift.model.element_types import round_to_float32
 
 MODE_ATTRIBUTE = "coordinate_transformation_mode"
 

@@ -13,7 +13,8 @@ from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.type_guard import wider_type
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import computed_dimension, round_to_float32
+from opshift.adapters.emit.shapes import computed_dimension
+from opshift.model.element_types import round_to_float32
 
 WIDER_TYPES = ("tensor(float)", "tensor(double)")
 """The types to cast other element types to before opset 11."""

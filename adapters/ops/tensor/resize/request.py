@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter
-from opshift.adapters.emit.shapes import computed_dimension, round_to_float32
+from opshift.adapters.emit.shapes import computed_dimension
 from opshift.adapters.ops.tensor.resize.samples import ResizeAxis, Sampling, is_unchanged
 from opshift.adapters.ops.tensor.resize.vectors import Vector, computed_vector
+from opshift.model.element_types import round_to_float32
 
 STRETCH = "stretch"
 

@@ -9,7 +9,8 @@ from typing import Self
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.expression import Arithmetic, Expression
-from opshift.adapters.emit.shapes import reshape, round_to_float32
+from opshift.adapters.emit.shapes import reshape
+from opshift.model.element_types import round_to_float32
 
 OPSET = 9
 """Opset of the emitted nodes."""
