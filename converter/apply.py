@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.converter.functions.unread_inputs import omit_unread_arguments, read_inputs
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR, graphs_in
@@ -39,10 +41,14 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function.name = copy.name
     # Copies were appended to the functions of the model, so both sequences have the same order.
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
+    read_before = list(map(read_inputs, model.functions))
     for function, container in zip(model.functions, containers, strict=True):
         _apply_container(container, function, False)
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
+    # A recorded original may be restored later, and reads all arguments again.
+    if plan.record is None:
+        omit_unread_arguments(model, read_before)
     if (
         plan.opsets or plan.ir.before < FIRST_IR_WITH_OPSET_IMPORTS <= plan.ir.after
     ) and not model.opset_import:
@@ -76,6 +82,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initi
     order: list[int] = []
     for change in plan.changes:
         order += _replace(nodes, change)
+    _clear_shared_names(nodes, [nodes[each.position] for each in plan.changes if _is_constant(each)])
     if takes_initializers and is_graph(container):
         for name, tensor in plan.constants.items():
             write_tensor(container.initializer.add(), tensor, name)
@@ -104,6 +111,22 @@ def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     result.write([*added[:main], original, *added[main:]])
     _copy_device_configurations(original, added)
     return [position * SORT_KEY_STRIDE + place - main for place in range(count) if place != main]
+
+
+def _is_constant(change: NodeChange) -> bool:
+    return change.record[2] == "Constant"
+
+
+def _clear_shared_names(nodes: Sequence[NodeProto], replaced_constants: Sequence[NodeProto]) -> None:
+    """Clear names of replaced Constant nodes that other nodes have, too.
+
+    Runtimes turn Constant nodes into initializers, and therefore allow that they share a name.
+    """
+    renamed = [node for node in replaced_constants if node.name and node.op_type != "Constant"]
+    counts = Counter(node.name for node in nodes) if renamed else {}
+    for node in renamed:
+        if counts[node.name] > 1:
+            node.ClearField("name")
 
 
 SORT_KEY_STRIDE = 1 << 20

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import build, op_types, opset_of
+from support.running import assert_equal, build, op_types, opset_of, run
 
 from opshift import convert_version
 
@@ -62,3 +62,25 @@ def test_refuses_sparse_value_at_opset_9() -> None:
         "the constant is sparse",
         "store the value as a dense tensor",
     )
+
+
+@pytest.mark.parametrize("reversible", [False, True])
+@pytest.mark.parametrize("target", [8, 7])
+def test_replaced_constants_do_not_share_names(target: int, reversible: bool) -> None:
+    """Runtimes accept Constant nodes with one name, but no other nodes."""
+    values = {name: numpy_helper.from_array(np.array([number, 4])) for name, number in (("a", 1), ("b", 3))}
+    nodes = [
+        helper.make_node("Constant", [], [name], name="same", value=each) for name, each in values.items()
+    ]
+    nodes += [
+        helper.make_node("Add", ["x", "a"], ["sum"], name="sum"),
+        helper.make_node("Add", ["sum", "b"], ["y"], name="same"),
+    ]
+    feeds = {"x": np.array([5, 6])}
+    model = build(nodes, feeds, {"y": TensorProto.INT64}, 11)
+    result = convert_version(model, target, reversible=reversible)
+    assert_equal(run(result, feeds), [np.array([9, 14])])
+    assert [node.name for node in result.graph.node if node.name] == ["sum", "same"]
+    if reversible:
+        restored = convert_version(result, 11)
+        assert [node.name for node in restored.graph.node] == [node.name for node in nodes]
