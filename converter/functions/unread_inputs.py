@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from opshift.converter.repeated_fields import remove_messages
-from opshift.model.graphs import ContainerProto, is_graph, nested_containers, nested_nodes, training_graphs
+from opshift.model.graphs import Container, ContainerProto, nested_containers, nested_nodes, training_graphs
 from opshift.model.operator_ids import LocalFunction, called_function, function_id
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _read_names(container: ContainerProto) -> set[str]:
     """Return the names that nodes of a graph or function read, and those of outputs, subgraphs included."""
     names = {name for node in nested_nodes(container) for name in node.input}
     for each in nested_containers([container]):
-        names.update(value.name for value in each.output) if is_graph(each) else names.update(each.output)
+        names.update(Container(each).outputs)
     return names
 
 
@@ -72,5 +72,5 @@ def _omit_arguments(container: ContainerProto, unread: dict[LocalFunction, tuple
 def _remove_initializers(graph: GraphProto, names: set[str]) -> None:
     for each in nested_containers([graph]):
         removable = names - {value.name for value in each.input}
-        for field in (each.initializer, each.value_info):
-            remove_messages(field, [item.name in removable for item in field])
+        remove_messages(each.initializer, [tensor.name in removable for tensor in each.initializer])
+        remove_messages(each.value_info, [value.name in removable for value in each.value_info])

@@ -13,7 +13,7 @@ from support.running import assert_equal, build, run
 from opshift import convert_version
 
 FEEDS = {"s": np.array([1, 0.5, 0.25], np.float32)}
-DATA = np.arange(12).reshape(3, 4)
+DATA = np.arange(12).reshape(3, 4) % 8
 EXPECTED = ((DATA - np.array([[1], [2], [3]])) * FEEDS["s"][:, None]).astype(np.float32)
 DEQUANTIZE = node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=0)
 
