@@ -44,6 +44,18 @@ class BoundValue(NamedTuple):
     type: str
 
 
+class NodeWithAxes(NamedTuple):
+    """A node of an operator with axes."""
+
+    node: CheckedNode
+    operator: OperatorVersion
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        return self.node.place
+
+
 class TypedNode:
     """A node of a known operator, with the known types of its inputs and outputs.
 

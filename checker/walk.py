@@ -16,7 +16,7 @@ from opshift.checker.checked_nodes import (
     ExternalTensor,
     InternalTensor,
 )
-from opshift.checker.checked_values import NewerFeatures, TypedNode
+from opshift.checker.checked_values import NewerFeatures, NodeWithAxes, TypedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
@@ -114,6 +114,8 @@ class Walk:
                 self.check(DevicePlacement(proto, container))
             if node.operator is not None and not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
+                if node.operator.axes:
+                    self.check(NodeWithAxes(node, node.operator))
 
     def _attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container

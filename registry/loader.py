@@ -107,6 +107,8 @@ def _complete_version(version: Json, position: int, operator: dict[str, Json], t
         "description": operator.get("description", ""),
         "shape": operator.get("shape", ""),
         "bridge": operator.get("bridge"),
+        "axes": operator.get("axes"),
+        "one_of": operator.get("one_of", []),
         **version,
         "domain": operator["domain"],
         "name": operator["name"],

@@ -7,6 +7,7 @@ annotations. Each constructor checks that the instance is consistent.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal
@@ -34,6 +35,14 @@ Bridge = Literal["order", "extreme", "ring", "real"]
 `ring`     adds and multiplies: wider integers, because a cast back wraps like the narrow type; and wider
            floats, rounded once at the end.
 `real`     computes a real function: wider floats, rounded once at the end.
+"""
+
+Axes = Literal["dimension", "boundary", "new"]
+"""What the attributes or inputs `axis` and `axes` number, for a first input with r dimensions.
+
+`dimension`  its dimensions: -r to r - 1.
+`boundary`   the positions between its dimensions, at which it is split: -r to r.
+`new`        the dimensions of the result, to which n axes add n: -r - n to r + n - 1.
 """
 
 UNBOUNDED = 2**31 - 1
@@ -150,6 +159,10 @@ class OperatorVersion(Record):
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
     """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
+    axes: Axes | None = None
+    """The range of the axes, see `Axes`; `None` if undeclared, or if the operator has none."""
+    one_of: tuple[tuple[str, ...], ...] = ()
+    """Groups of attributes of which exactly one must be set."""
     inputs: tuple[Parameter, ...] = ()
     outputs: tuple[Parameter, ...] = ()
     attributes: dict[str, Attribute] = field(default_factory=dict)
@@ -226,6 +239,16 @@ class OperatorVersion(Record):
         """The names of the required attributes."""
         return tuple(name for name, attribute in self.attributes.items() if attribute.required)
 
+    def choice_problem(self, names: Collection[str]) -> str | None:
+        """Return a group of alternatives of which a node with these attributes has not exactly one."""
+        for group in self.one_of:
+            declared = [name for name in group if name in self.attributes]
+            present = [name for name in declared if name in names]
+            if declared and len(present) != 1:
+                found = " and ".join(present) or "none"
+                return f"has {found} of the attributes {', '.join(declared)}; expected exactly one"
+        return None
+
     def types_of(self, parameter: Parameter) -> tuple[str, ...]:
         """Return the types that a value of `parameter` may have."""
         return self.type_constraints.get(parameter.type, (parameter.type,))
@@ -249,6 +272,8 @@ class Operator(Record):
     """The description of the newest version; a version with a different text overrides it."""
     shape: str = ""
     bridge: Bridge | None = None
+    axes: Axes | None = None
+    one_of: tuple[tuple[str, ...], ...] = ()
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
 
     def __post_init__(self) -> None:

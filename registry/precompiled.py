@@ -163,7 +163,7 @@ def encode_record(record: Record) -> dict[str, object]:
 
 def _decode(data: dict[str, object], classes: dict[str, type[Record]]) -> object:
     """Decode an object that `encode_record` encoded, and turn lists into tuples."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    values = {key: _as_tuples(value) for key, value in data.items()}
     class_name = values.pop(CLASS_KEY, None)
     return values if class_name is None else classes[str(class_name)](**values)
 
@@ -172,3 +172,7 @@ def _record_classes(base: type[Record]) -> Iterator[type[Record]]:
     for each in base.__subclasses__():
         yield each
         yield from _record_classes(each)
+
+
+def _as_tuples(value: object) -> object:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

@@ -11,7 +11,7 @@ from opshift.registry.steps import Refuse, Step, StepAction
 PlainData = dict[str, Any]
 """Plain data: mappings, lists, numbers and strings."""
 
-SHARED_KEYS: Final = ("description", "shape", "bridge")
+SHARED_KEYS: Final = ("description", "shape", "bridge", "axes", "one_of")
 """Keys at the top of a file, which apply to every version that does not override them."""
 
 

@@ -1,12 +1,13 @@
-"""Rules for the declared and inferred types of the inputs and outputs of nodes."""
+"""Rules for the types of the inputs and outputs of nodes, and for their axes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.checker.checked_values import BoundValue, TypedNode
+from opshift.checker.checked_values import BoundValue, NodeWithAxes, TypedNode
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
+from opshift.inference.axes import axis_problem
 from opshift.inference.infer_types import infer_types
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -62,6 +63,14 @@ def attribute_types(typed: TypedNode) -> Problems:
         for formal, name, actual, expected in rows:
             if formal in formals and actual and expected and actual != expected:
                 yield f"{name!r} is {actual}; attribute {formal.type_attribute!r} specifies {expected}"
+
+
+@rule("node.axis", ERROR, SIGNATURE, "correct the axis, or the declared shape of the input")
+def axis_range(typed: NodeWithAxes) -> Problems:
+    """An axis must be in the range that the rank of the input permits."""
+    problem = axis_problem(View.from_proto(typed.node.proto), typed.operator, typed.node.container.scope)
+    if problem:
+        yield problem
 
 
 def _invalid_outputs(typed: TypedNode) -> Iterator[str]:

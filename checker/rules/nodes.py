@@ -117,6 +117,15 @@ def attribute_missing(node: CheckedCall) -> Problems:
                 yield f"does not have the attribute {name!r}, which {node.operator.id} requires"
 
 
+@rule("node.attribute-choice", ERROR, SIGNATURE, "keep exactly one of the attributes")
+def attribute_choice(node: CheckedCall) -> Problems:
+    """A node must have exactly one of the attributes that are alternatives of each other."""
+    if node.operator is not None and node.operator.one_of:
+        problem = node.operator.choice_problem({attribute.name for attribute in node.proto.attribute})
+        if problem:
+            yield problem
+
+
 def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
     operator = node.operator
     if operator is not None:

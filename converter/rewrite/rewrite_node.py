@@ -10,6 +10,7 @@ from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedG
 from opshift.converter.rewrite.routes import Route, Router
 from opshift.converter.rewrite.validation import (
     CHECK_MODEL_REMEDY,
+    validate_axes,
     validate_emitted_attributes,
     validate_node,
 )
@@ -59,9 +60,11 @@ def rewrite_node(
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
+        validate_axes(node, first.operator, facts)
         raise
     if len(result.nodes) != 1 or result.nodes[0].node is not node:
         validate_node(node, first.operator, first.older_versions)
+        validate_axes(node, first.operator, facts)
     return result
 
 

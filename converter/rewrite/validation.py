@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opshift.inference.axes import axis_problem
+from opshift.inference.facts import Facts
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.node_key import require_utf8_names
 from opshift.model.tensors import can_pack_tensor
 from opshift.registry.models import UNBOUNDED, OperatorVersion
+
+PRIVATE_PREFIX = "__"
+"""Prefix of attributes that no operator defines, and that have no effect."""
 
 CHECK_MODEL_REMEDY = "check the model with opshift check; if the node is valid, this is a bug in opshift"
 
@@ -28,8 +33,8 @@ _TYPE_CHECKS: dict[str, Callable[[Any], bool]] = {
 def validate_node(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
     """Validate the number of inputs and outputs of a node, and its attributes.
 
-    A string attribute with a restricted set of values may also have a value of an older version: runtimes
-    still accept it, and so do the steps.
+    An attribute with a restricted set of values, such as a flag, which is 0 or 1, may also have a value of an
+    older version: runtimes still accept it, and so do the steps.
 
     Raises:
         CannotConvert: the node does not match its definition.
@@ -45,10 +50,16 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
             raise _invalid(f"lacks attribute {name!r}, which {operator.id} requires")
     for name, attribute in node.attributes.items():
         declared = operator.attributes.get(name)
-        if declared and not _has_type(attribute, declared.type, node, name):
+        if declared is None:
+            if not name.startswith(PRIVATE_PREFIX):
+                raise _invalid(f"has attribute {name!r}, which {operator.id} does not define")
+        elif not _has_type(attribute, declared.type, node, name):
             raise _invalid(f"attribute {name!r} is not of type {declared.type}")
-        if declared and declared.type == "STRING" and declared.values is not None:
+        elif declared.values is not None and not attribute.ref_attr_name:
             _require_choice(node, name, operator, older)
+    problem = operator.choice_problem(node.attributes.keys())
+    if problem:
+        raise _invalid(problem)
 
 
 def _require_count(kind: str, names: Sequence[str], least: int, most: int, operator: OperatorVersion) -> None:
@@ -62,13 +73,20 @@ def _require_count(kind: str, names: Sequence[str], least: int, most: int, opera
 def _require_choice(
     node: Node, name: str, operator: OperatorVersion, older: Sequence[OperatorVersion]
 ) -> None:
-    attribute = node.attributes[name]
-    text = "" if attribute.ref_attr_name else attribute.s.decode(errors="replace")
-    if not text:
+    stated = node.attribute(name)
+    value = stated.decode(errors="replace") if isinstance(stated, bytes) else stated
+    if isinstance(value, tuple) or value == "":
         return
     versions = (each.attributes.get(name) for each in (operator, *older))
-    if not any(each.allows(text) for each in versions if each is not None):
-        raise _invalid(f"attribute {name!r} is {text!r}, which {operator.id} does not support")
+    if not any(each.allows(value) for each in versions if each is not None):
+        raise _invalid(f"attribute {name!r} is {value!r}, which {operator.id} does not support")
+
+
+def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
+    """Raise CannotConvert if an axis of a node is out of range."""
+    problem = axis_problem(node, operator, facts)
+    if problem:
+        raise _invalid(problem)
 
 
 def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:

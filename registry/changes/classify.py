@@ -110,7 +110,9 @@ def _declared_change(
 
 def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield every difference that `diff` does not report."""
-    for change in field_changes(old.name, old, new, ("description", "shape", "bridge", "body")):
+    for change in field_changes(
+        old.name, old, new, ("description", "shape", "bridge", "axes", "one_of", "body")
+    ):
         yield Change(change.kind, old.name, None, None)
     if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
         yield Change("deprecation_text", old.name, old.deprecation.replaced_by, new.deprecation.replaced_by)

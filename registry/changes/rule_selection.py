@@ -185,6 +185,8 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "description": "description-changed",
     "shape": "facts-changed",
     "bridge": "facts-changed",
+    "axes": "facts-changed",
+    "one_of": "facts-changed",
     "step": "conversion-changed",
     "before": "conversion-changed",
     "meaning": _meaning,

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
-from support.running import build
+from support.forms import FORMS, in_form
+from support.running import Feeds, build
 
+from opshift import check
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
@@ -56,6 +58,8 @@ VALID = [
     ("no outputs", node("Dropout", ["x"], []), 13),
     ("integer for a float", node("Clip", ["x"], min=1), 6),
     ("empty list", untyped(node("Squeeze", ["x"]), "axes", type=AttributeProto.INTS), 11),
+    ("private attribute", node("Clip", ["x"], __hint=1), 13),
+    ("alternatives", node("Constant", [], value_int=1), 13),
     ("untyped attribute", untyped(node("Clip", ["x"]), "min", f=0.5), 6),
     ("untyped attribute without a value", untyped(node("Squeeze", ["x"]), "axes"), 1),
     ("attribute reference", referring(node("Squeeze", ["x"]), "axes", AttributeProto.INTS), 11),
@@ -68,7 +72,6 @@ VALID = [
         node("Resize", ["x", "", "s"], coordinate_transformation_mode="tf_half_pixel_for_nn"),
         13,
     ),
-    ("unknown attribute", node("Relu", ["x"], alpha=0.5), 13),
 ]
 
 
@@ -122,6 +125,22 @@ INVALID = [
         13,
         "'value' is not of type TENSOR",
     ),
+    ("flag of 2", node("ReduceSum", ["x"], keepdims=2), 11, "'keepdims' is 2, which ai.onnx.ReduceSum:11"),
+    ("negative flag", node("TopK", ["x", "k"], largest=-2), 11, "'largest' is -2, which"),
+    ("number beyond the choices", node("LpNormalization", ["x"], p=3), 1, "'p' is 3, which"),
+    ("constant without a value", node("Constant", []), 13, "has none of the attributes sparse_value, value,"),
+    (
+        "constant with two values",
+        node("Constant", [], value_int=1, value_ints=[2]),
+        13,
+        "has value_int and value_ints of the attributes",
+    ),
+    (
+        "attribute of a newer version",
+        node("ReduceSum", ["x"], noop_with_empty_axes=1),
+        11,
+        "has attribute 'noop_with_empty_axes', which ai.onnx.ReduceSum:11 does not define",
+    ),
     ("untyped string", untyped(node("Squeeze", ["x"]), "axes", s=b"0"), 1, "'axes' is not of type INTS"),
 ]
 
@@ -134,6 +153,66 @@ def test_rejects_invalid_nodes(proto: NodeProto, opset: int, reason: str) -> Non
         validate_node(Node.from_proto(proto), version_of(proto.op_type, opset))
     assert reason in caught.value.reason
     assert "opshift check" in caught.value.remedy
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("proto", "feeds", "opset", "target"),
+    [
+        pytest.param(
+            node("ReduceSum", ["x", "a"], keepdims=2), {"x": X, "a": np.array([1])}, 13, 12, id="keepdims"
+        ),
+        pytest.param(
+            node("TopK", ["x", "k"], ["y", "i"], sorted=3), {"x": X, "k": np.array([1])}, 11, 10, id="sorted"
+        ),
+        pytest.param(
+            node("RotaryEmbedding", ["x", "c", "s"], interleaved=-2),
+            {"x": np.ones((1, 2, 3, 4), np.float32), **dict.fromkeys("cs", np.ones((1, 3, 2), np.float32))},
+            23,
+            22,
+            id="interleaved",
+        ),
+        pytest.param(node("Trilu", ["x"], upper=5), {"x": X}, 14, 13, id="upper"),
+        pytest.param(node("Clip", ["x"], low=2.0), {"x": X}, 6, 11, id="undefined attribute"),
+    ],
+)
+def test_refuses_nodes_that_break_their_definition(
+    proto: NodeProto, feeds: Feeds, opset: int, target: int, form: str
+) -> None:
+    outputs = {name: 7 if name == "i" else 1 for name in proto.output}
+    model, _ = in_form(form, [proto], feeds, outputs, opset)
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model, target)
+    assert all("attribute" in each.reason for each in caught.value.refusals)
+    assert {"node.attribute-flag", "node.attribute-known"} & {each.rule for each in check(model)}
+
+
+@pytest.mark.parametrize("form", [each for each in FORMS if each != "no shapes"])
+@pytest.mark.parametrize("axis", [2, -3])
+@pytest.mark.parametrize(
+    ("op_type", "feeds", "opset", "target"),
+    [
+        ("LayerNormalization", {"x": X, "s": np.ones(3, np.float32)}, 17, 16),
+        ("Softmax", {"x": X}, 13, 12),
+        ("ArgMax", {"x": X}, 13, 10),
+        ("TopK", {"x": X, "k": np.array([1])}, 11, 10),
+        ("LpNormalization", {"x": X}, 22, 1),
+        ("GatherElements", {"x": X, "i": np.zeros((2, 3), np.int64)}, 13, 10),
+    ],
+)
+def test_refuses_axes_out_of_range(
+    op_type: str, feeds: Feeds, opset: int, target: int, axis: int, form: str
+) -> None:
+    outputs = ["y", "z"] if op_type == "TopK" else ["y"]
+    proto = node(op_type, list(feeds), outputs, axis=axis)
+    model, _ = in_form(form, [proto], feeds, dict.fromkeys(outputs, 1), opset)
+    # The rank of an input of a function depends on its calls.
+    assert form == "function" or "node.axis" in {each.rule for each in check(model)}
+    if op_type == "LpNormalization":
+        return
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model, target)
+    assert all(f"axis {axis} is out of range" in each.reason for each in caught.value.refusals)
 
 
 def test_ignores_kept_nodes() -> None:

@@ -39,6 +39,8 @@ REFERRING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
 g (float[2] x) => (float[2] y) { y = acme.F <slope = 0.5> (x) }
 <domain: "acme", opset_import: ["": 21]> F <slope> (a) => (b) { b = LeakyRelu <alpha: float = @slope> (a) }
 """
+GATHER = "g (float[2,3] x, int64[1] i) => (float[2,1] y) { y = Gather <axis = 1> (x, i) }"
+SQUEEZE = "g (float[2,1] x) => (float[2] y) <int64[1] a = {1}> { y = Squeeze (x, a) }"
 IF = """g (float[2] x, bool c) => (float[2] y) {
   y = If (c) <then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (q) { q = Neg(x) }>
 }"""
@@ -99,6 +101,16 @@ CASES = (
     Case("node.output-missing", DROPOUT, set_field("graph.node[0].output", ["", "z"])),
     Case("node.attribute-unique", SOFTMAX, repeat_first("graph.node[0].attribute")),
     Case("node.attribute-missing", CAST, set_field("graph.node[0].attribute", None)),
+    Case("node.attribute-choice", CONSTANT, set_field("graph.node[0].attribute", None), "none"),
+    Case(
+        "node.attribute-choice",
+        CONSTANT,
+        add_message("graph.node[0].attribute", name="value_int", type=2, i=1),
+        "two",
+    ),
+    Case("node.axis", SOFTMAX, set_field(f"{ATTRIBUTE}.i", 1), "attribute"),
+    Case("node.axis", GATHER, set_field(f"{ATTRIBUTE}.i", -3), "negative"),
+    Case("node.axis", SQUEEZE, set_field("graph.initializer[0].int64_data", [2]), "constant input"),
     Case("node.attribute-known", SOFTMAX, set_field(f"{ATTRIBUTE}.name", "axes")),
     Case(
         "node.attribute-type",

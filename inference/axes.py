@@ -1,0 +1,39 @@
+"""Axes of nodes: the attributes and inputs `axis` and `axes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.inference.facts import Facts
+from opshift.model.node import Node
+from opshift.registry.models import OperatorVersion
+
+
+def axis_problem(node: Node, operator: OperatorVersion, facts: Facts) -> str | None:
+    """Return which axis of a node is out of range, or `None`; axes that the node omits are not checked."""
+    axes = list(_stated_axes(node, operator, facts)) if operator.axes else ()
+    rank = facts.rank(node.inputs[0]) if axes and node.input(0) else None
+    if rank is None:
+        return None
+    limit = rank + len(axes) if operator.axes == "new" else rank
+    highest = limit if operator.axes == "boundary" else limit - 1
+    for axis in axes:
+        if not -limit <= axis <= highest:
+            return f"axis {axis} is out of range for {node.inputs[0]!r}, which has {rank} dimensions"
+    return None
+
+
+def _stated_axes(node: Node, operator: OperatorVersion, facts: Facts) -> Iterator[int]:
+    for name in ("axis", "axes"):
+        stated = node.attributes.get(name)
+        parameter = operator.input_named(name)
+        if stated is not None and not getattr(stated, "ref_attr_name", ""):
+            value = node.attribute(name)
+        elif parameter is not None and node.input(parameter[0]):
+            constant = facts.constant(node.input(parameter[0]))
+            value = constant.values if constant else ()
+        else:
+            continue
+        yield from (
+            each for each in (value if isinstance(value, tuple | list) else (value,)) if isinstance(each, int)
+        )
