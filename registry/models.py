@@ -7,7 +7,6 @@ annotations. Each constructor checks that the instance is consistent.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal
@@ -38,11 +37,10 @@ Bridge = Literal["order", "extreme", "ring", "real"]
 """
 
 Axes = Literal["dimension", "boundary", "new"]
-"""What the attributes or inputs `axis` and `axes` number, for a first input with r dimensions.
+"""What `axis` and `axes` number, for a first input with r dimensions and n axes.
 
-`dimension`  its dimensions: -r to r - 1.
-`boundary`   the positions between its dimensions, at which it is split: -r to r.
-`new`        the dimensions of the result, to which n axes add n: -r - n to r + n - 1.
+`dimension` for its dimensions, from -r to r - 1; `boundary` for the positions between them, from -r to r;
+`new` for dimensions of the result, from -r - n to r + n - 1.
 """
 
 UNBOUNDED = 2**31 - 1
@@ -160,7 +158,7 @@ class OperatorVersion(Record):
     bridge: Bridge | None = None
     """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
     axes: Axes | None = None
-    """The range of the axes, see `Axes`; `None` if undeclared, or if the operator has none."""
+    """The range of axes, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set."""
     inputs: tuple[Parameter, ...] = ()
@@ -238,16 +236,6 @@ class OperatorVersion(Record):
     def required_attributes(self) -> tuple[str, ...]:
         """The names of the required attributes."""
         return tuple(name for name, attribute in self.attributes.items() if attribute.required)
-
-    def choice_problem(self, names: Collection[str]) -> str | None:
-        """Return a group of alternatives of which a node with these attributes has not exactly one."""
-        for group in self.one_of:
-            declared = [name for name in group if name in self.attributes]
-            present = [name for name in declared if name in names]
-            if declared and len(present) != 1:
-                found = " and ".join(present) or "none"
-                return f"has {found} of the attributes {', '.join(declared)}; expected exactly one"
-        return None
 
     def types_of(self, parameter: Parameter) -> tuple[str, ...]:
         """Return the types that a value of `parameter` may have."""

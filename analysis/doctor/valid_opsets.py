@@ -18,9 +18,6 @@ from opshift.registry.registry import Registry
 NodeTypes = tuple[str | None, ...]
 """For each input and output: an element type, a type string, or `None` if it is unknown."""
 
-INTERNAL_PREFIX = "__"
-"""Prefix of attributes that tools add; they do not belong to any operator."""
-
 
 class OpsetValidity:
     """Validity of nodes at the opsets of a registry.
@@ -94,9 +91,8 @@ def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]
     for name, attribute in node.attributes.items():
         declared = version.attributes.get(name)
         if declared is None:
-            if not name.startswith(INTERNAL_PREFIX):
-                yield f"{version.id} has no attribute {name!r}"
-        elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type].number):
+            continue
+        if attribute.type not in (0, ATTRIBUTE_TYPES[declared.type].number):
             yield f"attribute {name!r} has the wrong type: {version.id} requires {declared.type}"
         elif attribute.type in (INT, STRING) and not attribute.ref_attr_name:
             value = attribute.i if attribute.type == INT else attribute.s.decode("utf-8", "replace")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from opshift.checker.checked_values import BoundValue, NodeWithAxes, TypedNode
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
-from opshift.inference.axes import axis_problem
 from opshift.inference.infer_types import infer_types
+from opshift.inference.node_problems import axis_problem
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion

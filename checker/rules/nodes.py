@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from opshift.checker.checked_nodes import CheckedCall
 from opshift.checker.findings import ERROR, WARNING, Problem, repeated
 from opshift.checker.rule_table import Problems, rule
+from opshift.inference.node_problems import choice_problem
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import UNBOUNDED
 
@@ -121,7 +122,7 @@ def attribute_missing(node: CheckedCall) -> Problems:
 def attribute_choice(node: CheckedCall) -> Problems:
     """A node must have exactly one of the attributes that are alternatives of each other."""
     if node.operator is not None and node.operator.one_of:
-        problem = node.operator.choice_problem({attribute.name for attribute in node.proto.attribute})
+        problem = choice_problem(node.operator, {attribute.name for attribute in node.proto.attribute})
         if problem:
             yield problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opshift.inference.axes import axis_problem
+from opshift.inference.node_problems import axis_problem, choice_problem
 from opshift.inference.facts import Facts
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
@@ -52,12 +52,12 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
         declared = operator.attributes.get(name)
         if declared is None:
             if not name.startswith(PRIVATE_PREFIX):
-                raise _invalid(f"has attribute {name!r}, which {operator.id} does not define")
+                raise _invalid(f"{operator.id} has no attribute {name!r}")
         elif not _has_type(attribute, declared.type, node, name):
             raise _invalid(f"attribute {name!r} is not of type {declared.type}")
         elif declared.values is not None and not attribute.ref_attr_name:
             _require_choice(node, name, operator, older)
-    problem = operator.choice_problem(node.attributes.keys())
+    problem = choice_problem(operator, node.attributes.keys())
     if problem:
         raise _invalid(problem)
 

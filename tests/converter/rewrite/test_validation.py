@@ -139,7 +139,7 @@ INVALID = [
         "attribute of a newer version",
         node("ReduceSum", ["x"], noop_with_empty_axes=1),
         11,
-        "has attribute 'noop_with_empty_axes', which ai.onnx.ReduceSum:11 does not define",
+        "ai.onnx.ReduceSum:11 has no attribute 'noop_with_empty_axes'",
     ),
     ("untyped string", untyped(node("Squeeze", ["x"]), "axes", s=b"0"), 1, "'axes' is not of type INTS"),
 ]

@@ -1,18 +1,32 @@
-"""Axes of nodes: the attributes and inputs `axis` and `axes`."""
+"""Violations of a definition that depend on several attributes, or on the rank of an input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from opshift.inference.facts import Facts
 from opshift.model.node import Node
 from opshift.registry.models import OperatorVersion
 
 
+def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | None:
+    """Return a group of alternatives of which a node with these attributes does not have exactly one."""
+    for group in operator.one_of:
+        declared = [name for name in group if name in operator.attributes]
+        present = [name for name in declared if name in names]
+        if declared and len(present) != 1:
+            found = " and ".join(present) or "none"
+            return f"has {found} of the attributes {', '.join(declared)}; expected exactly one"
+    return None
+
+
 def axis_problem(node: Node, operator: OperatorVersion, facts: Facts) -> str | None:
     """Return which axis of a node is out of range, or `None`; axes that the node omits are not checked."""
     axes = list(_stated_axes(node, operator, facts)) if operator.axes else ()
-    rank = facts.rank(node.inputs[0]) if axes and node.input(0) else None
+    # These axes are legal for every input but a scalar; inference of the rank would take time.
+    if all(axis in (0, -1) for axis in axes) or not node.input(0):
+        return None
+    rank = facts.rank(node.inputs[0])
     if rank is None:
         return None
     limit = rank + len(axes) if operator.axes == "new" else rank
