@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opshift.inference.node_problems import axis_problem, choice_problem
 from opshift.inference.facts import Facts
+from opshift.inference.node_problems import axis_problem, choice_problem
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Graph, Node, Tensor

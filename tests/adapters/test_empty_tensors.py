@@ -57,7 +57,7 @@ def test_selection_by_position(shape: tuple[int, ...], form: str) -> None:
 @pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0), (2, 3)])
 def test_triangles(shape: tuple[int, ...], dtype: type, form: str) -> None:
     for upper in (0, 1):
-        feeds = {"x": np.ones(shape, dtype), "k": np.array(1)}
+        feeds: Feeds = {"x": np.ones(shape, dtype), "k": np.array(1)}
         _check("Trilu", feeds, 14, (13, 8), form, upper=upper)
 
 
@@ -67,9 +67,9 @@ def test_triangles(shape: tuple[int, ...], dtype: type, form: str) -> None:
 def test_padding(shape: tuple[int, ...], dtype: type, form: str) -> None:
     rank = len(shape)
     pads = np.array([1] * rank + [2] * rank)
-    feeds = {"x": np.zeros(shape, dtype), "pads": pads, "value": np.array(1, dtype)}
+    feeds: Feeds = {"x": np.zeros(shape, dtype), "pads": pads, "value": np.array(1, dtype)}
     _check("Pad", feeds, 13, (10, 8), form)
-    outer = {"x": feeds["x"], "pads": np.array([int(size > 0) for size in shape] * 2)}
+    outer: Feeds = {"x": feeds["x"], "pads": np.array([int(size > 0) for size in shape] * 2)}
     if dtype is np.float32:
         for mode in ("edge", "reflect"):
             _check("Pad", outer, 13, (10,), form, mode=mode)
@@ -81,5 +81,5 @@ def test_padding(shape: tuple[int, ...], dtype: type, form: str) -> None:
     [((0, 3), (3, 0)), ((2, 0), (0, 5, 7)), ((0, 4), (2, -1)), ((2, 3), (3, -1)), ((), (1, 1)), ((1,), ())],
 )
 def test_shapes_with_zeros(shape: tuple[int, ...], new_shape: tuple[int, ...], form: str) -> None:
-    feeds = {"x": np.zeros(shape, np.float32), "shape": np.array(new_shape, np.int64)}
+    feeds: Feeds = {"x": np.zeros(shape, np.float32), "shape": np.array(new_shape, np.int64)}
     _check("Reshape", feeds, 14, (13, 10, 8), form, allowzero=1)

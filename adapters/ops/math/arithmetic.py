@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from opshift.adapters import Node, Rewriter, adapter, require_supported_types
+import math
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
 from opshift.adapters.emit.expression import Expression
+
+DIVISION_EXPONENTS = {"float16": (0,), "float": tuple(range(252, -1, -28))}
+"""Powers of 2 by which a long division multiplies the divisor, for each type.
+
+The first digit holds the largest quotient, below 2^41 for float16 and 2^278 for float. The product of a digit
+and a divisor has at most 53 bits.
+"""
+
+BEYOND_ALL_DIVIDENDS = 2.0**300
+"""A power of 2 larger than every float."""
 
 MAX_FACTORS = 16
 """Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""
@@ -78,22 +90,42 @@ def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
 def expand_mod(node: Node, out: Rewriter) -> None:
     """Rewrite as `x - Div(x, y) * y`, with the sign of the divisor for integers and `fmod` 0.
 
-    Div truncates quotients of integers towards zero.
+    Div truncates quotients of integers towards zero. The remainder of floats is exact.
     """
     element_type = out.element_type(node.inputs[0])
     if element_type in FLOAT_TYPES:
-        out.allow("approximate", "the remainder of floats is computed from a rounded quotient")
-    half_floats = dict.fromkeys(("float16", "bfloat16"), "float")
-    compute_type = {**ARITHMETIC_TYPES, **half_floats}.get(element_type, element_type)
+        _emit_float_remainder(node, element_type, out)
+        return
+    compute_type = ARITHMETIC_TYPES.get(element_type, element_type)
     dividend, divisor = (cast_between(name, element_type, compute_type, out) for name in node.inputs)
     quotient = out.emit("Div", [dividend, divisor])
-    if compute_type in FLOAT_TYPES:
-        # Truncate the quotient towards zero, as Div of integers does.
-        quotient = cast(cast(quotient, "int64", out), compute_type, out)
     remainder = out.emit("Sub", [dividend, out.emit("Mul", [quotient, divisor])])
     if compute_type.startswith("int") and not node.attribute("fmod", 0):
         remainder = _match_divisor_sign(divisor, remainder, compute_type, out)
     cast_output(remainder, compute_type, element_type, node, out)
+
+
+def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit a long division in double, which is exact: no partial product has more than 53 bits."""
+    if element_type not in DIVISION_EXPONENTS:
+        raise CannotConvert(
+            f"the remainder of {element_type} needs more precision than double",
+            remedy="cast the inputs to float, or convert to opset 10 or later",
+        )
+    dividend, divisor = (Expression(cast(name, "double", out), "double", out) for name in node.inputs)
+    magnitude = abs(divisor)
+    # An infinite divisor leaves the dividend unchanged, like any divisor beyond it. The power of 0 is 1.
+    is_finite = magnitude.apply("Less", math.inf).cast("double")
+    finite = magnitude.apply("Pow", is_finite) + (1 - is_finite) * BEYOND_ALL_DIVIDENDS
+    remainder = dividend
+    for exponent in DIVISION_EXPONENTS[element_type]:
+        multiple = finite * 2.0**exponent if exponent else finite
+        quotient = (remainder / multiple).cast("int64").cast("double")
+        remainder = remainder - quotient * multiple
+    is_defined = abs(dividend).apply("Less", math.inf).apply("And", magnitude.apply("Greater", 0.0))
+    # 0 / 0 is NaN, the remainder of infinity and the one by zero.
+    one_or_nan = is_defined.cast("double") / is_defined.cast("double")
+    cast((remainder * one_or_nan).name, element_type, out, node.outputs)
 
 
 def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:

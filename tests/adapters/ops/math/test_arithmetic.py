@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, assert_equal, build, run
+from support.forms import FORMS, in_form
+from support.running import Array, build, run, run_reference
 
 from opshift import convert_version
 
@@ -54,13 +56,27 @@ def test_expands_float_mod_with_the_sign_of_the_divisor(dtype: type, target: int
     convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
-def test_refuses_float_fmod_unless_approximate_is_allowed() -> None:
-    data: Array = np.array([5.5, -5.5, 3.0, 1e-3], np.float32)
-    model = _model("Mod", 10, np.float32, data, data[::-1].copy(), fmod=1)
-    refused = refusal_of(model, 9)
-    assert refused.reason == "the remainder of floats is computed from a rounded quotient"
-    result = convert_version(model, 9, allow="approximate")
-    assert_equal(run(result, {"x0": data, "x1": data[::-1]}), [np.fmod(data, data[::-1])], 1e-3)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_expands_fmod_exactly(dtype: type, target: int, form: str) -> None:
+    limits = np.finfo(dtype)
+    values = [*SPECIAL_VALUES, -math.inf, 1e-3, 3.0, float(limits.max), float(limits.smallest_subnormal)]
+    pairs: Array = np.array(list(product(values, values)), dtype)
+    feeds = {"x0": pairs[:, 0].copy(), "x1": pairs[:, 1].copy()}
+    node = helper.make_node("Mod", list(feeds), ["y"], fmod=1)
+    model, fed = in_form(form, [node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 10)
+    with np.errstate(all="ignore"):
+        expected = np.fmod(feeds["x0"], feeds["x1"])
+    result = convert_version(model, target)
+    for runtime in (run, run_reference):
+        np.testing.assert_array_equal(runtime(result, fed)[0], expected)
+
+
+def test_refuses_fmod_of_double() -> None:
+    data: Array = np.array([5.5, -5.5, 3.0, 1e-3])
+    refused = refusal_of(_model("Mod", 10, np.float64, data, data, fmod=1), 9)
+    assert refused.reason == "the remainder of double needs more precision than double"
 
 
 @pytest.mark.parametrize("target", [7, 10])

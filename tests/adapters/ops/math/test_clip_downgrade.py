@@ -60,7 +60,7 @@ def test_applies_computed_bounds(bounds: Sequence[str], target: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("target", [10, 7])
 def test_contradicting_bounds_yield_the_upper_one(form: str, dtype: type, target: int) -> None:
-    feeds = {
+    feeds: dict[str, Array] = {
         "x": np.array([0, 5, -5], dtype),
         "low": np.array(2, dtype),
         "high": np.array(-1, dtype),

@@ -50,8 +50,8 @@ def test_shifts_constant_boxes(attributes: Mapping[str, Any], target: int) -> No
 def test_keeps_the_number_of_samples(dtype: type, scale: float, target: int) -> None:
     """Boxes whose pooled sizes are close to integers, where rounding changes the adaptive sampling."""
     corners = [[0, 0, size / scale, size / scale] for size in (2, 3, 4, 6)]
-    boxes = np.array(corners, dtype)
-    image = IMAGE.astype(dtype)
+    boxes: Array = np.array(corners, dtype)
+    image: Array = IMAGE.astype(dtype)
     node = helper.make_node(
         "RoiAlign", ["x", "rois", "b"], ["y"], output_height=2, output_width=3, spatial_scale=scale
     )
