@@ -134,11 +134,6 @@ def _fill_value(node: Node) -> Tensor:
     value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
     if dtype == 1:
         return Tensor("float", (1,), (value,))
-    if dtype not in INTEGER_TYPES:
-        raise CannotConvert(
-            f"dtype is {dtype}, which ConstantFill does not support",
-            remedy="use 1 (float), 6 (int32), 7 (int64) or 9 (bool)",
-        )
     element_type, smallest, largest = INTEGER_TYPES[dtype]
     if not (float(value).is_integer() and smallest <= value <= largest):
         raise CannotConvert(

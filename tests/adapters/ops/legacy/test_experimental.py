@@ -379,7 +379,7 @@ REFUSED = {
         "ConstantFill", [(2,)], {"extra_shape": [-1]}, "a negative size"
     ),
     "ConstantFill with unsupported type": RefusalCase(
-        "ConstantFill", [], {"shape": [2], "dtype": 10}, "dtype is 10", "use 1 (float)"
+        "ConstantFill", [], {"shape": [2], "dtype": 10}, "'dtype' is 10", "correct the node"
     ),
     "ConstantFill of integers with fractional value": RefusalCase(
         "ConstantFill",
