@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.registry.literals import Axes, Bridge
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals, Step, StepAction, parse_action
 
@@ -24,24 +25,6 @@ AttributeTypeName = Literal[
 Scalar = int | float | str
 
 Value = Scalar | tuple[Scalar, ...]
-
-Bridge = Literal["order", "extreme", "ring", "real"]
-"""The condition under which a wider type can replace a narrow one without changing an operator's result.
-
-`order`    moves, selects or compares values: any type that represents all of them in the same order.
-`extreme`  returns the minimum or maximum, and a limit of the type for an empty input: types with limits
-           that become those of the narrow type when they are cast back.
-`ring`     adds and multiplies: wider integers, because a cast back wraps like the narrow type; and wider
-           floats, rounded once at the end.
-`real`     computes a real function: wider floats, rounded once at the end.
-"""
-
-Axes = Literal["dimension", "boundary", "new"]
-"""What `axis` and `axes` number, for a first input with r dimensions and n axes.
-
-`dimension` for its dimensions, from -r to r - 1; `boundary` for the positions between them, from -r to r;
-`new` for dimensions of the result, from -r - n to r + n - 1.
-"""
 
 UNBOUNDED = 2**31 - 1
 """The maximum arity of a variadic parameter, as in ONNX."""
@@ -158,7 +141,6 @@ class OperatorVersion(Record):
     bridge: Bridge | None = None
     """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
     axes: Axes | None = None
-    """The range of axes, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set."""
     inputs: tuple[Parameter, ...] = ()
@@ -315,6 +297,4 @@ def _min_arity(parameters: tuple[Parameter, ...]) -> int:
 
 
 def _max_arity(parameters: tuple[Parameter, ...]) -> int:
-    if parameters and parameters[-1].option == "variadic":
-        return UNBOUNDED
-    return len(parameters)
+    return UNBOUNDED if parameters and parameters[-1].option == "variadic" else len(parameters)

@@ -20,6 +20,10 @@ class Setting(NamedTuple):
     """Whether the list is known to be omitted."""
 
 
+class InvalidFlag(Exception):
+    """A flag is neither 0 nor 1, so that runtimes disagree on its meaning."""
+
+
 class ShapeContext(ABC):
     """The facts about a node that a shape rule may use; a value of an unexpected type counts as unknown."""
 
@@ -49,8 +53,15 @@ class ShapeContext(ABC):
         return self.inputs[position] if 0 <= position < len(self.inputs) else None
 
     def integer(self, name: str, default: int | None = None) -> int | None:
-        """Return an integer attribute."""
+        """Return an integer attribute.
+
+        Raises:
+            InvalidFlag: the definition does not allow its value.
+        """
         value = self.attribute(name)
+        declared = self.version.attributes.get(name)
+        if isinstance(value, int) and declared and declared.values and value not in declared.values:
+            raise InvalidFlag
         return value if isinstance(value, int) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:

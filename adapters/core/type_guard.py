@@ -9,7 +9,8 @@ from itertools import chain
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.registry.models import Bridge, OperatorVersion, Parameter
+from opshift.registry.literals import Bridge
+from opshift.registry.models import OperatorVersion, Parameter
 
 LostTypes = dict[str, frozenset[str]]
 """Type variable to the types that the source version supports and the target version does not."""

@@ -28,8 +28,7 @@ _PURPOSES: Final = {
             "The text of the description or of the meaning of an absent attribute changed."
         ),
         "facts-changed": (
-            "Data that the registry adds changed: shape rule, bridge, axes, alternatives, differentiation or "
-            "type variables."
+            "Data that the registry adds changed: shape rule, bridge, differentiation or type variables."
         ),
         "conversion-changed": "The conversion of nodes from the previous version or back changed.",
         "text-clarified": "A new version was published, and its nodes keep their meaning.",

@@ -7,7 +7,7 @@ from functools import wraps
 
 from opshift.model.rule_table import RuleTable
 from opshift.model.types import Shape
-from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shape_context import InvalidFlag, ShapeContext
 
 Shapes = Sequence[Shape | None]
 """The output shapes by position; missing trailing entries are unknown."""
@@ -32,7 +32,11 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeR
     def register(function: ShapeRule) -> ShapeRule:
         @wraps(function)
         def checked_rule(node: ShapeContext) -> Shapes:
-            return [_without_negative_dims(shape) for shape in function(node)][: node.output_count]
+            try:
+                shapes = function(node)
+            except InvalidFlag:
+                return []
+            return [_without_negative_dims(shape) for shape in shapes][: node.output_count]
 
         TABLE.add(name, checked_rule, function)
         if keeps_rank:

@@ -215,6 +215,13 @@ def test_refuses_axes_out_of_range(
     assert all(f"axis {axis} is out of range" in each.reason for each in caught.value.refusals)
 
 
+def test_nodes_with_invalid_flags_yield_no_shape() -> None:
+    """The node with the flag does not change, but runtimes disagree on the rank of its result."""
+    nodes = [node("ReduceMax", ["x"], ["r"], keepdims=2, axes=[1]), node("Softmax", ["r"], axis=1)]
+    (refusal,) = plan_version(build(nodes, {"x": np.ones((2, 3, 4), np.float32)}, ["y"], 13), 12).refusals
+    assert refusal.reason == "the rank of 'r' is unknown"
+
+
 def test_ignores_kept_nodes() -> None:
     """The conversion does not change these nodes, so it does not validate them."""
     model = build([node("Relu", ["x", "x"], ["y"], alpha="no")], {"x": X}, ["y"], 9)
