@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.converter.constant_nodes import (
+    ANY_CONSTANT_SINCE,
+    add_cast_constant,
+    add_constant_node,
+    add_input_of,
+    needs_cast,
+)
 from opshift.converter.functions.unread_inputs import omit_unread_arguments, read_inputs
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
-from opshift.model.attributes import TENSOR, graphs_in
+from opshift.converter.unread_constants import remove_unread_initializers
+from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 
@@ -32,9 +39,12 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
-    _apply_container(plan.graph, model.graph, graph_takes_initializers)
+    opset = _final_opset(model.opset_import, plan.targets)
+    graphs = _Constants(model.graph, graph_takes_initializers, opset)
+    unread = {name for each in plan.containers() for name in each.unread_inputs()}
+    _apply_container(plan.graph, model.graph, graphs)
     for training, container in zip(training_graphs(model), plan.training, strict=True):
-        _apply_container(container, training.graph, graph_takes_initializers)
+        _apply_container(container, training.graph, graphs)
     for copy in plan.copies:
         function = model.functions.add()
         function.CopyFrom(model.functions[copy.index])
@@ -43,7 +53,8 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
     read_before = list(map(read_inputs, model.functions))
     for function, container in zip(model.functions, containers, strict=True):
-        _apply_container(container, function, False)
+        opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
+        _apply_container(container, function, _Constants(None, False, opset))
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
     # A recorded original may be restored later, and reads all arguments again.
@@ -55,6 +66,39 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         model.opset_import.add().version = 1
     _update_versions(model.opset_import, plan.targets)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
+    # The originals that a record restores read the constants.
+    if unread and plan.record is None:
+        remove_unread_initializers(model, unread)
+
+
+class _Constants(NamedTuple):
+    """Where to add constants: `main` is the main graph of the model, `None` in functions."""
+
+    main: GraphProto | None
+    takes_initializers: bool
+    opset: int
+
+    def add(self, container: ContainerProto, plan: ContainerPlan) -> int:
+        """Add the constants of a container, and return the number of nodes that this appends to it."""
+        before = len(container.node)
+        for name, tensor in plan.constants.items():
+            if self.takes_initializers and is_graph(container):
+                write_tensor(container.initializer.add(), tensor, name)
+            elif name in plan.cast_sources:
+                add_cast_constant(container, name, tensor, plan.cast_sources[name], self.opset)
+            elif self.main is not None and needs_cast(tensor, self.opset):
+                initializer = self.main.initializer.add()
+                write_tensor(initializer, tensor, name)
+                add_input_of(self.main, initializer)
+            else:
+                add_constant_node(container, name, tensor)
+        return len(container.node) - before
+
+
+def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, int]) -> int:
+    """Return the opset of the default domain after the conversion."""
+    versions = (each.version for each in imports if canonical_domain(each.domain) == DEFAULT_DOMAIN)
+    return targets.get(DEFAULT_DOMAIN, next(versions, ANY_CONSTANT_SINCE))
 
 
 def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str, int]) -> None:
@@ -70,12 +114,12 @@ def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPla
         imports.add(domain="" if domain == DEFAULT_DOMAIN else domain, version=opset)
 
 
-def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initializers: bool) -> None:
+def _apply_container(plan: ContainerPlan, container: ContainerProto, constants: _Constants) -> None:
     nodes = container.node
     # Subgraphs first: new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
-            _apply_container(inner, _subgraph(nodes[index], attribute, position), takes_initializers)
+            _apply_container(inner, _subgraph(nodes[index], attribute, position), constants)
     for index, name in plan.calls:
         nodes[index].op_type = name
     _restore_originals(plan.reversal, nodes)
@@ -83,11 +127,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initi
     for change in plan.changes:
         order += _replace(nodes, change)
     _clear_shared_names(nodes, [nodes[each.position] for each in plan.changes if _is_constant(each)])
-    if takes_initializers and is_graph(container):
-        for name, tensor in plan.constants.items():
-            write_tensor(container.initializer.add(), tensor, name)
-    else:
-        order += _constant_nodes(nodes, plan.constants)
+    order += [-SORT_KEY_STRIDE] * constants.add(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])
     _remove_leftovers(plan.reversal, container)
@@ -133,13 +173,6 @@ SORT_KEY_STRIDE = 1 << 20
 """Distance between the sort keys of two neighbouring nodes; the nodes inserted between them use the gap."""
 
 
-def _constant_nodes(nodes: Repeated[NodeProto], constants: Mapping[str, Tensor]) -> list[int]:
-    for name, tensor in constants.items():
-        node = nodes.add(op_type="Constant", output=[name])
-        write_tensor(node.attribute.add(name="value", type=TENSOR).t, tensor)
-    return [-SORT_KEY_STRIDE] * len(constants)
-
-
 def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> None:
     """Replace nodes with their originals, and clear the nodes to be removed."""
     for position, each in reversal.restored.items():
@@ -153,7 +186,8 @@ def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> No
 def _remove_leftovers(reversal: Restorations, container: ContainerProto) -> None:
     if reversal.removed:
         remove_messages(container.node, [not node.ByteSize() for node in container.node])
-    for name in ("initializer", "value_info") if reversal.dropped else ():
+    fields = ("initializer", "input", "value_info") if is_graph(container) else ("value_info",)
+    for name in fields if reversal.dropped else ():
         if hasattr(container, name):
             field = getattr(container, name)
             remove_messages(field, [each.name in reversal.dropped for each in field])

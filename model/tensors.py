@@ -41,11 +41,17 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
     proto = with_payload(proto)
     dims = tuple(proto.dims[:])
     if kind.name in PACKED_BITS:
-        raw = proto.raw_data if proto.HasField("raw_data") else (bits & 0xFF for bits in proto.int32_data)
-        values: tuple[Any, ...] | None = unpack_integers(raw, kind.name, math.prod(dims))
+        values = _packed_values(proto, kind.name, math.prod(dims))
     else:
         values = _values(proto, kind.code, kind.field, kind.name)
     return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
+
+
+def _packed_values(proto: TensorProto, name: str, count: int) -> tuple[int, ...] | None:
+    payload = proto.raw_data if proto.HasField("raw_data") else proto.int32_data
+    if len(payload) != -(count * PACKED_BITS[name] // -8):
+        return None
+    return unpack_integers((byte & 0xFF for byte in payload), name, count)
 
 
 def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, ...] | None:
@@ -56,9 +62,13 @@ def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, 
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
-        count = len(proto.raw_data) // 2
-        raw_bits = struct.unpack(f"<{count}H", proto.raw_data[: 2 * count])
-        return tuple(map(_bfloat16_value, raw_bits or proto.int32_data))
+        bits: Iterable[int] = proto.int32_data
+        if proto.HasField("raw_data"):
+            raw = proto.raw_data
+            if len(raw) % 2:
+                return None
+            bits = struct.unpack(f"<{len(raw) // 2}H", raw)
+        return tuple(map(_bfloat16_value, bits))
     if not code:
         return None
     numbers = tuple(getattr(proto, field))

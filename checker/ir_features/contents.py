@@ -58,6 +58,13 @@ class Located(NamedTuple, Generic[MessageT]):
         return f"{owner}, {self.role} {self.proto.name!r}" if self.role else owner
 
 
+class Call(NamedTuple):
+    """Call of a local function; `caller` is the function that contains it, `None` in a graph."""
+
+    located: Located[NodeProto]
+    caller: FunctionProto | None
+
+
 TensorOwner = Located[AttributeProto] | Located[TensorProto]
 """Attribute or initializer that holds a tensor; the values of a sparse initializer have its name."""
 
@@ -101,10 +108,11 @@ class Contents:
         self.with_metadata: list[Located[NodeProto]] = []
         self.with_overload: list[Located[NodeProto]] = []
         self.with_devices: list[Located[NodeProto]] = []
-        self.calls: list[Located[NodeProto]] = []
+        self.calls: list[Call] = []
         self.attributes: list[Located[AttributeProto]] = []
         self.tensors: list[tuple[TensorOwner, TensorProto]] = []
         self.values: list[Located[ValueInfoProto]] = []
+        self._caller: FunctionProto | None = None
         self._functions = {(canonical_domain(function.domain), function.name) for function in model.functions}
         self._attribute_names: dict[str, frozenset[str]] = {}
         """Cache of the attribute names to examine, by operator of the default domain."""
@@ -132,6 +140,7 @@ class Contents:
 
     def _function(self, path: str, function: FunctionProto) -> None:
         self.functions.append((path, function))
+        self._caller = function
         for attribute in getattr(function, "attribute_proto", ()):
             self._attribute(Located(path, attribute, None, "attribute"))
         self._values(path, getattr(function, "value_info", ()))
@@ -199,7 +208,7 @@ class Contents:
         """
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) in self._functions:
-            self.calls.append(Located(path, node, node))
+            self.calls.append(Call(Located(path, node, node), self._caller))
             return ANY_ATTRIBUTE
         names = self._relevant_attributes(domain, node.op_type)
         if not node.domain:

@@ -36,11 +36,10 @@ def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
         if getattr(function, "attribute_proto", ()):
             yield Use("attribute_defaults", path)
     defaults = attribute_defaults(contents)
-    without_default = {path: set(function.attribute) for path, function in contents.functions}
-    for call in contents.calls if defaults else ():
+    for call, caller in contents.calls if defaults else ():
+        without_default = caller.attribute if caller else ()
         for attribute in call.proto.attribute:
-            # The path of a call in a subgraph begins with the function that contains it.
-            may_be_absent = attribute.ref_attr_name in without_default.get(call.path.partition(" / ")[0], ())
+            may_be_absent = attribute.ref_attr_name in without_default
             if may_be_absent and attribute.name in defaults.get(called_function(call.proto), ()):
                 yield Use("attribute_defaults", call.place, DEFAULTS_OBSTACLE, DEFAULTS_REMEDY)
 

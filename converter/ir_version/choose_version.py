@@ -1,9 +1,10 @@
 """Choice of the IR version of a converted model.
 
 For a release or runtime, it is at most the version that it supports. For opsets alone, it is raised if the
-first ONNX release with a raised opset has a newer IR version. If opsets are lowered, it is lowered to the IR
-version of the first ONNX release with all opsets of the result, or to the nearest version that expresses the
-model without loss. Otherwise it does not change.
+first ONNX release with a raised opset has a newer IR version. If the default domain is lowered, it is lowered
+to the IR version of the first ONNX release with all opsets of the result, or to the nearest version that
+expresses the model without loss. Otherwise it does not change: an unchanged default domain may need the IR
+version that the model has, and no ONNX release has a private domain.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import IrChange
 from opshift.converter.target import KEEP, Target
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
 
 
@@ -51,9 +53,21 @@ def _requested_version(
     requested = max(before, release_ir_version(raised, releases))
     if target.ir_version is not None:
         return min(requested, target.ir_version), True
-    is_lowered = any(opset < imports[domain] for domain, opset in final_opsets.items())
     required = release_ir_version(final_opsets, releases)
+    is_lowered = _lowers_default_domain(imports, final_opsets, releases)
     return (required, False) if is_lowered and required < before else (requested, True)
+
+
+def _lowers_default_domain(
+    imports: Mapping[str, int], final_opsets: Mapping[str, int], releases: Releases
+) -> bool:
+    """Whether the opset of the default domain is lowered, or of an ONNX domain in a model without it."""
+    domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
+    return any(
+        final_opsets[domain] < imports[domain]
+        for domain in domains
+        if releases.first_release_with(domain, final_opsets[domain])
+    )
 
 
 def release_ir_version(opsets: Mapping[str, int], releases: Releases) -> int:

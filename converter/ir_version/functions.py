@@ -21,11 +21,11 @@ from opshift.model.operator_ids import (
 def write_default_attributes(contents: Contents) -> None:
     """Write the defaults into the calls that omit the attributes."""
     defaults = attribute_defaults(contents)
-    for call in contents.calls:
-        present = {attribute.name for attribute in call.proto.attribute}
-        for name, default in defaults.get(called_function(call.proto), {}).items():
+    for (_, call, *_), _ in contents.calls:
+        present = {attribute.name for attribute in call.attribute}
+        for name, default in defaults.get(called_function(call), {}).items():
             if name not in present:
-                call.proto.attribute.add().CopyFrom(default)
+                call.attribute.add().CopyFrom(default)
     for _, function in contents.functions:
         function.attribute.extend(attribute.name for attribute in function.attribute_proto)
         function.ClearField("attribute_proto")

@@ -3,7 +3,7 @@
 In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
 its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
 floating-point tensors: other initializers move to the main graph, which subgraphs can read, if their name is
-unique.
+unique, or become the Cast of a double.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from collections.abc import Iterator
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import standalone_initializers
+from opshift.converter.constant_nodes import (
+    ANY_CONSTANT_SINCE,
+    CONSTANT_TYPES,
+    add_cast_constant,
+    add_input_of,
+    is_castable,
+    needs_cast,
+)
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor, sparse_positions
-
-ANY_CONSTANT_SINCE = 9
-"""First opset in which a Constant can have any element type."""
-
-CONSTANT_TYPES = (1, 10, 11)
-"""Element types of Constant before opset 9: float, float16 and double."""
 
 
 def add_initializers_as_inputs(contents: Contents) -> None:
@@ -36,14 +38,18 @@ def add_initializers_as_inputs(contents: Contents) -> None:
         standalone = list(standalone_initializers(graph))
         if path == "graph":
             for initializer in standalone:
-                _add_input(graph, initializer)
+                add_input_of(graph, initializer)
         elif standalone:
-            _add_constants(graph, standalone)
+            _add_constants(graph, standalone, contents)
+
+
+def _default_opset(contents: Contents) -> int:
+    opsets = {canonical_domain(entry.domain): entry.version for entry in contents.model.opset_import}
+    return opsets.get(DEFAULT_DOMAIN, ANY_CONSTANT_SINCE)
 
 
 def _move_non_floats_to_main_graph(contents: Contents) -> None:
-    opsets = {canonical_domain(entry.domain): entry.version for entry in contents.model.opset_import}
-    if opsets.get(DEFAULT_DOMAIN, ANY_CONSTANT_SINCE) >= ANY_CONSTANT_SINCE:
+    if _default_opset(contents) >= ANY_CONSTANT_SINCE:
         return
     main = contents.model.graph
     counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
@@ -53,7 +59,7 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
         moved = {
             tensor.name: tensor
             for tensor in reversed(graph.initializer)
-            if tensor.name in unique and tensor.data_type not in CONSTANT_TYPES
+            if tensor.name in unique and BY_NUMBER[tensor.data_type].name not in CONSTANT_TYPES
         }
         main.initializer.extend(moved.values())
         remove_messages(graph.initializer, [tensor.name in moved for tensor in graph.initializer])
@@ -65,27 +71,28 @@ def _names(graph: GraphProto) -> Iterator[str]:
     yield from (name for node in graph.node for name in node.output)
 
 
-def _add_input(graph: GraphProto, initializer: TensorProto) -> None:
-    value = graph.input.add()
-    value.name = initializer.name
-    value.type.tensor_type.elem_type = initializer.data_type
-    shape = value.type.tensor_type.shape
-    # A scalar has a shape without dimensions, which would otherwise be absent.
-    shape.SetInParent()
-    for size in initializer.dims:
-        shape.dim.add().dim_value = size
-
-
-def _add_constants(graph: GraphProto, initializers: list[TensorProto]) -> None:
-    count = len(graph.node)
+def _add_constants(graph: GraphProto, initializers: list[TensorProto], contents: Contents) -> None:
+    count, opset = len(graph.node), _default_opset(contents)
     for initializer in initializers:
+        tensor = read_tensor(initializer)
+        if tensor and needs_cast(tensor, opset) and is_castable(tensor):
+            name = _unused_name(f"{initializer.name}_double", contents)
+            add_cast_constant(graph, initializer.name, tensor, name, opset)
+            continue
         node = graph.node.add(op_type="Constant", output=[initializer.name])
         attribute = node.attribute.add(name="value", type=TENSOR, t=initializer)
         attribute.t.ClearField("name")
     names = {initializer.name for initializer in initializers}
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
     # The new nodes have to precede the nodes that read them.
-    sort_by_keys(graph.node, [*range(count), *(-1 for _ in initializers)])
+    sort_by_keys(graph.node, [*range(count), *(-1 for _ in range(len(graph.node) - count))])
+
+
+def _unused_name(name: str, contents: Contents) -> str:
+    used = {each for _, graph in contents.graphs for each in _names(graph)}
+    while name in used:
+        name += "_"
+    return name
 
 
 def densify_initializers(contents: Contents) -> None:

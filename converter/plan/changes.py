@@ -110,6 +110,8 @@ class ContainerPlan:
     node_count: int = 0
     changes: list[NodeChange] = field(default_factory=list)
     constants: Mapping[str, Tensor] = field(default_factory=dict)
+    cast_sources: Mapping[str, str] = field(default_factory=dict)
+    """Constants of a function that a Cast has to produce, with the name of the value that it casts."""
     new_imports: dict[str, int] = field(default_factory=dict)
     """Opset imports to add, for domains that only new nodes use."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
@@ -119,6 +121,11 @@ class ContainerPlan:
     """Positions of calls to redirect, each with the name of the function copy to call."""
     reversal: Restorations = field(default_factory=Restorations)
     """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
+
+    def unread_inputs(self) -> Iterator[str]:
+        """Yield the inputs of changed nodes that the new nodes do not read."""
+        for change in self.changes:
+            yield from change.result.unread_inputs
 
     def walk(self) -> Iterator[ContainerPlan]:
         """Yield this plan and the plans of all nested subgraphs."""

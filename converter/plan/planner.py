@@ -9,6 +9,7 @@ from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
+from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
 from opshift.converter.survey.node_analysis import NodeAnalysis
@@ -156,13 +157,15 @@ class Planner:
         scope = surveyed.scope
         router = self._node_analysis.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
-        workspace = Workspace(scope, self._names, self._allowances)
+        workspace = Workspace(scope, self._names, self._allowances, router.default_opset)
         cache = RewriteCache(workspace, router)
         candidates = surveyed.candidates
         if self._history:
             self._history.restore(found, surveyed, workspace, router)
             # Restored nodes need no other rewrite.
             candidates = [each for each in candidates if each[0] not in found.reversal.restored_positions]
+            restored = (each.result for each in found.reversal.restored.values())
+            workspace.keep_constants(name for each in restored for name in values_read(each.nodes))
         for line in candidates:
             change = self._node_change(line, surveyed, cache)
             if change is not None:
@@ -170,7 +173,10 @@ class Planner:
         # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
-        found.constants = scope.added_constants
+        found.constants = workspace.kept_constants()
+        found.cast_sources = {
+            name: self._names.fresh(f"{name}_double") for name in workspace.cast_constants()
+        }
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.converter.rewrite.version_steps import VersionStep
@@ -36,6 +36,16 @@ class EmittedGraph(NamedTuple):
     after: tuple[Emission, ...]
 
 
+def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
+    """Yield the names that emitted nodes read, and those that nodes and outputs of emitted graphs read."""
+    for emission in emissions:
+        yield from emission.node.inputs
+        for value in emission.node.attributes.values():
+            if isinstance(value, EmittedGraph):
+                yield from values_read((*value.nodes, *value.after))
+                yield from (output.name for output in value.graph.outputs)
+
+
 class ComputedRewrite(NamedTuple):
     """Rewrite that the steps of a node computed; `operator` is the operator version of the original."""
 
@@ -67,6 +77,11 @@ class ComputedRewrite(NamedTuple):
             and written.outputs == node.outputs
             and written.attributes == node.attributes
         )
+
+    @property
+    def unread_inputs(self) -> Iterable[str]:
+        """Inputs of the original that no new node reads."""
+        return set(self.original.inputs).difference(values_read(self.nodes))
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""

@@ -107,8 +107,11 @@ class Router:
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
         """Return the opset at which other operators express one that the target opset lacks."""
-        if operator.removal and operator.removal.removed_in <= target_opset:
-            return operator.removal.removed_in
+        # Only the last version before a removal declares it; older versions convert to that one first.
+        later = (each for each in definition.versions if each.since_version >= operator.since_version)
+        removal = next((each.removal for each in later if each.removal), None)
+        if removal and removal.removed_in <= target_opset:
+            return removal.removed_in
         first = definition.versions[0]
         if target_opset < first.since_version and first.before is not None:
             return first.since_version - 1

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain
 
+from opshift.converter.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
 from opshift.converter.options import Allowances
+from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.tensors import pack_tensor
 from opshift.registry.steps import Allow
@@ -60,11 +63,20 @@ class Workspace:
     Values that steps create become available to inference: the next step may query them.
     """
 
-    def __init__(self, scope: Scope, names: FreshNames, allowances: Allowances) -> None:
+    def __init__(
+        self, scope: Scope, names: FreshNames, allowances: Allowances, opset: int = ANY_CONSTANT_SINCE
+    ) -> None:
+        """`opset` is the target opset of the default domain."""
         self.scope = scope
+        root: InferenceScope = scope
+        while root.parent is not None:
+            root = root.parent
+        self._opset = opset
+        self._is_in_function = root.is_function
         self.allowances = allowances
         self._names = names
         self._constant_names: dict[ConstantKey, str] = {}
+        self._read_constants: set[str] = set()
 
     def fresh(self, hint: str) -> str:
         """Return an unused value name that starts with a hint."""
@@ -78,9 +90,26 @@ class Workspace:
         """Add a constant with a known key, like `add_constant`."""
         found = self._constant_names.get(key)
         if found is None:
+            if self._is_in_function and needs_cast(tensor, self._opset) and not is_castable(tensor):
+                reason = f"a function below opset 9 cannot hold a constant of type {tensor.element_type}"
+                raise CannotConvert(reason, remedy="inline the functions, or convert to opset 9 or newer")
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
         return found
+
+    def keep_constants(self, names: Iterable[str]) -> None:
+        """Keep added constants, which nodes of the result read; others served intermediate steps only."""
+        self._read_constants.update(names)
+
+    def kept_constants(self) -> dict[str, Tensor]:
+        """Return the added constants that nodes of the result read."""
+        added = self.scope.added_constants
+        return {name: tensor for name, tensor in added.items() if name in self._read_constants}
+
+    def cast_constants(self) -> list[str]:
+        """Return the kept constants that a Cast has to produce: functions have no initializers."""
+        kept = self.kept_constants() if self._is_in_function and self._opset < ANY_CONSTANT_SINCE else {}
+        return [name for name, tensor in kept.items() if needs_cast(tensor, self._opset)]
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows an inexact conversion; if so, record its use."""

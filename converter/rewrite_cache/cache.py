@@ -8,9 +8,10 @@ models that are converted to the same opsets.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import starmap
+from itertools import compress, starmap
 from typing import Any
 
+from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import Workspace
@@ -81,7 +82,9 @@ class RewriteCache:
         # A node that the calls of its function changed does not match the key of its NodeProto.
         if not is_cacheable or (node is not None and not node.is_original):
             node = node or self._scope.node_of(line)
-            return rewrite_node(node, source, self._scope, self._workspace, self._router)
+            result = rewrite_node(node, source, self._scope, self._workspace, self._router)
+            self._workspace.keep_constants(values_read(result.nodes))
+            return result
         names = inputs + outputs
         key = node_key_of(line, proto, names)
         rewrites = self._rewrites.get(key)
@@ -98,6 +101,7 @@ class RewriteCache:
         names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names)
         result = rewrite_node(node, source, recorder, recorder, self._router)
+        self._workspace.keep_constants(values_read(result.nodes))
         rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
@@ -118,8 +122,10 @@ class RewriteCache:
         constants = self._constant_names.get(cached)
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         if constants is None:
-            constants = (*starmap(self._workspace.add_keyed_constant, cached.constants), "")
-            self._constant_names[cached] = constants
+            # All constants get names, so that the names do not depend on whether the rewrite was cached.
+            names = tuple(starmap(self._workspace.add_keyed_constant, cached.constants))
+            self._workspace.keep_constants(compress(names, cached.read_constants))
+            constants = self._constant_names[cached] = (*names, "")
         return fresh + constants
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -134,6 +134,10 @@ class CachedRewrite:
         self.questions = asked
         self.name_hints = tuple(fresh.values())
         self.constants = tuple((constant_key(each), each) for each in constants.values())
+        # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
+        read = {name for each in result.nodes for name in each.node.inputs}
+        self.read_constants = tuple(name in read for name in constants)
+        self.unread_inputs = tuple(i for i, name in enumerate(node.inputs) if name and name not in read)
         self.operator = result.operator
         self.steps = result.steps
         self.operators = result.operators
@@ -182,6 +186,11 @@ class CacheHit:
     def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it."""
         return tuple(template.instantiate(self._names) for template in self._cached.templates)
+
+    @property
+    def unread_inputs(self) -> Iterable[str]:
+        """Inputs of the original that no new node reads."""
+        return [self._names[position] for position in self._cached.unread_inputs]
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""

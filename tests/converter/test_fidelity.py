@@ -38,11 +38,25 @@ def undo_changes(result: Any, original: Any) -> None:
             if old.op_type in CHANGED_OPERATORS:
                 new.CopyFrom(old)
         if hasattr(original_container, "initializer"):
-            del container.initializer[len(original_container.initializer) :]
+            undo_initializers(container, original_container)
     for new, old in zip((result, *result.functions), (original, *original.functions), strict=True):
         for new_import, old_import in zip(new.opset_import, old.opset_import, strict=True):
             if new_import.domain == "":
                 new_import.version = old_import.version
+
+
+def undo_initializers(graph: Any, original: Any) -> None:
+    """Remove new initializers, and add those again that no node reads any more."""
+    kept = {each.name for each in graph.initializer}
+    read = {name for each in original.node if each.op_type not in CHANGED_OPERATORS for name in each.input}
+    missing = [each for each in original.initializer if each.name not in kept]
+    assert read.isdisjoint(each.name for each in missing)
+    found = {each.name: each for each in (*missing, *graph.initializer)}
+    initializers = [
+        type(each).FromString(found[each.name].SerializeToString()) for each in original.initializer
+    ]
+    del graph.initializer[:]
+    graph.initializer.extend(initializers)
 
 
 @pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)

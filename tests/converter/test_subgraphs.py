@@ -237,8 +237,8 @@ def op_types_of(body: GraphProto) -> list[str]:
     return [each.op_type for each in body.node]
 
 
-def test_adds_constants_as_subgraph_nodes_below_ir_version_4() -> None:
-    """Tile-6 needs a new list of repeats instead of the inputs of Tile-1; opset 6 has IR version 3."""
+def test_adds_integer_constants_of_subgraphs_to_the_main_graph_below_ir_version_4() -> None:
+    """Tile-6 needs a new list of repeats; opset 6 has IR version 3, and no Constant of integers."""
     count, axis = (numpy_helper.from_array(np.array(each, np.float32)) for each in (2, 1))
     then = [
         node("Constant", [], ["count"], value=count),
@@ -249,8 +249,10 @@ def test_adds_constants_as_subgraph_nodes_below_ir_version_4() -> None:
     result = convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 5, ir_version=3), 6)
     body = subgraph_named("then_branch", result)
     assert result.ir_version == 3
-    assert op_types_of(body) == ["Constant", "Constant", "Constant", "Tile"]
-    assert list(body.node[3].input) == ["x", body.node[0].output[0]]
+    assert op_types_of(body) == ["Constant", "Constant", "Tile"]
+    (repeats,) = result.graph.initializer
+    assert list(body.node[2].input) == ["x", repeats.name]
+    assert result.graph.input[-1].name == repeats.name
     assert [len(each.initializer) for each in subgraphs(result.graph)] == [0, 0]
 
 

@@ -101,6 +101,16 @@ def test_unchanged_domain_limits_the_lowering() -> None:
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
 
 
+@pytest.mark.parametrize("ir_version", [8, 10, 13])
+def test_unchanged_default_domain_keeps_the_ir_version(ir_version: int) -> None:
+    nodes = [
+        node("Scaler", ["x"], ["h"], domain="ai.onnx.ml", offset=[0.0], scale=[2.0]),
+        node("Relu", ["h"], ["y"]),
+    ]
+    model = build(nodes, {"x": X}, ["y"], {"": 13, "ai.onnx.ml": 3}, ir_version=ir_version)
+    assert convert_version(model, {"ai.onnx.ml": 1}).ir_version == ir_version
+
+
 RELEASES = [
     ("lowered to that of a runtime", 21, 10, "onnxruntime-1.10", 15, 8),
     ("lowered to that of an ONNX release", 21, 10, "onnx-1.7", 12, 7),
@@ -211,15 +221,16 @@ def upsampling_model(opset: int = 8) -> onnx.ModelProto:
     return with_initializers_as_inputs(nodes, {"w": np.ones((2, 3), np.float32)}, opset)
 
 
-def test_adds_constants_as_nodes_below_ir_version_4() -> None:
-    """Tile-6 needs a new list of repeats instead of the inputs of Tile-1; opset 6 has IR version 3."""
+def test_adds_integer_constants_as_inputs_below_ir_version_4() -> None:
+    """Tile-6 needs a new list of repeats; opset 6 has IR version 3, and no Constant of integers."""
     nodes = [node("Tile", ["x", "count", "axis"], ["t"]), node("Relu", ["t"], ["y"])]
     model = build([constant("count", 1), constant("axis", 0), *nodes], {"x": X}, ["y"], 5, ir_version=3)
     result = convert_version(with_output_shapes(model), 6)
     assert result.ir_version == 3
-    assert len(result.graph.initializer) == 0
-    assert op_types(result) == ["Constant", "Constant", "Constant", "Tile", "Relu"]
-    onnx.checker.check_model(result)
+    assert [each.name for each in result.graph.initializer] == [result.graph.input[-1].name]
+    assert op_types(result) == ["Constant", "Constant", "Tile", "Relu"]
+    onnx.checker.check_model(result, full_check=True)
+    assert_equal(run(result, {"x": X}), run(relu(6, 3), {"x": X}))
 
 
 def constant(name: str, value: float) -> NodeProto:

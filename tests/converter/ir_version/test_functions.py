@@ -97,3 +97,11 @@ def test_inlines_function_only_if_opsets_agree() -> None:
     result = convert_version(model, 14)
     assert result.ir_version == 7
     assert_equal(run(result, {"x": X}), [X])
+
+
+@pytest.mark.parametrize("name", ["A / B", "Outer / Leak.body", "a, node b"])
+def test_refuses_default_in_functions_with_any_name(name: str) -> None:
+    model = nested_call(attributes=["slope"])
+    model.functions[-1].name = model.graph.node[0].op_type = name
+    with pytest.raises(ConversionRefused, match="calls of the enclosing function that omit its attribute"):
+        convert_version(model, ir_version=8)

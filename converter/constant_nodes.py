@@ -1,0 +1,66 @@
+"""Constants that a conversion adds where no initializer can hold them.
+
+Before IR version 4, an initializer of the main graph has to be a graph input, and subgraphs cannot have
+initializers; functions cannot in any version. Constant nodes hold these constants, but before opset 9 only if
+they are float16, float or double. The remaining ones become initializers and inputs of the main graph, which
+subgraphs can read, or, in a function, the Cast of a double.
+"""
+
+from __future__ import annotations
+
+from opshift.model.attributes import INT, STRING, TENSOR
+from opshift.model.element_types import BY_NAME
+from opshift.model.graphs import ContainerProto
+from opshift.model.messages import GraphProto, TensorProto
+from opshift.model.node import Tensor
+from opshift.model.tensors import write_tensor
+
+ANY_CONSTANT_SINCE = 9
+"""First opset in which a Constant can have any element type."""
+
+CONSTANT_TYPES = frozenset({"float", "float16", "double"})
+"""Element types of Constant before opset 9."""
+
+CAST_NAMES_TYPE_UNTIL = 5
+"""Last opset in which the attribute `to` of Cast is the name of an element type, not its number."""
+
+LARGEST_EXACT = 1 << 53
+"""Integers up to this size are exact as double."""
+
+
+def needs_cast(tensor: Tensor, opset: int) -> bool:
+    """Return whether no Constant node of an opset can hold a constant."""
+    return opset < ANY_CONSTANT_SINCE and tensor.element_type not in CONSTANT_TYPES
+
+
+def is_castable(tensor: Tensor) -> bool:
+    """Return whether the Cast of a double yields a constant exactly."""
+    return all(isinstance(value, int) and abs(value) <= LARGEST_EXACT for value in tensor.values)
+
+
+def add_constant_node(container: ContainerProto, name: str, tensor: Tensor) -> None:
+    """Append a Constant node."""
+    node = container.node.add(op_type="Constant", output=[name])
+    write_tensor(node.attribute.add(name="value", type=TENSOR).t, tensor)
+
+
+def add_cast_constant(container: ContainerProto, name: str, tensor: Tensor, source: str, opset: int) -> None:
+    """Append a Constant node of type double, with the output `source`, and its Cast to another type."""
+    add_constant_node(container, source, Tensor("double", tensor.dims, tuple(map(float, tensor.values))))
+    attribute = container.node.add(op_type="Cast", input=[source], output=[name]).attribute.add(name="to")
+    if opset <= CAST_NAMES_TYPE_UNTIL:
+        attribute.type, attribute.s = STRING, tensor.element_type.upper().encode()
+    else:
+        attribute.type, attribute.i = INT, BY_NAME[tensor.element_type].number
+
+
+def add_input_of(graph: GraphProto, initializer: TensorProto) -> None:
+    """Declare an initializer as an input of its graph."""
+    value = graph.input.add()
+    value.name = initializer.name
+    value.type.tensor_type.elem_type = initializer.data_type
+    shape = value.type.tensor_type.shape
+    # A scalar has a shape without dimensions, which would otherwise be absent.
+    shape.SetInParent()
+    for size in initializer.dims:
+        shape.dim.add().dim_value = size

@@ -1,0 +1,49 @@
+"""Initializers that a conversion leaves without a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from opshift.converter.repeated_fields import remove_messages
+from opshift.model.graphs import ContainerProto, is_graph, nested_containers, root_graphs
+from opshift.model.messages import ModelProto, TensorProto
+
+
+def remove_unread_initializers(model: ModelProto, names: Set[str]) -> None:
+    """Remove initializers with these names that no node reads.
+
+    Below IR version 4, they would become inputs. Initializers that are inputs, and those with a doc string or
+    metadata, remain.
+    """
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    containers = list(nested_containers(roots))
+    bindings = (
+        each for info in model.training_info for each in (*info.initialization_binding, *info.update_binding)
+    )
+    read = {name for each in bindings for name in (each.key, each.value)}
+    for container in containers:
+        for node in container.node:
+            read.update(node.input[:])
+        read.update(_names_outside_nodes(container))
+    unread = names - read
+    for container in containers if unread else ():
+        if is_graph(container):
+            fields = container.initializer
+            removed = {each.name for each in fields if each.name in unread and not _is_described(each)}
+            if removed:
+                remove_messages(fields, [each.name in removed for each in fields])
+                values = container.value_info
+                remove_messages(values, [each.name in removed for each in values])
+
+
+def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
+    """Yield the names of inputs, outputs and quantization annotations."""
+    for value in (*container.input, *container.output):
+        yield value if isinstance(value, str) else value.name
+    for annotation in getattr(container, "quantization_annotation", ()):
+        yield annotation.tensor_name
+        yield from (each.value for each in annotation.quant_parameter_tensor_names)
+
+
+def _is_described(tensor: TensorProto) -> bool:
+    return bool(tensor.doc_string or getattr(tensor, "metadata_props", ()))
