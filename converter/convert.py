@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import deepcopy
+from dataclasses import replace
 from typing import Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
@@ -162,11 +163,11 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     source, owned = model_of(model)
     if options.check:
         _require_legal(source, options.registry, "before the conversion")
-    plan = plan_with(source, options)
+    ordered, plan = _plan_in_order(source, options)
     plan.require_possible()
-    result = source
+    result = ordered
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
-    if not owned and (options.check or not options.inplace):
+    if ordered is source and not owned and (options.check or not options.inplace):
         result = deepcopy(source)
     apply_plan(plan, result)
     if plan.ir.rewritten_features:
@@ -179,10 +180,26 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
         update_record(plan.record, plan, result, is_continued=options.reversible)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
-        if options.inplace and not owned:
-            source.CopyFrom(result)
-            result = source
+    if options.inplace and not owned and result is not source:
+        source.CopyFrom(result)
+        result = source
     return result, plan
+
+
+def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
+    """Plan the conversion of a model, or of a copy with sorted nodes if they are not in order."""
+    try:
+        return model, _plan(model, options)
+    except InvalidModel as error:
+        if not error.concerns_order:
+            raise
+        from opshift.converter.survey.sort_nodes import sort_nodes  # few models need it
+
+        ordered = deepcopy(model)
+        repairs = sort_nodes(ordered)
+        if not repairs:
+            raise
+    return ordered, replace(_plan(ordered, options), repairs=repairs)
 
 
 def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
@@ -194,6 +211,10 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
+    return _plan_in_order(model, options)[1]
+
+
+def _plan(model: ModelProto, options: Options) -> Plan:
     history = None
     try:
         if options.reversible or has_record(model):

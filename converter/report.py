@@ -56,6 +56,7 @@ class Report:
         concessions: inexact conversions that were allowed, each kind with its reason.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with a copy for some of their calls.
+        repairs: sorted graphs and removed dead nodes, a sentence each.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -67,6 +68,7 @@ class Report:
     concessions: tuple[tuple[str, str], ...] = ()
     ir_steps: tuple[str, ...] = ()
     specialised: tuple[SpecialisedFunction, ...] = ()
+    repairs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
@@ -84,6 +86,7 @@ class Report:
             plan.concessions,
             plan.ir.steps(),
             tuple(_specialised_functions(plan)),
+            plan.repairs,
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -51,6 +51,9 @@ class OpshiftError(Exception):
 class InvalidModel(OpshiftError):
     """The input is not a model, or its structure is invalid."""
 
+    concerns_order = False
+    """Whether a node reads a value that no earlier node produces, so that sorting the nodes may help."""
+
 
 class UsageError(OpshiftError):
     """An argument is invalid, such as an output path that equals the input path."""

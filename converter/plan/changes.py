@@ -236,6 +236,8 @@ class Plan:
     copies: tuple[FunctionCopy, ...] = ()
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
+    repairs: tuple[str, ...] = ()
+    """Repairs of the order of nodes that precede the changes, a sentence each."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
@@ -245,7 +247,9 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether the conversion changes nothing; always `False` for models with functions."""
-        versions_stay = not self.opsets and self.ir.before == self.ir.after and not self.ir.lowerings
+        versions_stay = (
+            not self.opsets and self.ir.before == self.ir.after and not self.ir.lowerings and not self.repairs
+        )
         return versions_stay and not self.functions and all(each.is_empty for each in self.containers())
 
     def require_possible(self) -> None:

@@ -130,10 +130,12 @@ def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
         found.captured.update(name for name in proto.input if name not in scope.defined_names)
         return
     place = f"{found.path}, node {_label(proto)}"
+    error = InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
     if any(missing in other.output for other in scope.container.node):
         reason = f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle"
-        raise InvalidModel(reason, place=place, remedy="sort the nodes topologically")
-    raise InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
+        error = InvalidModel(reason, place=place, remedy="sort the nodes topologically")
+    error.concerns_order = True
+    raise error
 
 
 def _require_no_duplicates(scope: Scope, path: str) -> None:

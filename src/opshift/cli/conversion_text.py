@@ -39,6 +39,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
     before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
     _write_versions(page, report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
+    _write_repairs(page, report)
     if report.changed:
         page.blank()
         counts = report.operators().most_common()
@@ -56,6 +57,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     """Print a plan."""
     page.line(str(source), style="bold")
     _write_versions(page, report, imports, {})
+    _write_repairs(page, report)
     _write_changes(page, report)
     _write_allowances(page, report)
     if report.refusals:
@@ -87,6 +89,13 @@ def _write_changes(page: Page, report: Report) -> None:
         page.heading("Specialized functions")
         columns = (Column("function", style="cyan"), Column("copies", style="green"))
         page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
+
+
+def _write_repairs(page: Page, report: Report) -> None:
+    """Print the repairs that preceded the conversion."""
+    for each in report.repairs:
+        page.blank()
+        page.prose(f"warning: {each}", style="yellow")
 
 
 def _write_allowances(page: Page, report: Report) -> None:

@@ -1,0 +1,176 @@
+"""Sort nodes that are not in topological order, and remove dead nodes that read undefined values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Set
+from heapq import heapify, heappop, heappush
+
+from opshift.converter.repeated_fields import remove_messages, sort_by_keys
+from opshift.model.attributes import graphs_in
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import (
+    MAX_SUBGRAPH_DEPTH,
+    Container,
+    ContainerProto,
+    node_label,
+    training_graphs,
+)
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.operator_ids import function_label
+
+MAX_LABELS = 5
+"""Maximum number of nodes of a cycle that a message lists."""
+
+
+def sort_nodes(model: ModelProto) -> tuple[str, ...]:
+    """Sort the nodes of every graph and function in place, and return a sentence per repair.
+
+    Nodes that are in order keep their positions. Nodes that read an undefined value are removed if no output
+    depends on them.
+
+    Raises:
+        InvalidModel: nodes form a cycle, or graphs are nested too deeply.
+    """
+    sorter = _Sorter()
+    training = list(training_graphs(model))
+    bindings = (
+        each for info in model.training_info for each in (*info.initialization_binding, *info.update_binding)
+    )
+    needed = {name for each in bindings for name in (each.key, each.value)}
+    main = _Values(model.graph)
+    for each in training:
+        needed |= sorter.sort(each.graph, each.path, main.names, needed)
+    sorter.sort(model.graph, "graph", frozenset(), needed)
+    for function in model.functions:
+        sorter.sort(function, f"function {function_label(function)}", frozenset(), frozenset())
+    return tuple(sorter.repairs)
+
+
+class _Values:
+    """Values that a graph or function defines: `producers` has the positions of their nodes."""
+
+    def __init__(self, container: ContainerProto) -> None:
+        self.outputs = set(Container(container).outputs)
+        self.producers: dict[str, int] = {}
+        predefined = Container(container).predefined_names()
+        for position, node in enumerate(container.node):
+            for name in node.output:
+                if name and name not in predefined:
+                    self.producers.setdefault(name, position)
+        self.names = predefined.union(self.producers)
+
+
+class _Sorter:
+    def __init__(self) -> None:
+        self.repairs: list[str] = []
+
+    def sort(
+        self, container: ContainerProto, path: str, visible: Set[str], needed: Set[str], depth: int = 0
+    ) -> set[str]:
+        """Sort a container and its subgraphs, and return the names that they read from enclosing graphs.
+
+        `visible` are the names in enclosing graphs, and `needed` the names that are read from outside.
+        """
+        if depth > MAX_SUBGRAPH_DEPTH:
+            raise InvalidModel(f"graphs are nested more than {MAX_SUBGRAPH_DEPTH} deep", place=path)
+        values, nodes = _Values(container), list(container.node)
+        enclosing = visible | values.names
+        reads = [{*node.input} - {""} for node in nodes]
+        for names, node in zip(reads, nodes, strict=True):
+            for inner_path, graph in _subgraphs(node, path):
+                names |= self.sort(graph, inner_path, enclosing, frozenset(), depth + 1)
+        depends = [
+            # A name that an enclosing graph defines, too, is its value up to the inner definition.
+            {values.producers[name] for name in names & values.producers.keys()}
+            - (set() if visible.isdisjoint(names) else _shadowed(names, visible, values, position))
+            for position, names in enumerate(reads)
+        ]
+        live = _reachable(depends, _positions(values, values.outputs | needed))
+        removed = [False] * len(nodes)
+        order = self._order(depends, nodes, path)
+        for position in order:
+            is_undefined = not reads[position] <= enclosing
+            reads_removed = any(removed[each] for each in depends[position])
+            if position not in live and (is_undefined or reads_removed):
+                removed[position] = True
+                reason = "removed, because it reads an undefined value and no output depends on it"
+                self.repairs.append(f"{path}, node {_label(nodes[position])}: {reason}")
+        kept = [position for position in order if not removed[position]]
+        free = {name for position in kept for name in reads[position]} | values.outputs
+        if order != sorted(order):
+            keys = {position: index for index, position in enumerate(order)}
+            is_removed = [removed[position] for position in order]
+            sort_by_keys(container.node, [keys[position] for position in range(len(nodes))])
+            remove_messages(container.node, is_removed)
+            if kept != sorted(kept):
+                self.repairs.append(f"{path}: the nodes were not in topological order, and are sorted")
+        elif any(removed):
+            remove_messages(container.node, removed)
+        return free - values.names
+
+    def _order(self, depends: list[set[int]], nodes: list[NodeProto], path: str) -> list[int]:
+        """Return the positions in topological order, the smallest possible position first."""
+        consumers: list[list[int]] = [[] for _ in depends]
+        for position, others in enumerate(depends):
+            for each in others:
+                consumers[each].append(position)
+        missing = [len(others) for others in depends]
+        ready = [position for position, count in enumerate(missing) if not count]
+        heapify(ready)
+        order: list[int] = []
+        while ready:
+            position = heappop(ready)
+            order.append(position)
+            for each in consumers[position]:
+                missing[each] -= 1
+                if not missing[each]:
+                    heappush(ready, each)
+        if len(order) < len(depends):
+            labels = [_label(nodes[each]) for each in _cycle(depends, set(order))]
+            more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
+            reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
+            raise InvalidModel(reason, place=path, remedy="correct an input of one of them")
+        return order
+
+
+def _shadowed(names: Set[str], visible: Set[str], values: _Values, position: int) -> set[int]:
+    later = ((name, values.producers.get(name, -1)) for name in names & visible)
+    return {each for _, each in later if each >= position}
+
+
+def _positions(values: _Values, names: Iterable[str]) -> list[int]:
+    return [values.producers[name] for name in names if name in values.producers]
+
+
+def _reachable(depends: list[set[int]], starts: Iterable[int]) -> set[int]:
+    """Return the positions of nodes that some nodes depend on, with these."""
+    found: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        position = waiting.pop()
+        if position not in found:
+            found.add(position)
+            waiting += depends[position]
+    return found
+
+
+def _cycle(depends: list[set[int]], sorted_positions: Collection[int]) -> list[int]:
+    """Return the positions of a cycle among the nodes that cannot be sorted."""
+    position = next(each for each in range(len(depends)) if each not in sorted_positions)
+    path: dict[int, None] = {}
+    # A node that cannot be sorted depends on another one that cannot be sorted.
+    while position not in path:
+        path[position] = None
+        position = next(each for each in sorted(depends[position]) if each not in sorted_positions)
+    found = list(path)
+    return sorted(found[found.index(position) :])
+
+
+def _subgraphs(node: NodeProto, path: str) -> Iterator[tuple[str, ContainerProto]]:
+    for attribute in node.attribute:
+        for graph in graphs_in(attribute):
+            yield f"{path} / {node.name or node.op_type}.{attribute.name}", graph
+
+
+def _label(node: NodeProto) -> str:
+    return node_label(node.name, node.op_type, node.output)
