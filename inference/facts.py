@@ -36,6 +36,10 @@ class Facts(Protocol):
         """Return the rank of a tensor, or `None` if it is unknown."""
         ...
 
+    def rank_so_far(self, name: str) -> int | None:
+        """Return the rank of a tensor if it was inferred before, or needs no inference."""
+        ...
+
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from opshift.inference.facts import Facts
 from opshift.model.node import Node
@@ -20,13 +20,12 @@ def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | N
     return None
 
 
-def axis_problem(node: Node, operator: OperatorVersion, facts: Facts) -> str | None:
+def axis_problem(
+    node: Node, operator: OperatorVersion, facts: Facts, rank_of: Callable[[str], int | None]
+) -> str | None:
     """Return which axis of a node is out of range, or `None`; axes that the node omits are not checked."""
     axes = list(_stated_axes(node, operator, facts)) if operator.axes else ()
-    # These axes are legal for every input but a scalar; inference of the rank would take time.
-    if all(axis in (0, -1) for axis in axes) or not node.input(0):
-        return None
-    rank = facts.rank(node.inputs[0])
+    rank = rank_of(node.inputs[0]) if axes and node.input(0) else None
     if rank is None:
         return None
     limit = rank + len(axes) if operator.axes == "new" else rank

@@ -77,6 +77,14 @@ class Scope(InferenceScope):
         """Return the rank of a value; `None` if it is unknown."""
         return self._ranks.fact_of(name, self)
 
+    def rank_so_far(self, name: str) -> int | None:
+        """Return the rank of a value if it was inferred before, or needs no inference."""
+        if self._ranks.is_known(name) or self._shapes.is_known(name):
+            return self.rank(name)
+        if self.parent is not None and not self.is_local(name):
+            return self.parent.rank_so_far(name)
+        return self.declared_rank(name)
+
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a subgraph of a node."""
         return self.child(graph).shape(name)

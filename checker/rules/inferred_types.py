@@ -68,7 +68,8 @@ def attribute_types(typed: TypedNode) -> Problems:
 @rule("node.axis", ERROR, SIGNATURE, "correct the axis, or the declared shape of the input")
 def axis_range(typed: NodeWithAxes) -> Problems:
     """An axis must be in the range that the rank of the input permits."""
-    problem = axis_problem(View.from_proto(typed.node.proto), typed.operator, typed.node.container.scope)
+    scope = typed.node.container.scope
+    problem = axis_problem(View.from_proto(typed.node.proto), typed.operator, scope, scope.rank)
     if problem:
         yield problem
 

@@ -84,8 +84,11 @@ def _require_choice(
 
 
 def validate_axes(node: Node, operator: OperatorVersion, facts: Facts) -> None:
-    """Raise CannotConvert if an axis of a node is out of range."""
-    problem = axis_problem(node, operator, facts)
+    """Raise CannotConvert if an axis of a node is out of range.
+
+    A step that reads the axis has queried the rank. For other steps, inference would take too much time.
+    """
+    problem = axis_problem(node, operator, facts, facts.rank_so_far)
     if problem:
         raise _invalid(problem)
 

@@ -155,6 +155,10 @@ class _FactRecorder:
     def rank(self, name: str) -> int | None:
         return self._query("rank", name)  # type: ignore[no-any-return]
 
+    def rank_so_far(self, name: str) -> int | None:
+        # Not recorded: steps that depend on the rank query it by `rank`.
+        return self._scope.rank_so_far(name)
+
     def constant(self, name: str) -> Tensor | None:
         return self._query("constant", name)  # type: ignore[no-any-return]
 

@@ -38,6 +38,9 @@ class _Model:
         shape = self.shape(name)
         return None if shape is None else len(shape)
 
+    def rank_so_far(self, name: str) -> int | None:
+        return self.rank(name)
+
     def nested_shape(self, graph: object, name: str) -> tuple[int | None, ...] | None:
         return None
 

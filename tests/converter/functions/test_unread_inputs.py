@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.calls import call, function, node
-from support.running import assert_equal, build, run
+from support.running import Feeds, assert_equal, build, run
 
 from opshift import convert_version
 
@@ -20,7 +20,7 @@ DEQUANTIZE = node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=0)
 
 def _model(dtype: type, *functions: onnx.FunctionProto, calls: list[onnx.NodeProto]) -> onnx.ModelProto:
     model = build(calls, FEEDS, ["y"], {"": 21, "local": 1}, ir_version=10)
-    constants = {"q": DATA.astype(dtype), "z": np.array([1, 2, 3]).astype(dtype)}
+    constants: Feeds = {"q": DATA.astype(dtype), "z": np.array([1, 2, 3]).astype(dtype)}
     model.graph.initializer.extend(numpy_helper.from_array(*each[::-1]) for each in constants.items())
     model.functions.extend(functions)
     return model

@@ -215,6 +215,15 @@ def test_refuses_axes_out_of_range(
     assert all(f"axis {axis} is out of range" in each.reason for each in caught.value.refusals)
 
 
+@pytest.mark.parametrize("is_declared", [True, False], ids=["graph input", "output of a node"])
+def test_checks_axes_that_no_step_reads_only_without_inference(is_declared: bool) -> None:
+    nodes = [node("Relu", ["x"], ["r"]), node("Squeeze", ["x" if is_declared else "r", "a"])]
+    model = build(nodes, {"x": X}, ["y"], 13, initializers={"a": np.array([5])})
+    reasons = [each.reason for each in plan_version(model, 11).refusals]
+    assert reasons == (["axis 5 is out of range for 'x', which has 2 dimensions"] if is_declared else [])
+    assert "node.axis" in {each.rule for each in check(model)}
+
+
 def test_nodes_with_invalid_flags_yield_no_shape() -> None:
     """The node with the flag does not change, but runtimes disagree on the rank of its result."""
     nodes = [node("ReduceMax", ["x"], ["r"], keepdims=2, axes=[1]), node("Softmax", ["r"], axis=1)]
