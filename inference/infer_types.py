@@ -123,7 +123,8 @@ def type_of_constant(node: Node) -> str | None:
     for name, kind, _ in SCALAR_ATTRIBUTES:
         if name in node.attributes or f"{name}s" in node.attributes:
             return kind
-    value = node.attribute("value")
+    sparse = node.attribute("sparse_value")
+    value = node.attribute("value") if sparse is None else getattr(sparse, "values", None)
     if isinstance(value, Tensor):
         return value.element_type
     found = BY_NUMBER.get(getattr(value, "data_type", 0))

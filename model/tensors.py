@@ -200,12 +200,12 @@ MAX_DENSE_ELEMENTS = 4096
 """Maximum number of elements of the dense tensor; bounds the memory for a mostly empty tensor."""
 
 
-def read_sparse_tensor(proto: SparseTensorProto) -> Tensor | None:
+def read_sparse_tensor(proto: SparseTensorProto, max_elements: int = MAX_DENSE_ELEMENTS) -> Tensor | None:
     """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
     dims = tuple(proto.dims)
     size = math.prod(dims)
     values, indices = read_tensor(proto.values), read_tensor(proto.indices)
-    if values is None or indices is None or not 0 <= size <= MAX_DENSE_ELEMENTS:
+    if values is None or indices is None or not 0 <= size <= max_elements:
         return None
     positions = sparse_positions(indices, dims)
     if len(positions) != len(values.values) or not all(0 <= position < size for position in positions):

@@ -247,10 +247,20 @@ def test_reads_constant_nodes(
         assert scope.shape("c") == expected.dims
 
 
-def test_does_not_read_sparse_constant_nodes(scope_of: ScopeFactory) -> None:
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(3, Tensor("float", (3,), (1.0, 0.0, 0.0))), (10**9, None)],
+    ids=["small", "large"],
+)
+def test_reads_small_sparse_constant_nodes(
+    size: int, expected: Tensor | None, scope_of: ScopeFactory
+) -> None:
     values = helper.make_tensor("", FLOAT, [1], [1.0])
-    sparse = helper.make_sparse_tensor(values, helper.make_tensor("", INT64, [1], [0]), [3])
-    assert build_scope(scope_of, node("Constant", [], ["c"], sparse_value=sparse)).constant("c") is None
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("", INT64, [1], [0]), [size])
+    scope = build_scope(scope_of, node("Constant", [], ["c"], sparse_value=sparse))
+    assert scope.constant("c") == expected
+    assert scope.element_type("c") == "float"
+    assert scope.shape("c") == (size,)
 
 
 def test_ignores_constant_of_another_domain(scope_of: ScopeFactory) -> None:
@@ -311,7 +321,16 @@ CASTS: list[tuple[str, Any, int, Tensor | None]] = [
     ("double to double", np.array([0.1]), DOUBLE, Tensor("double", (1,), (0.1,))),
     ("double to float, which may round", np.array([0.5]), FLOAT, None),
     ("float to float16, which may round", np.array([0.5], np.float32), FLOAT16, None),
-    ("float to int64, which may truncate", np.array([0.5], np.float32), INT64, None),
+    ("float to int64, which truncates", np.array([0.5], np.float32), INT64, None),
+    (
+        "float to int64 of integers",
+        np.array([-3, 2**24], np.float32),
+        INT64,
+        Tensor("int64", (2,), (-3, 2**24)),
+    ),
+    ("float to uint8 out of range", np.array([256], np.float32), UINT8, None),
+    ("NaN to int64", np.array([np.nan]), INT64, None),
+    ("double to float of integers", np.array([-0.0, 1e3]), FLOAT, Tensor("float", (2,), (-0.0, 1e3))),
     ("int64 to float in range", np.array([2**24]), FLOAT, Tensor("float", (1,), (2.0**24,))),
     ("int64 to float out of range", np.array([2**24 + 1]), FLOAT, None),
     ("int64 to float16 in range", np.array([-(2**11)]), FLOAT16, Tensor("float16", (1,), (-(2.0**11),))),
@@ -348,6 +367,58 @@ def test_does_not_follow_casts_to_a_named_type(scope_of: ScopeFactory) -> None:
 def test_node_without_inputs_is_not_constant(op_type: str, scope_of: ScopeFactory) -> None:
     attributes = {"to": INT64} if op_type == "Cast" else {}
     assert build_scope(scope_of, node(op_type, [], ["c"], **attributes)).constant("c") is None
+
+
+# Operators that move elements
+
+MOVES = [
+    ("Reshape", {}, ["shape"], (3, 2), tuple(range(6))),
+    ("Transpose", {"perm": [1, 0]}, [], (3, 2), (0, 3, 1, 4, 2, 5)),
+    ("Transpose", {}, [], (3, 2), (0, 3, 1, 4, 2, 5)),
+    ("Unsqueeze", {}, ["axis"], (2, 3, 1), tuple(range(6))),
+    ("Flatten", {"axis": 0}, [], (1, 6), tuple(range(6))),
+]
+
+
+@pytest.mark.parametrize(("op_type", "attributes", "inputs", "dims", "values"), MOVES)
+def test_follows_operators_that_move_elements(
+    op_type: str,
+    attributes: dict[str, Any],
+    inputs: list[str],
+    dims: tuple[int, ...],
+    values: tuple[int, ...],
+    scope_of: ScopeFactory,
+) -> None:
+    nodes = [
+        node("Identity", ["given"], ["shape"]),
+        node("Constant", [], ["axis"], value_ints=[-1]),
+        node(op_type, ["w", *inputs], ["moved"], **attributes),
+        node("Cast", ["moved"], ["c"], to=FLOAT),
+    ]
+    scope = build_scope(scope_of, *nodes, w=np.arange(6).reshape(2, 3), given=np.array([3, -1]))
+    assert scope.constant("moved") == Tensor("int64", dims, values)
+    assert scope.constant("c") == Tensor("float", dims, tuple(map(float, values)))
+
+
+def test_does_not_follow_reshape_to_a_computed_shape(scope_of: ScopeFactory) -> None:
+    reshape = node("Reshape", ["w", "s"], ["c"])
+    model = build([reshape], {"s": np.array([3, 2])}, [], 13, initializers={"w": np.arange(6)})
+    # A claim about the shape is no fact.
+    model.graph.value_info.append(helper.make_tensor_value_info("c", INT64, [2, 3]))
+    assert scope_of(model.graph, model.opset_import).constant("c") is None
+
+
+def test_does_not_follow_large_constants_through_transpose(scope_of: ScopeFactory) -> None:
+    scope = build_scope(scope_of, node("Transpose", ["w"], ["c"]), w=np.zeros((300, 300), np.int8))
+    assert scope.constant("c") is None
+
+
+def test_follows_long_chains_of_reshapes(scope_of: ScopeFactory) -> None:
+    """Shapes that are reshaped themselves are not followed, so that the depth of the recursion is bounded."""
+    nodes = [node("Reshape", ["w" if not i else f"c{i - 1}", "s"], [f"c{i}"]) for i in range(2_000)]
+    assert build_scope(scope_of, *nodes, w=np.array([1, 2]), s=np.array([2])).constant("c1999") is not None
+    nodes = [node("Reshape", ["w", "s" if not i else f"c{i - 1}"], [f"c{i}"]) for i in range(2_000)]
+    assert build_scope(scope_of, *nodes, w=np.array([2]), s=np.array([1])).constant("c1999") is None
 
 
 # Shape

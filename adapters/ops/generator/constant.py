@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
-from opshift.model.tensors import require_tensor
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS
+from opshift.model.tensors import read_sparse_tensor, require_tensor
 
 SCALAR_ATTRIBUTES = {"value_int": "int64", "value_float": "float", "value_string": "string"}
 """Scalar attributes to their element types; the names of the list attributes end in `s`."""
@@ -25,11 +26,19 @@ def move_scalar_to_tensor(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Constant", 11, 9)
-def refuse_sparse_value(node: Node, out: Rewriter) -> None:
-    """Refuse `sparse_value`, which does not exist below version 11."""
-    if "sparse_value" in node.attributes:
-        raise CannotConvert("the constant is sparse", remedy="store the value as a dense tensor")
-    out.replace(node)
+def densify_sparse_value(node: Node, out: Rewriter) -> None:
+    """Replace a sparse value by a dense one."""
+    sparse = node.attribute("sparse_value")
+    if sparse is None:
+        out.replace(node)
+        return
+    dense = read_sparse_tensor(sparse, MAX_CONSTANT_ELEMENTS)
+    if dense is None:
+        raise CannotConvert(
+            f"the sparse value is invalid, external, or has more than {MAX_CONSTANT_ELEMENTS} elements",
+            remedy="store the value as a dense tensor",
+        )
+    out.replace(node, attributes={"value": dense})
 
 
 @adapter("Constant", 9, 1)

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import assert_equal, build, op_types, opset_of, run
+from support.running import Array, assert_equal, build, op_types, opset_of, run, run_reference
 
 from opshift import convert_version
 
@@ -56,12 +56,36 @@ def test_keeps_sparse_value_at_opset_11() -> None:
     assert result.graph == model.graph
 
 
-def test_refuses_sparse_value_at_opset_9() -> None:
-    refused = refusal_of(_sparse_model(), 9)
-    assert (refused.reason, refused.remedy) == (
-        "the constant is sparse",
-        "store the value as a dense tensor",
+SPARSE_VALUES = [
+    pytest.param(np.array([1.5, -2], np.float32), [1, 4], [6], id="float"),
+    pytest.param(np.array([7, -1]), [[0, 2], [1, 0]], [2, 3], id="int64 with coordinates"),
+    pytest.param(np.array([], np.float64), [], [3, 1], id="all zeros"),
+]
+
+
+@pytest.mark.parametrize("target", [10, 9, 8, 7])
+@pytest.mark.parametrize(("values", "indices", "dims"), SPARSE_VALUES)
+def test_densifies_sparse_values(values: Array, indices: list[Any], dims: list[int], target: int) -> None:
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "values"),
+        numpy_helper.from_array(np.array(indices, np.int64), "indices"),
+        dims,
     )
+    expected: Array = np.zeros(dims, values.dtype)
+    places = np.array(indices, np.int64)
+    np.put(expected, np.ravel_multi_index(tuple(places.T), dims) if places.ndim == 2 else places, values)
+    model = _model(helper.np_dtype_to_tensor_dtype(values.dtype), sparse_value=sparse)
+    result = convert_and_check(model, target, {}, [expected])
+    assert_equal(run_reference(result, {}), [expected], 0)
+
+
+def test_refuses_a_large_sparse_value() -> None:
+    values = numpy_helper.from_array(np.ones(1, np.float32), "values")
+    indices = numpy_helper.from_array(np.zeros(1, np.int64))
+    model = _model(TensorProto.FLOAT, sparse_value=helper.make_sparse_tensor(values, indices, [10**9]))
+    refused = refusal_of(model, 9)
+    assert refused.reason == "the sparse value is invalid, external, or has more than 65536 elements"
+    assert refused.remedy == "store the value as a dense tensor"
 
 
 @pytest.mark.parametrize("reversible", [False, True])
