@@ -1,7 +1,8 @@
 """Scatter, ScatterElements, ScatterND and TensorScatter.
 
 Before its introduction in opset 9, Scatter is a Gather from the data and the updates concatenated. Before
-`reduction` was added in opsets 16 and 18, a table of updates and targets is reduced.
+`reduction` was added in opsets 16 and 18, a table of updates and targets is reduced if it is small; otherwise
+a Loop applies the updates.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from math import inf, prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES, cast
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES, cast, cast_between
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     flatten_element_indices,
@@ -38,6 +39,22 @@ COMBINING_OPERATORS = {
     b"min": ("Min", "ReduceMin"),
 }
 """For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
+
+EXTREMUM_TYPES = {
+    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
+    "uint32": "int64",
+    "bfloat16": "float",
+}
+"""Types in which the largest and the smallest number of a type are found."""
+
+SUM_TYPES = {
+    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
+    **dict.fromkeys(("uint32", "uint64"), "int64"),
+}
+"""Types in which sums and products are computed; the cast back keeps the low bits."""
+
+TURNS_OPSET = 13
+"""Opset of the nodes that apply updates in turns, which all exist since opset 11."""
 
 VALUE_BITS = {"int32": 31, "int64": 63}
 """Number of bits of each integer type without the sign."""
@@ -123,20 +140,50 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Reduce a table of updates and targets to one value per element, and combine it with the data."""
-    data, indices, updates = node.inputs
+    """Combine the updates with the data in a type in which the older operators compute the same."""
+    data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
-    if element_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
+    types = EXTREMUM_TYPES if reduction in (b"max", b"min") else SUM_TYPES
+    compute_type = types.get(element_type, element_type)
+    if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
         raise CannotConvert(
             f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
         )
-    combine, reduce = COMBINING_OPERATORS[reduction]
-    rows, row_length, count = _table_sizes(node, out)
-    if node.op_type == "ScatterND":
-        targets = flatten_index_tuples(data, indices, out)
+    wide_data, wide_updates = (
+        cast_between(name, element_type, compute_type, out) for name in (data, updates)
+    )
+    outputs = node.outputs if compute_type == element_type else [out.fresh("scattered")]
+    sizes = _table_sizes(node, out)
+    targets = _targets(node, out)
+    wide = node.with_(inputs=[wide_data, node.inputs[1], wide_updates], outputs=outputs)
+    if sizes is not None:
+        _reduce_table(wide, targets, sizes, compute_type, out)
     else:
-        targets = flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+        _apply_in_turns(wide, targets, compute_type, out)
+    if compute_type != element_type:
+        cast(outputs[0], element_type, out, node.outputs)
+
+
+def _targets(node: Node, out: Rewriter) -> str:
+    """Return the target row of each update, of any shape.
+
+    A row is a slice of the data that one index tuple selects; for ScatterElements it is one element.
+    """
+    data, indices, _ = node.inputs
+    if node.op_type == "ScatterND":
+        return flatten_index_tuples(data, indices, out)
+    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+
+
+def _reduce_table(
+    node: Node, targets: str, sizes: tuple[int, int, int], element_type: str, out: Rewriter
+) -> None:
+    """Reduce a table of updates and targets to one value per element, and combine it with the data."""
+    data, _, updates = node.inputs
+    reduction = node.attribute("reduction")
+    combine, reduce = COMBINING_OPERATORS[reduction]
+    rows, row_length, count = sizes
     targets = reshape(targets, (count, 1, 1), out)
     row_numbers = reshape(out.int64(range(rows)), (rows, 1), out)
     is_target = out.emit("Equal", [targets, row_numbers])
@@ -149,27 +196,65 @@ def _combine(node: Node, out: Rewriter) -> None:
     out.emit(combine, [data, shaped], node.outputs)
 
 
-def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
+def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) -> None:
+    """Apply the updates in a Loop: in each turn at most one for each target, in their order.
+
+    The number of turns is the largest number of updates of one target.
+    """
+    out = out.for_opset(TURNS_OPSET)
+    data, indices, updates = node.inputs
+    combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]
+    if node.op_type == "ScatterND":
+        rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
+        new_rows = out.emit("Flatten", [updates], axis=out.rank(indices) - 1)
+    else:
+        rows, new_rows = (reshape(each, (-1, 1), out) for each in (data, updates))
+    count = reshape(out.emit("Size", [targets]), (1,), out)
+    # Equal values keep their order. Before version 11 TopK does not support integers.
+    flat_targets = cast(reshape(targets, (-1,), out), "double", out)
+    sorted_targets, order = out.emit_all("TopK", [flat_targets, count], 2, axis=0, largest=0)
+    ordered = cast(sorted_targets, "int64", out)
+    turns = _turns(ordered, count, out)
+    body = LoopBuilder(out)
+    current = body.input(element_type, (None, None))
+    is_due = body.emit("Equal", [turns, body.iteration])
+    due = reshape(body.emit("NonZero", [is_due]), (-1,), body)
+    target = body.emit("Gather", [ordered, due], axis=0)
+    update = body.emit("Gather", [new_rows, body.emit("Gather", [order, due], axis=0)], axis=0)
+    combined = body.emit(combine, [body.emit("Gather", [current, target], axis=0), update])
+    written = body.emit("ScatterND", [current, reshape(target, (-1, 1), body), combined])
+    body.output(written, element_type, (None, None))
+    # With no updates there are no turns.
+    last = out.emit("ReduceMax", [out.emit("Concat", [out.int64([-1]), turns], axis=0)], axes=[0])
+    (result,) = body.emit_loop(out.emit("Add", [last, out.int64([1])]), [rows], out)
+    out.emit("Reshape", [result, out.emit("Shape", [data])], node.outputs)
+
+
+def _turns(ordered: str, count: str, out: Rewriter) -> str:
+    """Return how many equal numbers precede each of the ordered nonnegative numbers."""
+    shifted = out.emit("Concat", [out.int64([-1]), ordered], axis=0)
+    previous = out.emit("Slice", [shifted, out.int64([0]), out.int64([-1])])
+    is_first = out.emit("Not", [out.emit("Equal", [ordered, previous])])
+    starts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
+    groups = out.emit("CumSum", [cast(is_first, "int64", out), out.int64(0)])
+    start = out.emit("Gather", [starts, out.emit("Sub", [groups, out.int64(1)])], axis=0)
+    return out.emit("Sub", [index_range(count, out), start])
+
+
+def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int] | None:
     """Return the number of target rows, the length of a row, and the number of updates.
 
-    A row is a slice of the data that one index tuple selects; for ScatterElements it is one element.
+    Return `None` if one of them is unknown or 0, or if the table would be large.
     """
     data, indices = (out.known_shape(name) for name in node.inputs[:2])
     if not data or not indices or 0 in (*data, *indices):
-        raise CannotConvert(
-            "its reduction requires known shapes without empty dimensions",
-            remedy="add a value_info with the shape of each input",
-        )
+        return None
     if node.op_type == "ScatterND":
         depth, count = indices[-1], prod(indices[:-1])
     else:
         depth, count = len(data), prod(indices)
-    if count * prod(data) > MAX_TABLE_ELEMENTS:
-        raise CannotConvert(
-            f"its reduction combines {count} updates with {prod(data)} elements, "
-            f"more than a table of {MAX_TABLE_ELEMENTS} holds"
-        )
-    return prod(data[:depth]), prod(data[depth:]), count
+    is_large = count * prod(data) > MAX_TABLE_ELEMENTS
+    return None if is_large else (prod(data[:depth]), prod(data[depth:]), count)
 
 
 def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
-from support.conversion import convert_and_check
-from support.running import Array, build
+from support.conversion import convert_and_check, refusal_of
+from support.dynamic import with_symbolic_dims
+from support.running import Array, assert_equal, build, op_types, run, run_reference
+
+from opshift import convert_version
 
 RANDOM = np.random.default_rng(0)
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -33,3 +37,78 @@ def test_rewrites_scatter(constant: bool, axis: int, target: int) -> None:
         axis,
     )
     convert_and_check(model, target, feeds, [expected])
+
+
+REDUCTIONS = ("add", "mul", "max", "min")
+TYPES = (np.float32, np.float64, np.int64, np.int32, np.uint8, np.int8, np.uint16, np.uint32)
+
+
+def _reduction(
+    op_type: str, reduction: str, dtype: type, count: int, axis: int = 0
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Return a node with repeated targets, negative indices and `count` updates."""
+    random = np.random.default_rng(1)
+    data: Array = (random.random((4, 5)) * 9).astype(dtype)
+    if op_type == "ScatterND":
+        indices: Array = random.integers(-4, 4, (count, 1))
+        updates: Array = (random.random((count, 5)) * 9).astype(dtype)
+        attributes: dict[str, str | int] = {"reduction": reduction}
+    else:
+        shape = (count, 5) if axis == 0 else (4, count)
+        indices = random.integers(-4, 4, shape)
+        updates = (random.random(shape) * 9).astype(dtype)
+        attributes = {"reduction": reduction, "axis": axis}
+    feeds = {"x": data, "i": indices, "u": updates}
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
+    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 18), feeds
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_reduces_in_a_table(dtype: type, reduction: str) -> None:
+    model, feeds = _reduction("ScatterElements", reduction, dtype, 3)
+    for target in (15, 13):
+        result = convert_and_check(model, target, feeds)
+        assert "Loop" not in op_types(result)
+        assert_equal(run_reference(result, feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("target", [15, 11])
+def test_applies_updates_of_unknown_number_in_turns(
+    target: int, dtype: type, reduction: str, op_type: str
+) -> None:
+    for count in (40, 1, 0):
+        model, feeds = _reduction(op_type, reduction, dtype, count)
+        with_symbolic_dims(model)
+        if op_type == "ScatterND":
+            # The length of index tuples must be known.
+            model.graph.input[1].type.tensor_type.shape.dim[-1].dim_value = 1
+        result = convert_and_check(model, target, feeds)
+        assert "Loop" in op_types(result)
+        # The updates of an element are applied in their order, so that even sums of floats are equal.
+        assert_equal(run(result, feeds), run(model, feeds), 0)
+        if count:
+            assert_equal(run_reference(result, feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_applies_updates_along_other_axes_in_turns(axis: int) -> None:
+    model, feeds = _reduction("ScatterElements", "add", np.float32, 7, axis)
+    for target in (15, 10):
+        result = convert_version(with_symbolic_dims(model), target)
+        assert_equal(run(result, feeds), run(model, feeds), 0)
+
+
+def test_applies_many_updates_of_known_number_in_turns() -> None:
+    model, feeds = _reduction("ScatterElements", "add", np.float32, 11_000)
+    result = convert_and_check(model, 15, feeds)
+    assert "Loop" in op_types(result)
+    assert len(result.SerializeToString()) < 1 << 20
+
+
+def test_refuses_reductions_of_booleans() -> None:
+    model, _ = _reduction("ScatterElements", "max", np.bool_, 3)
+    assert refusal_of(model, 15).reason == "reduction 'max' cannot be rewritten for elements of type bool"
