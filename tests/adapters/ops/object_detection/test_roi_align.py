@@ -10,7 +10,11 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.dynamic import with_symbolic_dims
+from support.forms import RANKED_FORMS, in_form
+from support.running import Array, assert_equal, build, run, run_reference
+
+from opshift import convert_version
 
 IMAGE = np.random.default_rng(0).random((1, 2, 9, 8)).astype(np.float32)
 BOXES = np.array([[0, 0, 7, 6], [2, 1, 6, 8], [3, 3, 4.5, 4.5]], np.float32)
@@ -61,14 +65,65 @@ def test_keeps_the_number_of_samples(dtype: type, scale: float, target: int) -> 
     convert_and_check(model, target, {"x": image}, tolerance=1e-3 if dtype is np.float16 else 1e-6)
 
 
-def test_refuses_computed_boxes() -> None:
-    model, _ = _roi_align_model(BOXES, constant=False)
-    assert refusal_of(model, 15).reason.endswith("('rois') is not a constant")
+SMALL_BOXES = np.array(
+    [[3, 3, 3.4, 3.2], [-3, -2, 20, 4], [5, 5, 4, 4], [1, 1, 1, 1], [0, 0, 9, 8.5], [-9, -9, -5, -4]],
+    np.float32,
+)
 
 
-def test_refuses_boxes_smaller_than_a_pixel() -> None:
-    model, _ = _roi_align_model(BOXES, spatial_scale=0.5)
-    assert (
-        refusal_of(model, 15).reason
-        == "a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel"
-    )
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("target", [15, 10, 9, 7])
+@pytest.mark.parametrize("form", [form for form in RANKED_FORMS if form != "symbolic"])
+def test_samples_boxes_of_any_size(form: str, target: int, mode: str) -> None:
+    feeds = {"x": IMAGE, "rois": SMALL_BOXES, "b": np.zeros(6, np.int64)}
+    attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.75}
+    node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, **attributes)
+    model, fed = in_form(form, [node], feeds, {"y": 1}, 16)
+    result = convert_version(model, target)
+    for evaluate in (run, run_reference):
+        assert_equal(evaluate(result, fed), evaluate(model, fed))
+
+
+@pytest.mark.parametrize("target", [15, 9])
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_samples_images_of_unknown_size(count: int, target: int) -> None:
+    model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=3)
+    feeds = {"x": IMAGE, "rois": SMALL_BOXES[:count], "b": np.zeros(count, np.int64)}
+    del model.graph.initializer[:]
+    model.graph.input.append(helper.make_tensor_value_info("b", onnx.TensorProto.INT64, [None]))
+    convert_and_check(with_symbolic_dims(model), target, feeds)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_samples_boxes_below_opset_10(dtype: type, mode: str) -> None:
+    """Without the shift by half a pixel, boxes smaller than a pixel are enlarged."""
+    feeds = {"x": IMAGE.astype(dtype), "rois": SMALL_BOXES.astype(dtype), "b": np.zeros(6, np.int64)}
+    node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, sampling_ratio=1)
+    model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 10)
+    for target in (9, 8):
+        convert_and_check(model, target, feeds)
+
+
+def test_computes_float16_in_float() -> None:
+    boxes = SMALL_BOXES.astype(np.float16)
+    feeds = {"x": IMAGE.astype(np.float16), "rois": boxes, "b": np.zeros(6, np.int64)}
+    node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", sampling_ratio=2)
+    model = build([node], feeds, {"y": onnx.TensorProto.FLOAT16}, 16)
+    expected = run_reference(model, feeds)
+    assert_equal(run(convert_version(model, 15), feeds), expected, 2e-3)
+
+
+@pytest.mark.parametrize(
+    ("constant", "boxes"), [(False, BOXES), (True, SMALL_BOXES)], ids=["computed", "small"]
+)
+def test_refuses_boxes_without_a_number_of_samples(boxes: Array, constant: bool) -> None:
+    model, _ = _roi_align_model(boxes, constant=constant)
+    refused = refusal_of(model, 15)
+    assert refused.reason.startswith("the number of samples depends on the size of each box")
+    assert refused.remedy == "set sampling_ratio to a number of samples"
+
+
+def test_refuses_huge_numbers_of_samples() -> None:
+    model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=10**9)
+    assert refusal_of(model, 15).reason == "it samples more than 65536 points along an axis"
