@@ -14,12 +14,20 @@ SHRINK_FLOAT_TYPES = ("float16", "float", "double")
 
 @adapter("Celu", 12, 11)
 def expand_celu(node: Node, out: Rewriter) -> None:
-    """Rewrite as `alpha * Elu(x / alpha)`, or as a plain Elu if `alpha` is 1."""
+    """Rewrite as `alpha * Elu(x / alpha)`; with a negative `alpha` as Relu and Exp.
+
+    The definition is `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
+    """
     alpha = node.attribute("alpha", 1.0)
+    if alpha < 0:
+        x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
+        # Relu, because Max and Min broadcast a zero only since opset 8.
+        below = (((x / alpha).apply("Exp") - 1.0) * -alpha).apply("Relu")
+        out.emit("Sub", [x.apply("Relu").name, below.name], node.outputs)
+        return
     if not alpha > 0:
         raise CannotConvert(
-            f"alpha is {alpha}, but only with a positive alpha is Celu a scaled Elu",
-            remedy="use a positive alpha",
+            f"alpha is {alpha}, and the result of Celu is undefined", remedy="use an alpha other than 0"
         )
     if alpha == 1:
         out.replace(node, op_type="Elu", attributes={})

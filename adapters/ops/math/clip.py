@@ -17,6 +17,10 @@ BROADCASTING_OPSET = 8
 """First opset in which Max and Min broadcast a bound to the shape of the data."""
 
 
+LEGACY_OPSET = 6
+"""Last opset in which `broadcast` adds a scalar to data of any shape."""
+
+
 class Bound(NamedTuple):
     """One of the two bounds."""
 
@@ -85,8 +89,7 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
                 node.input(each.position) or out.constant(each.sign * largest, element_type)
                 for each in BOUNDS
             ]
-            is_old = out.default_opset < BROADCASTING_OPSET
-            _apply_bounds(node, limits, is_old, 9 if is_old else BROADCASTING_OPSET, out)
+            _apply_float_bounds(node, limits, element_type, out)
             return
         # The defaults of version 6 are the limits of float: leave them out.
         if value is not None or element_type != "float":
@@ -95,6 +98,27 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     if attributes.get("min", -math.inf) > attributes.get("max", math.inf):
         attributes["min"] = attributes["max"]
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
+
+
+def _apply_float_bounds(node: Node, limits: Sequence[str], element_type: str, out: Rewriter) -> None:
+    if out.default_opset >= BROADCASTING_OPSET:
+        _apply_bounds(node, limits, False, BROADCASTING_OPSET, out)
+    elif out.default_opset > LEGACY_OPSET and element_type != "float":
+        # Runtimes implement Max-6 and Min-6 for float only.
+        _apply_bounds(node, limits, True, 9, out)
+    else:
+        _apply_bounds(
+            node, _expand_bounds(node.inputs[0], element_type, limits, out), False, LEGACY_OPSET, out
+        )
+
+
+def _expand_bounds(data: str, element_type: str, limits: Sequence[str], out: Rewriter) -> list[str]:
+    """Give scalar bounds the shape of the data, which may be unknown, with the operators of opset 6."""
+    out = out.for_opset(LEGACY_OPSET)
+    # No value is less than itself, NaN included: this yields False in the shape of the data. Adding -0.0
+    # changes no number.
+    zeros = out.emit("Neg", [out.cast(out.emit("Less", [data, data]), element_type)])
+    return [out.emit("Add", [zeros, limit], broadcast=1) for limit in limits]
 
 
 def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import operator
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import MAX_CONSTANT_DATA, dimension, dimension_tensor, index_range, reshape
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_DATA,
+    Dimension,
+    dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+)
 from opshift.model.element_types import BY_NUMBER
 
 
@@ -43,24 +50,27 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
+    return cast(_computed_distances(rows, columns, out), "float", out)
+
+
+def _computed_distances(rows: Dimension, columns: Dimension, out: Rewriter) -> str:
+    """Emit column - row for each element of a matrix, as int64."""
     across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))
-    distance = out.emit("Sub", [across, reshape(down, (-1, 1), out)])
-    return cast(distance, "float", out)
+    return out.emit("Sub", [across, reshape(down, (-1, 1), out)])
 
 
 @adapter("EyeLike", 9, 8)
-def replace_eye_like_with_constant(node: Node, out: Rewriter) -> None:
-    """Emit the matrix as a constant; the shape of the input must be known."""
-    shape = out.known_shape(node.inputs[0])
-    if shape is None:
-        raise CannotConvert(
-            f"the shape of {node.inputs[0]!r} is unknown",
-            remedy="add a value_info with its shape, or convert to opset 9 or later",
-        )
-    rows, columns = shape
+def compare_diagonal(node: Node, out: Rewriter) -> None:
+    """Emit the matrix as a constant, or compare column and row of each element if its size is unknown."""
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
-    values = [column - row == k for row in range(rows) for column in range(columns)]
-    number_type = bool if element_type == "bool" else int if "int" in element_type else float
-    matrix = Tensor(element_type, shape, tuple(map(number_type, values)))
-    out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})
+    # The definition requires two dimensions, so that the rank may be unknown.
+    rows, columns = (dimension(node.inputs[0], axis, out) for axis in (0, 1))
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
+        values = [column - row == k for row in range(rows) for column in range(columns)]
+        number_type = bool if element_type == "bool" else int if "int" in element_type else float
+        matrix = Tensor(element_type, (rows, columns), tuple(map(number_type, values)))
+        out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})
+        return
+    is_diagonal = out.emit("Equal", [_computed_distances(rows, columns, out), out.int64(k)])
+    cast(is_diagonal, element_type, out, node.outputs)

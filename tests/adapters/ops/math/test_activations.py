@@ -34,6 +34,7 @@ def _model(op: str, data: Array, opset: int, **attributes: Any) -> onnx.ModelPro
 CASES = [
     pytest.param("Celu", 12, {}, ["Elu"], id="Celu with default alpha"),
     pytest.param("Celu", 12, {"alpha": 2.5}, ["Div", "Elu", "Mul"], id="Celu with alpha"),
+    pytest.param("Celu", 12, {"alpha": -1.5}, None, id="Celu with negative alpha"),
     pytest.param("HardSwish", 14, {}, ["HardSigmoid", "Mul"], id="HardSwish"),
     pytest.param("Mish", 18, {}, ["Softplus", "Tanh", "Mul"], id="Mish"),
     pytest.param("Swish", 24, {}, ["Sigmoid", "Mul"], id="Swish with default alpha"),
@@ -105,9 +106,10 @@ def test_computes_float16_of_opset_28_in_float() -> None:
         convert_and_check(_model("Celu", data, 28, alpha=2.0), target, {"x": data}, tolerance=2e-3)
 
 
-def test_refuses_celu_with_negative_alpha() -> None:
-    refused = refusal_of(_model("Celu", FINITE, 12, alpha=-1.0), 11)
-    assert refused.reason == "alpha is -1.0, but only with a positive alpha is Celu a scaled Elu"
+def test_refuses_celu_with_zero_alpha() -> None:
+    refused = refusal_of(_model("Celu", FINITE, 12, alpha=0.0), 11)
+    assert refused.reason == "alpha is 0.0, and the result of Celu is undefined"
+    assert refused.remedy == "use an alpha other than 0"
 
 
 @pytest.mark.parametrize(("op", "since"), [("ThresholdedRelu", 10), ("Shrink", 9)])

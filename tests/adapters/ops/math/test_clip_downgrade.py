@@ -73,6 +73,21 @@ def test_contradicting_bounds_yield_the_upper_one(form: str, dtype: type, target
     assert_equal(run_reference(result, fed), [np.full(3, -1, dtype)])
 
 
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=BOUND_IDS[1:])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float", "double"])
+def test_applies_computed_bounds_to_data_of_unknown_rank(dtype: Any, bounds: Sequence[str]) -> None:
+    model, feeds = _model(11, dtype, bounds, computed=True, shapes=False)
+    special = {**feeds, "x": np.array([[math.nan, -0.0, 2, -7, 9, 0.5]], dtype)}
+    expected = run_reference(model, special)
+    for target in (6, 7):
+        result = convert_version(model, target)
+        assert len(result.graph.node) <= 12 or (target, dtype) == (7, np.float64)
+        assert_equal(run_reference(result, special), expected, 0)
+        # onnxruntime has no Less-1.
+        if target == 7:
+            assert_equal(run(result, special), expected, 0)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float16], ids=["double", "float16"])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
 def test_clips_other_float_types(dtype: Any, bounds: Sequence[str]) -> None:

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.conversion import convert_and_check
+from support.dynamic import with_symbolic_dims
+from support.running import Array, assert_equal, build, op_types, run_reference
 
 RANDOM = np.random.default_rng(0)
 
@@ -65,7 +66,26 @@ def test_folds_eye_like_of_known_shape(attributes: dict[str, int], expected: Arr
     assert op_types(convert_and_check(model, 8, {"x": data}, [expected])) == ["Identity"]
 
 
-def test_refuses_eye_like_of_unknown_shape() -> None:
-    model = build([helper.make_node("EyeLike", ["x"], ["y"])], {"x": np.ones((2, 2), np.float32)}, ["y"], 9)
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-    assert refusal_of(model, 8).reason == "the shape of 'x' is unknown"
+@pytest.mark.parametrize("target", [8, 7])
+@pytest.mark.parametrize("size", [(3, 5), (5, 2), (1, 1), (0, 4)], ids=str)
+@pytest.mark.parametrize(
+    ("k", "dtype"),
+    [
+        pytest.param(0, np.float32, id="main diagonal"),
+        pytest.param(2, np.int64, id="upper diagonal"),
+        pytest.param(-1, np.float64, id="lower diagonal"),
+    ],
+)
+def test_compares_columns_and_rows_of_unknown_sizes(
+    k: int, dtype: type, size: tuple[int, int], target: int
+) -> None:
+    data: Array = np.zeros(size, np.float32)
+    expected: Array = np.eye(*size, k, dtype)
+    node = helper.make_node("EyeLike", ["x"], ["y"], name="node", k=k, dtype=_element_type(expected))
+    model = build([node], {"x": data}, {"y": _element_type(expected)}, 9)
+    symbolic = with_symbolic_dims(model)
+    for each in (symbolic, build([node], {"x": data}, {"y": _element_type(expected)}, 9, shapes=False)):
+        result = convert_and_check(each, target, {"x": data}, [expected])
+        # onnx.reference cannot run a Loop without turns.
+        if 0 not in size:
+            assert_equal(run_reference(result, {"x": data}), [expected])
