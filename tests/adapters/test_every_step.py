@@ -23,7 +23,7 @@ NEVER_REWRITTEN = frozenset(
         "QuantizeLinear:28 -> 25",
     }
 )
-"""Steps whose adapter refuses a node or keeps it unchanged."""
+"""Steps whose adapter refuses or keeps every node that a runtime can run alone."""
 
 
 def _required_kinds(step: VersionStep) -> set[bool]:

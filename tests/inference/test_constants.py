@@ -403,7 +403,7 @@ def test_follows_operators_that_move_elements(
 def test_does_not_follow_reshape_to_a_computed_shape(scope_of: ScopeFactory) -> None:
     reshape = node("Reshape", ["w", "s"], ["c"])
     model = build([reshape], {"s": np.array([3, 2])}, [], 13, initializers={"w": np.arange(6)})
-    # A claim about the shape is no fact.
+    # The model claims the shape, which is computed.
     model.graph.value_info.append(helper.make_tensor_value_info("c", INT64, [2, 3]))
     assert scope_of(model.graph, model.opset_import).constant("c") is None
 

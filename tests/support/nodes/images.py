@@ -64,4 +64,4 @@ def regions() -> Iterator[Row]:
     for version in (1, 22):
         yield row("MaxRoiPool", version, {"x": IMAGE, "r": REGIONS}, {"pooled_shape": [2, 2]})
     boxes = {"x": IMAGE, "r": floats([[0, 0, 4, 3]]), "i": np.array([0])}
-    yield row("RoiAlign", 10, boxes, {"output_height": 2, "output_width": 2})
+    yield row("RoiAlign", 10, boxes, {"output_height": 2, "output_width": 2, "sampling_ratio": 2})
