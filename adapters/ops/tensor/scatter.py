@@ -56,6 +56,9 @@ SUM_TYPES = {
 TURNS_OPSET = 13
 """Opset of the nodes that apply updates in turns, which all exist since opset 11."""
 
+COMPUTED_TOP_K_OPSET = 10
+"""First opset in which K is an input of TopK."""
+
 VALUE_BITS = {"int32": 31, "int64": 63}
 """Number of bits of each integer type without the sign."""
 
@@ -201,6 +204,11 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
 
     The number of turns is the largest number of updates of one target.
     """
+    if out.default_opset < COMPUTED_TOP_K_OPSET:
+        raise CannotConvert(
+            "a reduction with computed or large sizes needs TopK with a computed K",
+            remedy="declare the shapes of the inputs, or convert to opset 10 or later",
+        )
     out = out.for_opset(TURNS_OPSET)
     data, indices, updates = node.inputs
     combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]
@@ -211,9 +219,10 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
         rows, new_rows = (reshape(each, (-1, 1), out) for each in (data, updates))
     count = reshape(out.emit("Size", [targets]), (1,), out)
     # Equal values keep their order. Before version 11 TopK does not support integers.
-    flat_targets = cast(reshape(targets, (-1,), out), "double", out)
-    sorted_targets, order = out.emit_all("TopK", [flat_targets, count], 2, axis=0, largest=0)
-    ordered = cast(sorted_targets, "int64", out)
+    sorted_type = "int64" if out.default_opset >= 11 else "double"
+    flat = cast_between(reshape(targets, (-1,), out), "int64", sorted_type, out)
+    ordered, order = out.emit_all("TopK", [flat, count], 2, axis=0, largest=0)
+    ordered = cast_between(ordered, sorted_type, "int64", out)
     turns = _turns(ordered, count, out)
     body = LoopBuilder(out)
     current = body.input(element_type, (None, None))
