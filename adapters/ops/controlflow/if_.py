@@ -107,7 +107,9 @@ def _zeros(count: int, element_type: str, out: Rewriter) -> str:
         zero = False
     if count <= MAX_CONSTANT_ELEMENTS:
         return out.constant([zero] * count, element_type)
-    return out.emit("ConstantOfShape", [out.int64([count])], opset=9, value=Tensor(element_type, (1,), (zero,)))
+    return out.emit(
+        "ConstantOfShape", [out.int64([count])], opset=9, value=Tensor(element_type, (1,), (zero,))
+    )
 
 
 def _are_emitted_by_model(node: Node) -> bool:
