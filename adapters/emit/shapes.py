@@ -36,9 +36,7 @@ def index_range(count: str, out: Rewriter) -> str:
         return out.emit("Reshape", [found, out.int64([-1])], opset=9, domain="")
     body = LoopBuilder(out)
     body.output(body.emit("Identity", [body.iteration], opset=1, domain=""), "int64", ())
-    stacked = body.emit_loop(count, (), out)[0]
-    # onnx.reference stacks scalars in two dimensions.
-    return out.emit("Reshape", [stacked, out.int64([-1])], opset=5, domain="")
+    return body.emit_loop(count, (), out)[0]
 
 
 def fits_float32(number: float) -> bool:

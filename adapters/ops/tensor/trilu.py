@@ -8,7 +8,6 @@ from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_DATA,
-    Dimension,
     dimension,
     dimension_tensor,
     index_range,
@@ -50,13 +49,9 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
-    return cast(_computed_distances(rows, columns, out), "float", out)
-
-
-def _computed_distances(rows: Dimension, columns: Dimension, out: Rewriter) -> str:
-    """Emit column - row for each element of a matrix, as int64."""
     across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))
-    return out.emit("Sub", [across, reshape(down, (-1, 1), out)])
+    distance = out.emit("Sub", [across, reshape(down, (-1, 1), out)])
+    return cast(distance, "float", out)
 
 
 @adapter("EyeLike", 9, 8)
@@ -72,5 +67,10 @@ def compare_diagonal(node: Node, out: Rewriter) -> None:
         matrix = Tensor(element_type, (rows, columns), tuple(map(number_type, values)))
         out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})
         return
-    is_diagonal = out.emit("Equal", [_computed_distances(rows, columns, out), out.int64(k)])
-    cast(is_diagonal, element_type, out, node.outputs)
+    across, down = (
+        # onnx.reference stacks the scalars of a Loop in two dimensions.
+        reshape(index_range(dimension_tensor(size, out), out), shape, out)
+        for size, shape in ((columns, (1, -1)), (rows, (-1, 1)))
+    )
+    distances = out.emit("Sub", [across, down])
+    cast(out.emit("Equal", [distances, out.int64(k)]), element_type, out, node.outputs)
