@@ -24,7 +24,7 @@ BATCH_INDICES = {"b": np.zeros(3, np.int64)}
 def _roi_align_model(
     boxes: Array, constant: bool = True, **attributes: Any
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    feeds = {"x": IMAGE} if constant else {"x": IMAGE, "rois": boxes}
+    feeds: dict[str, Array] = {"x": IMAGE} if constant else {"x": IMAGE, "rois": boxes}
     initializers = {**BATCH_INDICES, "rois": boxes} if constant else BATCH_INDICES
     node = helper.make_node(
         "RoiAlign", ["x", "rois", "b"], ["y"], name="node", output_height=3, output_width=2, **attributes
@@ -75,7 +75,7 @@ SMALL_BOXES = np.array(
 @pytest.mark.parametrize("target", [15, 10, 9, 7])
 @pytest.mark.parametrize("form", [form for form in RANKED_FORMS if form != "symbolic"])
 def test_samples_boxes_of_any_size(form: str, target: int, mode: str) -> None:
-    feeds = {"x": IMAGE, "rois": SMALL_BOXES, "b": np.zeros(6, np.int64)}
+    feeds: dict[str, Array] = {"x": IMAGE, "rois": SMALL_BOXES, "b": np.zeros(6, np.int64)}
     attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.75}
     node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, **attributes)
     model, fed = in_form(form, [node], feeds, {"y": 1}, 16)
@@ -88,7 +88,7 @@ def test_samples_boxes_of_any_size(form: str, target: int, mode: str) -> None:
 @pytest.mark.parametrize("count", [0, 1, 6])
 def test_samples_images_of_unknown_size(count: int, target: int) -> None:
     model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=3)
-    feeds = {"x": IMAGE, "rois": SMALL_BOXES[:count], "b": np.zeros(count, np.int64)}
+    feeds: dict[str, Array] = {"x": IMAGE, "rois": SMALL_BOXES[:count], "b": np.zeros(count, np.int64)}
     del model.graph.initializer[:]
     model.graph.input.append(helper.make_tensor_value_info("b", onnx.TensorProto.INT64, [None]))
     convert_and_check(with_symbolic_dims(model), target, feeds)
@@ -98,7 +98,11 @@ def test_samples_images_of_unknown_size(count: int, target: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_samples_boxes_below_opset_10(dtype: type, mode: str) -> None:
     """Without the shift by half a pixel, boxes smaller than a pixel are enlarged."""
-    feeds = {"x": IMAGE.astype(dtype), "rois": SMALL_BOXES.astype(dtype), "b": np.zeros(6, np.int64)}
+    feeds: dict[str, Array] = {
+        "x": IMAGE.astype(dtype),
+        "rois": SMALL_BOXES.astype(dtype),
+        "b": np.zeros(6, np.int64),
+    }
     node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, sampling_ratio=1)
     model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 10)
     for target in (9, 8):
@@ -106,8 +110,8 @@ def test_samples_boxes_below_opset_10(dtype: type, mode: str) -> None:
 
 
 def test_computes_float16_in_float() -> None:
-    boxes = SMALL_BOXES.astype(np.float16)
-    feeds = {"x": IMAGE.astype(np.float16), "rois": boxes, "b": np.zeros(6, np.int64)}
+    boxes: Array = SMALL_BOXES.astype(np.float16)
+    feeds: dict[str, Array] = {"x": IMAGE.astype(np.float16), "rois": boxes, "b": np.zeros(6, np.int64)}
     node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", sampling_ratio=2)
     model = build([node], feeds, {"y": onnx.TensorProto.FLOAT16}, 16)
     expected = run_reference(model, feeds)
