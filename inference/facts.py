@@ -32,6 +32,13 @@ class Facts(Protocol):
         """Return the dimensions of a tensor, `None` for each unknown one; `None` if the rank is unknown."""
         ...
 
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
+        """Return the dimensions of tensors like `shape`, with negative numbers for sizes known to be equal.
+
+        Unknown sizes with the same number are equal in every run.
+        """
+        ...
+
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from opshift.inference.constants import find_constant
@@ -12,7 +12,7 @@ from opshift.inference.infer_shapes import RANKS, SHAPES
 from opshift.inference.infer_types import TYPES
 from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
-from opshift.inference.symbols import merge_claim, symbolic_dims, without_symbols
+from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
 from opshift.model.graphs import graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
@@ -68,6 +68,10 @@ class Scope(InferenceScope):
     def shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value, `None` for unknown ones; `None` if the rank is unknown."""
         return without_symbols(self.symbolic_shape(name))
+
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
+        """Return the dimensions of values like `shape`, with equal negative numbers for equal symbols."""
+        return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
 
     def symbolic_shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""

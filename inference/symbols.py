@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from opshift.model.messages import TensorShapeProto
@@ -64,6 +65,19 @@ def without_symbols(shape: Shape | None) -> Shape | None:
     if shape is None or not has_symbols(shape):
         return shape
     return tuple(None if type(size) is Symbol else size for size in shape)
+
+
+def numbered_symbols(shapes: Sequence[Shape | None]) -> tuple[Shape | None, ...]:
+    """Return shapes with -1, -2 and so on in place of symbols, so that names do not affect the result."""
+    numbers: dict[int, int] = {}
+    return tuple(
+        shape
+        if shape is None or not has_symbols(shape)
+        else tuple(
+            numbers.setdefault(size, -1 - len(numbers)) if type(size) is Symbol else size for size in shape
+        )
+        for shape in shapes
+    )
 
 
 class InferredShape(NamedTuple):

@@ -140,6 +140,13 @@ class Rewriter:
         known = tuple(dim for dim in shape or () if dim is not None)
         return known if shape is not None and len(known) == len(shape) else None
 
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
+        """Return the dimensions of values like `shape`, with negative numbers for sizes known to be equal.
+
+        Unknown sizes with the same number are equal in every run.
+        """
+        return self.facts.comparable_shapes(names)
+
     def known_dimension(self, name: str, axis: int) -> int | None:
         """Return one dimension of a value, or `None` if it is unknown or the value has no such dimension."""
         shape = self.shape(name)

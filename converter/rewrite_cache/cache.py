@@ -7,6 +7,7 @@ models that are converted to the same opsets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
@@ -141,6 +142,7 @@ class _FactRecorder:
         self._workspace = workspace
         self._positions = {name: position for position, name in enumerate(names) if name}
         self._answers: dict[tuple[str, int], Any] = {}
+        self._joint_answers: list[Question] = []
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
         # A name that occurs twice has no unique position.
@@ -151,6 +153,17 @@ class _FactRecorder:
 
     def shape(self, name: str) -> Shape | None:
         return self._query("shape", name)  # type: ignore[no-any-return]
+
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
+        answer = self._scope.comparable_shapes(names)
+        start = self._positions.get(names[0]) if names else None
+        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
+            self.is_complete = False
+        else:
+            self._joint_answers.append(
+                Question("comparable_shapes", slice(start, start + len(names)), answer)
+            )
+        return answer
 
     def rank(self, name: str) -> int | None:
         return self._query("rank", name)  # type: ignore[no-any-return]
@@ -197,7 +210,7 @@ class _FactRecorder:
         self._workspace.add_graph(graph)
 
     def questions(self) -> tuple[Question, ...]:
-        return tuple(Question(*each, answer) for each, answer in self._answers.items())
+        return (*(Question(*each, answer) for each, answer in self._answers.items()), *self._joint_answers)
 
     def _query(self, question: str, name: str) -> Any:
         answer = getattr(self._scope, question)(name)

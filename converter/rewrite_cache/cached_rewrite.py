@@ -109,14 +109,14 @@ MAX_SHARED_ELEMENTS = 1024
 
 
 class Question(NamedTuple):
-    """Query of a step about an input or output of its node, with the answer.
+    """Query of a step about inputs or outputs of its node, with the answer.
 
     `question` is the name of a method of `Facts`, and `position` that of the value among the inputs and
-    outputs.
+    outputs, or a range of positions for a method with several values.
     """
 
     question: str
-    position: int
+    position: int | slice
     answer: object
 
 

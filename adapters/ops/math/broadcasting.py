@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.expression import fold
-from opshift.adapters.emit.shapes import broadcast_shape, reshape
+from opshift.adapters.emit.shapes import reshape
 
 OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")
 """Operators that change from version 6 to version 7."""
@@ -34,10 +34,14 @@ LEGACY_OPSET = 6
 
 
 class LegacyBroadcast(NamedTuple):
-    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape)."""
+    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape).
+
+    If the shape has unknown sizes, the input gets it by removing the dimensions of size 1 in `squeezed`.
+    """
 
     attributes: dict[str, int]
     shape: tuple[int, ...] | None
+    squeezed: tuple[int, ...] = ()
 
 
 @adapter(OPERATORS_SINCE_6, 6, 7)
@@ -63,7 +67,7 @@ def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
     """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
     require_supported_types(node, out)
     first, second = node.inputs
-    shapes = out.shape(first), out.shape(second)
+    shapes = out.comparable_shapes(node.inputs)
     if first == second:
         out.replace(node)
     elif broadcast := _find_legacy_broadcast(*shapes):
@@ -77,7 +81,8 @@ def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
 def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
     """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
 
-    Without the ones at either end, its dimensions must be consecutive dimensions of the first.
+    Without the ones at either end, its dimensions must be consecutive dimensions of the first. The shapes are
+    comparable: equal negative numbers are equal sizes.
     """
     if second == ():
         return LegacyBroadcast({"broadcast": 1}, None)
@@ -94,35 +99,56 @@ def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyB
     if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:
         return None
     axis = {} if start + len(core) == len(first) else {"axis": start}
-    return LegacyBroadcast({"broadcast": 1, **axis}, None if core == second else core)
+    kept = range(non_unit[0], non_unit[-1] + 1)
+    squeezed = tuple(i for i in range(len(second)) if i not in kept) if min(core) < 0 else ()
+    return LegacyBroadcast({"broadcast": 1, **axis}, None if core == second else core, squeezed)
 
 
 def _broadcast_second(
     node: Node, op_type: str, inputs: tuple[str, str], broadcast: LegacyBroadcast, out: Rewriter
 ) -> None:
     first, second = inputs
-    if broadcast.shape is not None:
+    if broadcast.squeezed:
+        second = out.emit("Squeeze", [second], opset=LEGACY_OPSET, axes=broadcast.squeezed)
+    elif broadcast.shape is not None:
         second = out.emit("Reshape", [second, out.int64(broadcast.shape)], opset=LEGACY_OPSET)
     out.replace(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
 
 
 def _tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
     """Tile values to the shape that they broadcast to; refuse if a dimension is unknown."""
-    common = broadcast_shape(names, out)
+    shapes = out.comparable_shapes(names)
+    common = _common_shape(shapes)
     if common is None:
         raise CannotConvert(
             f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
             "before opset 7",
             remedy="add a value_info for each",
         )
-    return [_tile_to_shape(name, out.known_shape(name) or (), common, out) for name in names]
+    return [_tile_to_shape(name, shape or (), common, out) for name, shape in zip(names, shapes, strict=True)]
 
 
-def _tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
-    """Tile a value of a known shape to another shape."""
+def _common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
+    """Return the shape to which comparable shapes broadcast, or `None` if a required size is unknown."""
+    known = [tuple(dim for dim in shape or () if dim is not None) for shape in shapes]
+    if any(shape is None or len(dims) < len(shape) for shape, dims in zip(shapes, known, strict=True)):
+        return None
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
+    common = tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
+    # A size known only at run time has to be that of every value: Tile cannot repeat a value to it.
+    is_possible = all(
+        set(dims) == {size} if min(dims) < 0 else True
+        for dims, size in zip(zip(*padded, strict=True), common, strict=True)
+    )
+    return common if is_possible else None
+
+
+def _tile_to_shape(name: str, shape: Shape, full: tuple[int, ...], out: Rewriter) -> str:
+    """Tile a value of a comparable shape to another shape."""
+    ones = (1,) * (len(full) - len(shape)) + tuple(dim for dim in shape if dim is not None)
     if shape == full:
         return name
-    ones = (1,) * (len(full) - len(shape)) + shape
     if len(shape) != len(full):
         name = out.emit("Unsqueeze", [name], opset=LEGACY_OPSET, axes=range(len(full) - len(shape)))
     if ones == full:
@@ -186,8 +212,9 @@ def expand_into_additions(node: Node, out: Rewriter) -> None:
 
 
 def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
-    shapes = {out.known_shape(name) for name in node.inputs}
-    return len(set(node.inputs)) == 1 or (len(shapes) == 1 and None not in shapes)
+    first, *others = out.comparable_shapes(node.inputs)
+    is_known = first is not None and None not in first
+    return len(set(node.inputs)) == 1 or (is_known and all(each == first for each in others))
 
 
 @adapter(("Max", "Min"), 12, 8)
@@ -212,7 +239,7 @@ def equalize_input_shapes(node: Node, out: Rewriter) -> None:
     if _have_equal_shapes(node, out):
         out.replace(node)
         return
-    is_known = broadcast_shape(node.inputs, out) is not None
+    is_known = _common_shape(out.comparable_shapes(node.inputs)) is not None
     equalize = _tile_to_common_shape if is_known else _broadcast_by_adding_zeros
     out.replace(node, inputs=equalize(node.inputs, out))
 
