@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from typing import Generic, NamedTuple, Unpack, overload
@@ -16,6 +17,7 @@ from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
 from opshift.model.messages import ModelProto
+from opshift.model.signals import signals_deferred
 from opshift.registry.registry import Registry
 
 
@@ -169,15 +171,9 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
     if ordered is source and not owned and (options.check or not options.inplace):
         result = deepcopy(source)
-    apply_plan(plan, result)
-    if plan.ir.rewritten_features:
-        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
-
-        rewrite_features(plan.ir, result, options.registry)
-    if plan.record is not None:
-        from opshift.converter.reversible.write_record import update_record
-
-        update_record(plan.record, plan, result, is_continued=options.reversible)
+    # the caller's model must not remain half converted after Ctrl+C
+    with signals_deferred() if result is source and not owned else nullcontext():
+        _apply(plan, result, options)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
@@ -200,6 +196,18 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
         if not repairs:
             raise
     return ordered, replace(_plan(ordered, options), repairs=repairs)
+
+
+def _apply(plan: Plan, model: ModelProto, options: Options) -> None:
+    apply_plan(plan, model)
+    if plan.ir.rewritten_features:
+        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
+
+        rewrite_features(plan.ir, model, options.registry)
+    if plan.record is not None:
+        from opshift.converter.reversible.write_record import update_record
+
+        update_record(plan.record, plan, model, is_continued=options.reversible)
 
 
 def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:

@@ -3,52 +3,56 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from opshift.model.errors import CannotWrite, UsageError
+from opshift.model.signals import signals_deferred
 
 
 class AtomicFiles:
     """New files that are moved to their paths when the `with` block ends without an error.
 
     Raises:
-        CannotWrite: a file cannot be moved. Files and folders that did not exist before are then removed.
+        CannotWrite: a file cannot be moved. Files that were moved before it are then removed, and the files
+            that they replaced are restored.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Path, Path]] = []
-        """Temporary files, each with the path that it will replace."""
-        self._undo: list[Path] = []
-        """Created folders and newly created paths, to be removed after an error."""
+        self._waiting: list[_NewFile] = []
+        self._undo: list[tuple[Path, Path | None]] = []
+        """Created folders and files, to be removed after an error, or replaced by the former file."""
 
     def __enter__(self) -> AtomicFiles:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
-            # in reverse order: external data, which is created after the model, is in place before it
-            while error is None and self._waiting:
-                self._move_into_place(*self._waiting[-1])
-                self._waiting.pop()
-        except BaseException:
-            self._discard()
-            raise
-        if error is not None:
+            if error is None:
+                with signals_deferred():
+                    self._move_all()
+        finally:
             self._discard()
 
     @contextmanager
-    def new(self, place: Path, *, is_safe: bool = False) -> Iterator[tuple[int, Path]]:
+    def new(
+        self, place: Path, *, source: Path | None = None, is_safe: bool = False, is_new: bool = False
+    ) -> Iterator[tuple[int, Path]]:
         """Create a temporary file for the path `place`, and yield its descriptor and path.
 
-        With `is_safe`, wait until the data is on the disk: else a system crash may lose old and new file.
+        It has the permissions of the file that it replaces, else those of `source`. With `is_safe`, wait
+        until the data is on the disk: else a system crash may lose old and new file. With `is_new`, refuse to
+        replace a file.
 
         Raises:
             OSError: the file cannot be created.
         """
-        temporary = self._reserve(place)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        temporary = self._reserve(place, is_new)
+        # the process's mask applies to the mode, as for a copy by `cp`
+        mode = source.stat().st_mode & PERMISSIONS if source is not None else 0o666
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         try:
             _copy_permissions(place, temporary)
             yield file, temporary
@@ -57,36 +61,101 @@ class AtomicFiles:
         finally:
             os.close(file)
 
-    def link(self, existing: Path, place: Path) -> None:
+    def link(self, existing: Path, place: Path, *, is_new: bool = False) -> None:
         """Create a hard link to a file.
 
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.
         """
-        os.link(existing.resolve(), self._reserve(place))
+        os.link(existing.resolve(), self._reserve(place, is_new))
 
-    def _reserve(self, place: Path) -> Path:
+    def _reserve(self, place: Path, is_new: bool) -> Path:
         missing = [each for each in place.parents if not each.exists()]
+        self._undo += ((each, None) for each in reversed(missing))
         place.parent.mkdir(parents=True, exist_ok=True)
-        self._undo += missing[::-1]
-        temporary = place.parent / f".opshift-{os.urandom(8).hex()}.tmp"
-        self._waiting.append((temporary, place))
+        temporary = _temporary_path(place)
+        self._waiting.append(_NewFile(temporary, place, is_new))
         return temporary
 
-    def _move_into_place(self, temporary: Path, place: Path) -> None:
-        is_new = not os.path.lexists(place)
-        with raising_cannot_write(place):
-            os.replace(temporary, place)
-        if is_new:
-            self._undo.append(place)
+    def _move_all(self) -> None:
+        # in reverse order: external data, which is created after the model, is in place before it
+        while self._waiting:
+            file = self._waiting[-1]
+            with raising_cannot_write(file.place):
+                if len(self._waiting) > 1:  # a failure of a later file has to undo this one
+                    self._prepare_undo(file.place)
+                _move(file)
+            self._waiting.pop()
+        for _, backup in self._undo:
+            if backup is not None:
+                with suppress(OSError):
+                    backup.unlink()
+        self._undo.clear()
+
+    def _prepare_undo(self, place: Path) -> None:
+        backup = _temporary_path(place) if os.path.lexists(place) else None
+        if backup is not None:
+            try:
+                os.link(place, backup, follow_symlinks=os.link not in os.supports_follow_symlinks)
+            except OSError:  # a file system without hard links
+                place.rename(backup)
+        self._undo.append((place, backup))
 
     def _discard(self) -> None:
-        for temporary, _ in self._waiting:
+        for file in self._waiting:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        for created in reversed(self._undo):
+                file.temporary.unlink(missing_ok=True)
+        for path, backup in reversed(self._undo):
             with suppress(OSError):
-                created.rmdir() if created.is_dir() else created.unlink()
+                if backup is not None:
+                    _restore(backup, path)
+                elif path.is_dir():
+                    path.rmdir()
+                else:
+                    path.unlink()
+
+
+def _restore(backup: Path, path: Path) -> None:
+    try:
+        backup.replace(path)
+    except OSError:
+        backup.rename(path)
+
+
+class _NewFile(NamedTuple):
+    """Temporary file, the path that it will get, and whether a file at that path is an error."""
+
+    temporary: Path
+    place: Path
+    is_new: bool
+
+
+PERMISSIONS = 0o777
+"""Bits of a file's mode that opshift copies."""
+
+
+def temporary_files(process: int) -> str:
+    """Return the pattern of the names of a process's temporary files."""
+    return f".opshift-{process}-*.tmp"
+
+
+def _temporary_path(place: Path) -> Path:
+    # the number of the process lets another process remove the file after a crash
+    return place.parent / temporary_files(os.getpid()).replace("*", os.urandom(8).hex())
+
+
+def _move(file: _NewFile) -> None:
+    if not file.is_new:
+        file.temporary.replace(file.place)
+        return
+    try:
+        os.link(file.temporary, file.place)  # unlike a rename, fails if the file exists
+    except OSError:
+        if os.path.lexists(file.place):
+            raise
+        file.temporary.rename(file.place)  # a file system without hard links
+    else:
+        file.temporary.unlink()
 
 
 def _copy_permissions(place: Path, temporary: Path) -> None:
@@ -95,11 +164,23 @@ def _copy_permissions(place: Path, temporary: Path) -> None:
         old = place.stat()
     except FileNotFoundError:
         return
-    temporary.chmod(old.st_mode & 0o777)
+    temporary.chmod(old.st_mode & PERMISSIONS)
     created = temporary.stat()
     if (created.st_uid, created.st_gid) != (old.st_uid, old.st_gid):
         with suppress(OSError):
             os.chown(temporary, old.st_uid, old.st_gid)
+
+
+def write_files(texts: Mapping[Path, str], new: Container[Path] = ()) -> None:
+    """Write all files, or leave all of them unchanged; files in `new` must not exist.
+
+    Raises:
+        CannotWrite: a file cannot be written.
+    """
+    with AtomicFiles() as files:
+        for path, text in texts.items():
+            with raising_cannot_write(path), files.new(path, is_new=path in new) as (file, _):
+                write_all(file, text.encode())
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:
@@ -129,6 +210,21 @@ def write_destination(path: str | os.PathLike[str]) -> Path:
             remedy = f"create {resolved.parent} first"
             raise UsageError("is in a folder that does not exist", place=str(path), remedy=remedy)
         return resolved
+
+
+def destination_below(folder: Path, *parts: str) -> Path:
+    """Return the path of a file to write in a folder.
+
+    Raises:
+        UsageError: the path leads out of the folder, by its parts or by a symbolic link.
+        CannotWrite: the path cannot be resolved.
+    """
+    path = folder.joinpath(*parts)
+    with raising_cannot_write(path):
+        if path.resolve().is_relative_to(folder.resolve()):
+            return path
+    reason, remedy = f"is outside of the folder {folder}", "correct the name, or remove the symbolic link"
+    raise UsageError(reason, place=str(path), remedy=remedy)
 
 
 @contextmanager

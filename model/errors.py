@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from dataclasses import dataclass
 
 
@@ -37,6 +38,10 @@ class OpshiftError(Exception):
         where = f"{self.place}: " if str(self.place) else ""
         advice = f" ({self.remedy})" if self.remedy else ""
         return f"{where}{self.reason}{advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the fields: unpickling must not call a constructor whose arguments a subclass changed."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def as_dict(self) -> dict[str, str]:
         """Return the fields for JSON output."""

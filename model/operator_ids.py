@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from opshift.model.errors import InvalidModel, OpshiftError
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 
 if TYPE_CHECKING:
     from opshift.model.messages import FunctionProto, NodeProto, OperatorSetIdProto
     from opshift.model.node import Node
+
+
+class NodeLike(Protocol):
+    """The fields of a node that `resolve` reads; any NodeProto has them."""
+
+    @property
+    def op_type(self) -> str:
+        """The operator's name."""
+
+    @property
+    def domain(self) -> str:
+        """The operator's domain."""
 
 
 class LocalFunction(NamedTuple):
@@ -52,6 +65,34 @@ DEFAULT_DOMAIN = "ai.onnx"
 def canonical_domain(domain: str) -> str:
     """Return the registry's spelling of a domain: `""` and `ai.onnx` are the same domain."""
     return domain or DEFAULT_DOMAIN
+
+
+PATH_NAME = re.compile(r"\w[\w+-]*(?:\.[\w+-]+)*")
+"""Names of domains and operators in a registry: no separators of paths, no `..` and no control characters."""
+
+MAX_PATH_NAME = 200
+"""Bytes of such a name; file systems limit a file name, which adds a suffix, to 255."""
+
+
+def is_path_name(text: str) -> bool:
+    """Return whether the name of a domain or an operator can be a part of a file's path.
+
+    Definitions are files `<domain>/<operator>.yaml`, so a name must not lead to another folder.
+    """
+    try:
+        return PATH_NAME.fullmatch(text) is not None and len(text.encode()) <= MAX_PATH_NAME
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+
+
+def require_path_names(*names: str) -> None:
+    """Raise UsageError for a domain or an operator's name that cannot be a part of a file's path."""
+    for name in names:
+        if not is_path_name(name):
+            raise UsageError(f"{name!r} is not a valid name of a domain or operator", remedy=PATH_NAME_REMEDY)
+
+
+PATH_NAME_REMEDY = "use letters, digits, `_`, `-`, `+`, and single dots between them"
 
 
 class OperatorId(NamedTuple):

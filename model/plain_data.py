@@ -1,8 +1,126 @@
-"""Type of plain data: what JSON and YAML files contain."""
+"""Plain data: what JSON and YAML files contain, and the limits of such files.
+
+The limits are far above those of any definition. They keep a hostile file from exhausting memory or the
+stack.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+MAX_FILE_BYTES = 1 << 26
+"""Maximum size of a file."""
+
+MAX_DEPTH = 64
+"""Maximum nesting of lists and mappings."""
+
+MAX_ITEMS = 2_000_000
+"""Maximum number of values, with repetitions by YAML aliases."""
+
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
+"""Range of integers: those of ONNX's types int64 and uint64."""
+
+
+class PlainDataError(ValueError):
+    """A text is not JSON, or exceeds a limit."""
+
+
+def parse_json(content: bytes) -> Json:
+    """Return the data in a JSON file.
+
+    Raises:
+        PlainDataError: the file is not JSON, repeats a key or exceeds a limit.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        raise PlainDataError(f"has more than {MAX_FILE_BYTES:,} bytes")
+    try:
+        data: Json = json.loads(
+            content, parse_int=parse_integer, parse_constant=_refuse_constant, object_pairs_hook=_mapping
+        )
+    except RecursionError as error:
+        raise _too_deep() from error
+    except PlainDataError:
+        raise
+    except ValueError as error:
+        raise PlainDataError(f"is not JSON: {error}") from error
+    _require_limits(data)
+    return data
+
+
+def parse_integer(text: str) -> int:
+    """Return the number in a text; raise PlainDataError if it is out of range."""
+    # the length first: conversion of a long text is slow
+    number = int(text) if len(text) <= len(str(MIN_INTEGER)) else MAX_INTEGER + 1
+    if not MIN_INTEGER <= number <= MAX_INTEGER:
+        raise PlainDataError(f"contains the integer {text[:30]}, which is out of the range of 64 bits")
+    return number
+
+
+def _refuse_constant(text: str) -> float:
+    raise PlainDataError(f"is not JSON: {text} is not a number")
+
+
+def _mapping(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        seen: set[str] = set()
+        key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise PlainDataError(f"key {key!r} is repeated")
+    return mapping
+
+
+def _too_deep() -> PlainDataError:
+    return PlainDataError(f"is nested more than {MAX_DEPTH} levels deep")
+
+
+def _require_limits(data: Json) -> None:
+    """Raise PlainDataError for data that is nested too deeply or contains a text that cannot be written."""
+    level: list[Json] = [data]
+    for _ in range(MAX_DEPTH + 1):
+        following: list[Json] = []
+        for each in level:
+            if isinstance(each, str):
+                require_text(each)
+            elif isinstance(each, Mapping):
+                for key in each:
+                    require_text(key)
+                following += each.values()
+            elif isinstance(each, Sequence):
+                following += each
+        if not following:
+            return
+        level = following
+    raise _too_deep()
+
+
+def require_text(text: str) -> None:
+    """Raise PlainDataError for half of a surrogate pair, which no file can contain."""
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise PlainDataError(f"contains {text[:30]!r}, which is not valid Unicode")
+
+
+INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
+"""Tokens of JSON as Python writes it that may contain the name of a number that is not finite."""
+
+
+def json_text(data: Json, indent: int | None = None) -> str:
+    """Return plain data as strict JSON in ASCII, with 1e999 for infinity; compact if there is no indent.
+
+    Raises:
+        ValueError: the data contains NaN, which JSON cannot express.
+    """
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(data, indent=indent, separators=separators)
+    return INFINITY_OR_TEXT.sub(_strict_token, text)
+
+
+def _strict_token(match: re.Match[str]) -> str:
+    if match[0] == "NaN":
+        raise ValueError(f"{math.nan} is not a number in JSON")
+    return "1e999" if match[0] == "Infinity" else match[0]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opshift.model.operator_ids import OperatorId
+from opshift.model.atomic_files import destination_below, write_files
+from opshift.model.errors import UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.proposals.accepted_files import (
     changelog_with_entry,
     lock_with_operator,
@@ -21,11 +25,12 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL
 from opshift.proposals.content.staged_registry import registry_of_tree
-from opshift.proposals.content.text_files import HEADER, version_block, write_files
+from opshift.proposals.content.text_files import HEADER, version_block
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import load_operator
+from opshift.registry.models import Operator
 
 CHANGELOG = "CHANGELOG.md"
 
@@ -49,6 +54,7 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
         NotAcceptable: a check reports an error. Nothing is written.
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
+        UsageError: a new file would replace another one, or would be outside of its folder.
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept")
@@ -57,7 +63,13 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
         reason = f"{len(checked.errors)} errors remain"
         raise NotAcceptable(reason, checked.errors, remedy="resolve each of them")
     # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
-    texts = dict(_file_contents(draft, tree, adapters or tree / "adapters", cases or tree / "cases"))
+    contents = list(_file_contents(draft, tree, adapters or tree / "adapters", cases or tree / "cases"))
+    texts = dict(contents)
+    paths = Counter(path.resolve() for path, _ in contents)
+    for path in texts:
+        if paths[path.resolve()] > 1:
+            reason, remedy = "is the path of two files", "use separate folders for adapters and examples"
+            raise UsageError(reason, place=str(path), remedy=remedy)
     write_files(texts)
     return Accepted(draft.version.id, draft.opset, tuple(texts))
 
@@ -65,16 +77,19 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
 def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file to write, with its content."""
     operator = draft.operator
-    yield tree / operator.domain / f"{operator.name}.yaml", _definition_text(draft, tree)
+    definition = destination_below(tree, operator.domain, f"{operator.name}.yaml")
+    yield definition, _definition_text(draft, tree)
     releases = releases_with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
-    examples = cases / operator.domain / f"{operator.name}-{draft.opset}.yaml"
+    examples = destination_below(cases, operator.domain, f"{operator.name}-{draft.opset}.yaml")
+    _require_own(examples, draft)
     yield examples, recorded_examples_text(draft.evidence)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
-        snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator.name).lower()
-        yield adapters / f"{snake_case}_{draft.opset}.py", code.read_text("utf-8")
+        file = destination_below(adapters, f"{_module_name(operator)}_{draft.opset}.py")
+        _require_own(file, draft)
+        yield file, code.read_text("utf-8")
     if draft.proposal.kind == "promotion":
         yield superseded_definition(draft, tree)
     yield tree / LOCK, lock_with_operator(draft, tree)
@@ -84,6 +99,21 @@ def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) ->
     proposal_text = proposal_file.read_text("utf-8")
     accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", proposal_text)
     yield proposal_file, accepted_text if count else f"state: accepted\n{proposal_text}"
+
+
+def _module_name(operator: Operator) -> str:
+    """Return the name of the operator's module, with its domain unless that is the default one."""
+    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator.name).lower()
+    domain = "" if operator.domain == DEFAULT_DOMAIN else f"{operator.domain}_"
+    return re.sub(r"\W", "_", domain + snake_case)
+
+
+def _require_own(path: Path, draft: DefinedDraft) -> None:
+    """Raise UsageError if a file exists that another proposal wrote."""
+    is_accepted = draft.published is not None and len(draft.published.versions) > draft.position
+    if os.path.lexists(path) and not is_accepted:
+        reason, remedy = "already exists, and may belong to another operator", "move the file to another name"
+        raise UsageError(reason, place=str(path), remedy=remedy)
 
 
 def _definition_text(draft: DefinedDraft, tree: Path) -> str:

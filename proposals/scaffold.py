@@ -7,11 +7,13 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
+from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
+from opshift.model.operator_ids import require_path_names
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
 from opshift.proposals.content.staged_registry import next_opset
-from opshift.proposals.content.text_files import HEADER, quote_yaml, version_block, without_key, write_files
+from opshift.proposals.content.text_files import HEADER, quote_yaml, version_block, without_key
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -32,14 +34,17 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
     """Write the files of a new proposal, and return their paths.
 
     Raises:
-        UsageError: the folder already contains a proposal, or the operator to change does not exist.
+        UsageError: a name is invalid, the folder already contains a proposal, or the operator to change does
+            not exist.
     """
+    require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):
         reason = "the folder already contains a proposal"
         raise UsageError(reason, place=str(path), remedy="choose another folder")
     texts = _file_contents(request, registry)
-    write_files({path / name: text for name, text in texts.items()})
-    return tuple(path / name for name in texts)
+    files = {path / name: text for name, text in texts.items()}
+    write_files(files, new=files)
+    return tuple(files)
 
 
 def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
@@ -63,3 +63,11 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
         return OperatorRemoved(reason, remedy=replacement)
     remedy = f"it was introduced in opset {operator.versions[0].since_version}"
     return NotYetIntroduced(f"{op_type} is not in opset {opset} of {domain}", remedy=remedy)
+
+
+def require_argument_types(op_type: object, opset: object, domain: object) -> None:
+    """Raise UsageError unless the arguments of a lookup are a name, an opset or `None`, and a domain."""
+    is_opset = opset is None or (isinstance(opset, int) and not isinstance(opset, bool))
+    if not is_opset or not isinstance(op_type, str) or not isinstance(domain, str):
+        reason = f"expected a name, an opset and a domain, got {op_type!r}, {opset!r} and {domain!r}"
+        raise UsageError(reason, remedy='pass them as in get_schema("Relu", 13, "ai.onnx")')

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.operator_ids import DEFAULT_DOMAIN, PATH_NAME_REMEDY, OperatorId, is_path_name
 from opshift.registry.literals import Axes, Bridge
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals, Step, StepAction, parse_action
@@ -247,6 +247,9 @@ class Operator(Record):
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
 
     def __post_init__(self) -> None:
+        for name in (self.domain, self.name):
+            if not is_path_name(name):
+                raise ValueError(f"{name!r} is not a valid name; {PATH_NAME_REMEDY}")
         numbers = [version.since_version for version in self.versions]
         if numbers != sorted(set(numbers)):
             raise ValueError(f"versions must ascend, each once: {numbers}")

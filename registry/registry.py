@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from opshift.model.errors import Place
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
     LocalFunction,
+    NodeLike,
     OperatorId,
     canonical_domain,
     overload_of,
@@ -22,6 +23,7 @@ from opshift.registry.errors import (
     ResolveError,
     UnknownDomain,
     UnknownOpset,
+    require_argument_types,
     resolve_error,
 )
 from opshift.registry.models import Operator, OperatorVersion
@@ -30,20 +32,6 @@ from opshift.registry.releases import Releases
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
-
-
-class NodeLike(Protocol):
-    """The fields of a node that `resolve` reads; any NodeProto has them."""
-
-    @property
-    def op_type(self) -> str:
-        """The operator's name."""
-        ...
-
-    @property
-    def domain(self) -> str:
-        """The operator's domain."""
-        ...
 
 
 class Registry:
@@ -222,16 +210,21 @@ class Registry:
         return self.get_schema(node.op_type, opset, node.domain)
 
     def get_schema(
-        self, op_type: str, max_inclusive_version: int | None = None, domain: str = ""
+        self, op_type: str, max_inclusive_version: int | str | None = None, domain: str = ""
     ) -> OperatorVersion:
         """Return the version in effect at an opset (the newest by default), like `onnx.defs.get_schema`.
 
+        The second argument may also be the domain, as in `get_schema("Relu", "")`.
+
         Raises:
-            UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved.
+            UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved, UsageError.
         """
+        if isinstance(max_inclusive_version, str):
+            return self.get_schema(op_type, None, domain or max_inclusive_version)
         try:
             return self._resolved[domain][max_inclusive_version][op_type]
-        except KeyError:
+        except (KeyError, TypeError):  # TypeError: an argument of a type that has no hash
+            require_argument_types(op_type, max_inclusive_version, domain)
             found = self._find(op_type, max_inclusive_version, canonical_domain(domain))
         self._resolved.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
         return found
@@ -245,8 +238,8 @@ class Registry:
             raise resolve_error(operator, OperatorId(domain, op_type, opset), self.names(domain))
         return found
 
-    def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
-        """Return whether `get_schema` finds a version."""
+    def has(self, op_type: str, max_inclusive_version: int | str | None = None, domain: str = "") -> bool:
+        """Return whether `get_schema` finds a version; the arguments are the same."""
         try:
             self.get_schema(op_type, max_inclusive_version, domain)
         except ResolveError:

@@ -118,11 +118,12 @@ def converting(
             pieces = _pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
             is_same = destination.exists() and path.samefile(destination)
-            with raising_cannot_write(out), files.new(destination, is_safe=is_same) as (written, temporary):
+            new_file = files.new(destination, source=path, is_safe=is_same)
+            with raising_cannot_write(out), new_file as (written, temporary):
                 write_pieces(pieces, file, written)
                 size = os.fstat(written).st_size
             file.require_unchanged()
-            transfer_files(transferred, *folders, external, files)
+            transfer_files(transferred, *folders, external, force, files)
         yield WrittenFile(temporary, report, (file.size, size), tuple(located))
 
 

@@ -16,6 +16,7 @@ from typing import Literal
 from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.pieces import Range, rewrite_tensors
 from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError
@@ -45,6 +46,16 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
         _require_below_folder(data.location, place)
         found[data.location] = max(found.get(data.location, 0), _end_of_elements(tensor, data, place))
     return found
+
+
+def external_locations(path: Path) -> list[str]:
+    """Return the external data files of a model file, relative to its folder.
+
+    Raises:
+        InvalidModel: the file is not a model, or a location is invalid.
+    """
+    with SourceFile(path) as source, Weights(source) as weights:
+        return list(external_files(weights.message(), str(path)))
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:
@@ -160,7 +171,7 @@ def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) ->
         raise UsageError(reason, place=str(new), remedy=remedy)
     if not new.exists():
         return True
-    if new.samefile(old) or (not force and filecmp.cmp(old, new, shallow=False)):
+    if new.samefile(old) or filecmp.cmp(old, new, shallow=False):
         return False
     if force:
         return True
@@ -172,9 +183,16 @@ def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) ->
 
 
 def transfer_files(
-    locations: Iterable[str], source: Path, target: Path, how: ExternalHandling, files: AtomicFiles
+    locations: Iterable[str],
+    source: Path,
+    target: Path,
+    how: ExternalHandling,
+    force: bool,
+    files: AtomicFiles,
 ) -> None:
     """Copy or link external data files to another folder; `files` replaces their destinations together.
+
+    Without `force`, a file that another process writes in the meantime is not replaced.
 
     Raises:
         CannotWrite: a file cannot be written.
@@ -184,8 +202,9 @@ def transfer_files(
         new = target / location
         with raising_cannot_write(new):
             if how == "link":
-                files.link(source / location, new)
+                files.link(source / location, new, is_new=not force)
             else:
-                with SourceFile(source / location) as old, files.new(new) as (file, _):
+                path = source / location
+                with SourceFile(path) as old, files.new(new, source=path, is_new=not force) as (file, _):
                     copy_range(old, Range(0, old.size), file)
                     old.require_unchanged()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
+from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.text_files import quote_yaml, write_files
+from opshift.proposals.content.text_files import quote_yaml
 
 REQUIRED_SIGN_OFFS = 2
 """Number of required sign-offs by people other than the author."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
-from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.registry.yaml_files import line_of
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
@@ -31,15 +29,3 @@ def without_key(block: str, key: str) -> str:
 def quote_yaml(text: str) -> str:
     """Return a text as a single-quoted YAML scalar."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def write_files(texts: Mapping[Path, str]) -> None:
-    """Write all files, or leave all of them unchanged.
-
-    Raises:
-        CannotWrite: a file cannot be written.
-    """
-    with raising_cannot_write(next(iter(texts))), AtomicFiles() as files:
-        for path, text in texts.items():
-            with files.new(path) as (file, _):
-                write_all(file, text.encode())

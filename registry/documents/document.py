@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from opshift.model.operator_ids import canonical_domain
-from opshift.model.plain_data import Json
+from opshift.model.operator_ids import PATH_NAME_REMEDY, canonical_domain, is_path_name
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.loader import operator_from_data
@@ -74,6 +71,8 @@ def check_header(ir_version: object, domain: object, opset_version: object) -> N
         raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
     if not isinstance(domain, str) or not domain:
         raise WrongDomain("has no domain")
+    if not is_path_name(domain):
+        raise WrongDomain(f"has the invalid domain {domain!r}", remedy=PATH_NAME_REMEDY)
     if type(opset_version) is not int or opset_version < 1:
         reason = f"has invalid opset version {opset_version!r}"
         raise WrongOpset(reason, remedy="use an integer, 1 or greater")
@@ -121,24 +120,3 @@ class NoDefinitions(DocumentError):
 
 class Contradiction(DocumentError):
     """The message lists operators that differ from the definitions."""
-
-
-# Placeholders from a private-use area of Unicode, which are replaced in the finished text.
-_PLACEHOLDERS: Final = {math.inf: "\ue0001e999", -math.inf: "\ue000-1e999"}
-
-
-def json_text(data: Json, indent: int | None = None) -> str:
-    """Return plain data as strict JSON in ASCII; compact if there is no indent."""
-    separators = (",", ":") if indent is None else None
-    text = json.dumps(_with_placeholders(data), indent=indent, separators=separators, allow_nan=False)
-    for placeholder in _PLACEHOLDERS.values():
-        text = text.replace(json.dumps(placeholder), placeholder[1:])
-    return text
-
-
-def _with_placeholders(data: Json) -> Json:
-    if isinstance(data, dict):
-        return {key: _with_placeholders(each) for key, each in data.items()}
-    if isinstance(data, list):
-        return [_with_placeholders(each) for each in data]
-    return _PLACEHOLDERS.get(data, data) if isinstance(data, float) else data

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
 from enum import StrEnum
 from pathlib import Path
 
+from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place
+from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.registry.documents.document import (
     OperatorSet,
     WrongMagic,
     document_to_dict,
-    json_text,
     parse_document,
 )
 from opshift.registry.errors import DefinitionError
@@ -49,17 +50,19 @@ def read_document(path: Path) -> OperatorSet:
 def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
     """Write the definitions as YAML files, `<domain>/<operator>.yaml`, and return their paths.
 
-    If a file already exists, raise `FileExistsError` and write no file.
+    Raises:
+        FileExistsError: a file already exists. No file is written.
+        UsageError: a file would be outside of the folder.
+        CannotWrite: a file cannot be written.
     """
-    domain_folder = folder / operators.domain
-    paths = [domain_folder / f"{operator.name}.yaml" for operator in operators.operators]
-    for path in paths:
-        if path.exists():
+    texts: dict[Path, str] = {}
+    for operator in operators.operators:
+        path = destination_below(folder, operators.domain, f"{operator.name}.yaml")
+        if os.path.lexists(path):
             raise FileExistsError(17, "file already exists", str(path))
-    domain_folder.mkdir(parents=True, exist_ok=True)
-    for path, operator in zip(paths, operators.operators, strict=True):
-        path.write_text(dump_yaml(operator_to_dict(operator)), encoding="utf-8")
-    return paths
+        texts[path] = dump_yaml(operator_to_dict(operator))
+    write_files(texts, new=texts)
+    return list(texts)
 
 
 def _read(path: Path) -> OperatorSet:
@@ -71,9 +74,9 @@ def _read(path: Path) -> OperatorSet:
         raise DefinitionError(f"cannot be read: {error.strerror}") from error
     if path.suffix == ".json":
         try:
-            data = json.loads(content)
-        except ValueError as error:
-            raise WrongMagic(f"is not JSON: {error}") from error
+            data = parse_json(content)
+        except PlainDataError as error:
+            raise WrongMagic(str(error)) from error
         return parse_document(data)
     from opshift.registry.documents.onnxopset import from_onnxopset
 

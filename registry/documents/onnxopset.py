@@ -7,7 +7,6 @@ which other readers ignore and preserve when they write the message.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Final
 
@@ -22,6 +21,7 @@ from opshift.model.messages import (
     OperatorStatus,
 )
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.model.wire_format import bytes_field, find_bytes
 from opshift.registry.documents.document import (
     MAGIC,
@@ -33,7 +33,6 @@ from opshift.registry.documents.document import (
     WrongMagic,
     check_header,
     document_to_dict,
-    json_text,
     parse_document,
 )
 from opshift.registry.ir_versions import ir_versions
@@ -83,9 +82,9 @@ def from_onnxopset(content: bytes) -> OperatorSet:
         remedy = "export the set with opshift, which adds the definitions"
         raise NoDefinitions("lists operators but does not define them", remedy=remedy)
     try:
-        data = json.loads(definitions)
-    except ValueError as error:
-        raise DocumentError(f"contains definitions that are not JSON: {error}") from error
+        data = parse_json(definitions)
+    except PlainDataError as error:
+        raise DocumentError(f"contains invalid definitions: {error}") from error
     found = parse_document(data)
     _compare(message, found)
     return found

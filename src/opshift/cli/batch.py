@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
+from opshift.cli.destinations import Job, groups_of_jobs
 from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page, escape_control_characters
 from opshift.cli.paths import require_file, require_writable, resolve_links
 from opshift.cli.terminal import console_for
+from opshift.cli.workers import Lost, run_in_workers
+from opshift.converter.streaming.external_data import ExternalHandling
+from opshift.model.atomic_files import temporary_files
 from opshift.model.errors import OpshiftError, UsageError
 
 MODEL_PATTERN = "*.onnx"
 
 
-class Job(NamedTuple):
-    """File to read and file to write."""
+class Batch(NamedTuple):
+    """Jobs in the order of the command line; those of a group write the same data files."""
 
-    source: Path
-    out: Path
+    jobs: Sequence[Job]
+    groups: Sequence[list[Job]]
 
 
 class FailedFile(NamedTuple):
@@ -43,10 +47,12 @@ class FailedFile(NamedTuple):
 Outcome = ConvertedFile | FailedFile
 
 
-def jobs_for(sources: Sequence[Path], folder: Path, force: bool) -> list[Job]:
+def jobs_for(
+    sources: Sequence[Path], folder: Path, force: bool, external: ExternalHandling = "copy"
+) -> Batch:
     """Return a job for each model; models in a folder keep their paths relative to that folder.
 
-    Raises a UsageError if an input is missing, or an output must not be written or belongs to two jobs.
+    Raises a UsageError if an input is missing, or a file must not be written or would be written twice.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("is not a folder", place=str(folder), remedy="name a folder with --out")
@@ -61,7 +67,7 @@ def jobs_for(sources: Sequence[Path], folder: Path, force: bool) -> list[Job]:
         if resolve_links(out) in inputs and not (out.exists() and out.samefile(source)):
             raise UsageError("is also an input file", place=str(out), remedy="name another folder with --out")
         require_writable(source, out, force)
-    return jobs
+    return Batch(jobs, groups_of_jobs(jobs, external))
 
 
 def _jobs(source: Path, folder: Path) -> Iterator[Job]:
@@ -81,40 +87,40 @@ def _jobs(source: Path, folder: Path) -> Iterator[Job]:
         yield Job(model, folder / model.relative_to(source))
 
 
-def run_jobs(jobs: Sequence[Job], settings: ConversionSettings, workers: int) -> list[Outcome]:
+def run_jobs(batch: Batch, settings: ConversionSettings, workers: int) -> list[Outcome]:
     """Convert all files; return the outcomes in the order of the jobs. Failures do not stop the others."""
-    for folder in {job.out.parent for job in jobs}:
+    for folder in {job.out.parent for job in batch.jobs}:
         folder.mkdir(parents=True, exist_ok=True)
     console = console_for(on_stderr=True)
     is_hidden = settings.quiet or not console.is_terminal
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     outcomes: dict[Job, Outcome] = {}
     with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
-        bar = progress.add_task("", total=len(jobs))
-        for job, outcome in _outcomes(jobs, settings._replace(quiet=True), min(workers, len(jobs))):
+        bar = progress.add_task("", total=len(batch.jobs))
+        for job, outcome in _outcomes(batch, settings._replace(quiet=True), min(workers, len(batch.groups))):
             outcomes[job] = outcome
             progress.update(bar, advance=1, description=escape_control_characters(str(job.source)))
-    return [outcomes[job] for job in jobs]
+    return [outcomes[job] for job in batch.jobs]
 
 
-def _outcomes(
-    jobs: Sequence[Job], settings: ConversionSettings, workers: int
-) -> Iterator[tuple[Job, Outcome]]:
+def _outcomes(batch: Batch, settings: ConversionSettings, workers: int) -> Iterator[tuple[Job, Outcome]]:
     if workers == 1:
-        for job in jobs:
-            yield job, _try_convert(job, settings)
+        for job in batch.jobs:
+            yield job, _try_convert(settings, job)
         return
-    # not fork: the thread of the progress bar may hold locks
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(_try_convert, job, settings): job for job in jobs}
-        try:
-            for future in as_completed(futures):
-                job, error = futures[future], future.exception()
-                reason = f"the process that converted the file ended: {error}"
-                yield job, _failure(job, reason, "use fewer --jobs") if error else future.result()
-        except BaseException:  # after Ctrl+C, do not start the waiting jobs
-            pool.shutdown(cancel_futures=True)
-            raise
+    for job, outcome in run_in_workers(partial(_try_convert, settings), batch.groups, workers):
+        if isinstance(outcome, Lost):
+            _remove_temporary_files(job, outcome)
+            reason = f"the process that converted the file ended: {outcome}"
+            yield job, _failure(job, reason, "use fewer --jobs")
+        else:
+            yield job, outcome
+
+
+def _remove_temporary_files(job: Job, lost: Lost) -> None:
+    for path in job.out.parent.rglob(temporary_files(lost.process)):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _failure(job: Job, reason: str, remedy: str, name: str = "") -> FailedFile:
@@ -122,7 +128,7 @@ def _failure(job: Job, reason: str, remedy: str, name: str = "") -> FailedFile:
     return FailedFile(job.source, error_data(error, name))
 
 
-def _try_convert(job: Job, settings: ConversionSettings) -> Outcome:
+def _try_convert(settings: ConversionSettings, job: Job) -> Outcome:
     """Convert one file; errors are part of the outcome."""
     try:
         # options and adapters are read per job: a spawned process has none

@@ -140,7 +140,7 @@ def _convert_all(
 ) -> None:
     from opshift.cli.batch import batch_data, failures, jobs_for, run_jobs, write_batch, write_failures
 
-    outcomes = run_jobs(jobs_for(sources, folder, settings.force), settings, workers)
+    outcomes = run_jobs(jobs_for(sources, folder, settings.force, settings.external), settings, workers)
     if not settings.quiet or form is Format.JSON:
         print_result(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
     elif failures(outcomes):

@@ -9,6 +9,7 @@ import typer
 from typer.main import get_command, get_group
 
 from opshift.cli.commands import AnyCommand, CommandGroup, examples_text, require_subcommand
+from opshift.model.signals import exit_on_termination
 
 
 class Command(NamedTuple):
@@ -127,4 +128,5 @@ def start(
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
+    exit_on_termination()
     app()

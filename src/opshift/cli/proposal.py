@@ -104,7 +104,7 @@ def render(
     The page contains the signature, the formula, the examples with their values, and the evidence. Runs the
     proposal's code.
     """
-    from opshift.proposals.content.text_files import write_files
+    from opshift.model.atomic_files import write_files
     from opshift.proposals.page import review_page, to_html
 
     if output.suffix not in (".md", ".html"):

@@ -1,0 +1,82 @@
+"""Files that a batch writes: no two sources may have one destination."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from opshift.converter.streaming.external_data import ExternalHandling, external_locations
+from opshift.model.errors import OpshiftError, UsageError
+
+
+class Job(NamedTuple):
+    """File to read and file to write."""
+
+    source: Path
+    out: Path
+
+
+class _Transfer(NamedTuple):
+    """File that a job reads, and the file that it becomes, if any; both without symbolic links."""
+
+    source: str
+    destination: str
+
+
+def groups_of_jobs(jobs: Sequence[Job], external: ExternalHandling) -> list[list[Job]]:
+    """Return the jobs in groups that write the same data files, which must run one after the other.
+
+    Raises:
+        UsageError: two sources have the same destination, or a destination is also an input.
+    """
+    transfers = [list(_transfers(job, external)) for job in jobs]
+    inputs = {each.source: job for job, found in zip(jobs, transfers, strict=True) for each in found}
+    claims: dict[str, tuple[str, int]] = {}
+    parents = list(range(len(jobs)))  # a forest: the jobs of a group have the same root
+    for position, found in enumerate(transfers):
+        for source, destination in found:
+            if not destination:
+                continue
+            owner, first = claims.setdefault(destination, (source, position))
+            if owner != source:
+                reason = (
+                    f"{jobs[first].source} and {jobs[position].source} write different files to this path"
+                )
+                raise UsageError(reason, place=destination, remedy="convert them into separate folders")
+            if destination in inputs and destination != source:
+                reason = f"is also an input file, of {inputs[destination].source}"
+                raise UsageError(reason, place=destination, remedy="name another folder with --out")
+            parents[_root(parents, position)] = _root(parents, first)
+    groups: dict[int, list[Job]] = {}
+    for position, job in enumerate(jobs):
+        groups.setdefault(_root(parents, position), []).append(job)
+    return list(groups.values())
+
+
+def _root(parents: list[int], position: int) -> int:
+    while parents[position] != position:
+        parents[position] = parents[parents[position]]  # shortens the path for the next search
+        position = parents[position]
+    return position
+
+
+def _transfers(job: Job, external: ExternalHandling) -> Iterator[_Transfer]:
+    source, out = (Path(os.path.realpath(each)) for each in job)
+    yield _Transfer(str(source), str(out))
+    # locations are relative to the paths as given, also where these are symbolic links
+    folder, target = (os.path.realpath(each.parent) for each in job)
+    is_written = external != "keep" and folder != target
+    for location in _locations(job.source):
+        destination = os.path.realpath(os.path.join(target, location)) if is_written else ""
+        yield _Transfer(os.path.realpath(os.path.join(folder, location)), destination)
+
+
+def _locations(source: Path) -> Sequence[str]:
+    if not source.is_file():  # reading a pipe would consume it
+        return ()
+    try:
+        return external_locations(source)
+    except (OpshiftError, OSError):  # reported by the conversion
+        return ()
