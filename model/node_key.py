@@ -116,7 +116,7 @@ def require_utf8_names(names: Iterable[str]) -> str:
     try:
         return "".join(names)
     except TypeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text") from error
+        raise InvalidModel("a name in the model is not UTF-8 text", remedy="write names as UTF-8") from error
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -18,6 +18,7 @@ from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_of
 from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
+from opshift.proposals.markdown import code_block, code_span, escape_line, escape_text, plain_text, table
 from opshift.registry.changes.classify import classify
 from opshift.registry.models import Body, BodyNode, FromAttribute, OperatorVersion
 from opshift.registry.registry import Registry
@@ -61,14 +62,14 @@ def to_html(markdown: str) -> str:
 
     # Proposals are untrusted text: with html disabled, tags in it are escaped.
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
-    title = markdown.partition("\n")[0].lstrip("# ")
+    title = plain_text(markdown.partition("\n")[0].lstrip("# "))
     return HTML_PAGE.substitute(title=html.escape(title), body=body)
 
 
 def _heading(proposal: Proposal) -> str:
     kind = proposal.kind.replace("-", " ").capitalize()
-    title = f"# {proposal.operator.domain}.{proposal.operator.name}: {proposal.title}"
-    return f"{title}\n\n{kind} by {proposal.author.name}."
+    title = escape_line(f"{proposal.operator.domain}.{proposal.operator.name}: {proposal.title}")
+    return f"# {title}\n\n{kind} by {escape_line(proposal.author.name)}."
 
 
 def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
@@ -84,27 +85,33 @@ def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
         yield "Examples", "\n\n".join(map(_example, outcomes))
         yield "Evidence", f"{_comparisons(draft.evidence)}\n\n{_coverage(draft)}"
     findings = [
-        (str(each.level), each.rule, f"{Path(each.place.file).name}:{each.place.line}", _cell(each.reason))
+        (
+            str(each.level),
+            each.rule,
+            f"{Path(each.place.file).name}:{each.place.line}",
+            escape_line(each.reason),
+        )
         for each in checked.findings
     ]
-    yield "Findings", _table(("level", "rule", "place", "problem"), findings) or "None."
+    yield "Findings", table(("level", "rule", "place", "problem"), findings) or "None."
     if draft is not None:
         valid, digest = valid_sign_offs(checked.folder), fingerprint(checked.folder)
         count = f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{digest}`."
-        names = _table(("name", "date"), [(each.name, each.date) for each in valid])
+        names = table(("name", "date"), [(escape_line(each.name), escape_line(each.date)) for each in valid])
         yield "Sign-offs", f"{count}\n\n{names}"
 
 
 def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
-    yield "Motivation", proposal.motivation
-    yield "Formula", proposal.formula and f"```\n{proposal.formula.strip()}\n```"
-    yield "Reason for not being a function", proposal.primitive_reason
-    yield "Mapping", proposal.mapping
-    yield "Alternatives", proposal.alternatives
+    yield "Motivation", escape_text(proposal.motivation)
+    yield "Formula", proposal.formula and code_block(proposal.formula)
+    yield "Reason for not being a function", escape_text(proposal.primitive_reason)
+    yield "Mapping", escape_text(proposal.mapping)
+    yield "Alternatives", escape_text(proposal.alternatives)
     links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
-    yield "References", "\n".join(f"* {name}: {link}" for name, link in links.items() if link)
-    rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
-    yield "Frameworks", _table(("framework", "function", "differs", "link"), rows)
+    yield "References", "\n".join(f"* {name}: {escape_line(link)}" for name, link in links.items() if link)
+    frameworks = ((each.name, each.function, each.differs, each.link) for each in proposal.frameworks)
+    rows = [tuple(map(escape_line, each)) for each in frameworks]
+    yield "Frameworks", table(("framework", "function", "differs", "link"), rows)
 
 
 def _signature(version: OperatorVersion) -> str:
@@ -112,16 +119,17 @@ def _signature(version: OperatorVersion) -> str:
     for side, formals in (("input", version.inputs), ("output", version.outputs)):
         for each in formals:
             types = [kind.removeprefix("tensor(").removesuffix(")") for kind in version.types_of(each)]
-            rows.append((side, f"`{each.name}`", f"{each.type}: {', '.join(types)}", each.option, ""))
+            described = escape_line(f"{each.type}: {', '.join(types)}")
+            rows.append((side, code_span(each.name), described, each.option, ""))
     for name, attribute in version.attributes.items():
-        default = "" if attribute.default is None else f"`{attribute.default}`"
+        default = "" if attribute.default is None else code_span(attribute.default)
         option = "required" if attribute.required else "optional"
-        rows.append(("attribute", f"`{name}`", attribute.type, option, default))
+        rows.append(("attribute", code_span(name), attribute.type, option, default))
     parts = [
-        f"`{version.id}`, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
-        version.description.strip(),
-        _table(("", "name", "type", "", "default"), rows),
-        f"Shapes: `{version.shape or 'none'}`.",
+        f"{code_span(version.id)}, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
+        escape_text(version.description),
+        table(("", "name", "type", "", "default"), rows),
+        f"Shapes: {code_span(version.shape or 'none')}.",
         _body(version.body) if version.body else "",
     ]
     return "\n\n".join(filter(None, parts))
@@ -129,7 +137,7 @@ def _signature(version: OperatorVersion) -> str:
 
 def _body(body: Body) -> str:
     imports = ", ".join(f"{domain} {opset}" for domain, opset in body.opset_imports.items())
-    return "\n".join(["```", imports, *map(_node_text, body.nodes), "```"])
+    return code_block("\n".join([imports, *map(_node_text, body.nodes)]))
 
 
 def _node_text(node: BodyNode) -> str:
@@ -151,16 +159,18 @@ def _changes(draft: DefinedDraft) -> str:
     elif version.before is not None:
         conversions = [f"* in the previous opset: {_action_text(version.before)}"]
     changes = classify(draft.previous, version) if draft.previous else ()
-    lines = [f"* {_cell(each.change)} ({each.change_class})" for each in changes]
+    lines = [f"* {escape_line(each.change)} ({each.change_class})" for each in changes]
     if retirement is not None:
-        lines.append(f"* replaced by {retirement.replaced_by}: {_cell(retirement.mapping)}")
-    parts = (step.change.strip() if step else "", "\n".join(conversions), "\n".join(lines))
+        lines.append(
+            f"* replaced by {escape_line(retirement.replaced_by)}: {escape_line(retirement.mapping)}"
+        )
+    parts = (escape_text(step.change) if step else "", "\n".join(conversions), "\n".join(lines))
     return "\n\n".join(filter(None, parts))
 
 
 def _action_text(action: StepAction | str | None) -> str:
     if isinstance(action, Refuse):
-        return f"refused: {action.refuse}"
+        return f"refused: {escape_line(action.refuse)}"
     if isinstance(action, tuple):
         return ", ".join(each.name for each in action)
     return action or "derived from the types"
@@ -170,18 +180,20 @@ def _example(outcome: Outcome) -> str:
     case = outcome.case
     inputs = zip(case.version.inputs, case.inputs, strict=False)
     outputs = zip(case.version.outputs, outcome.outputs or (), strict=False)
-    rows = [(formal.name, _array_text(array)) for formal, array in inputs]
-    rows += [(name, _cell(value)) for name, value in case.attributes.items()]
-    rows += [(f"**{formal.name}**", _array_text(array)) for formal, array in outputs]
-    table = _table(("name", "value"), rows or [("", outcome.failure)])
-    return "\n\n".join(filter(None, (f"### {case.name}", case.example.about.strip(), table)))
+    rows = [(escape_line(formal.name), _array_text(array)) for formal, array in inputs]
+    rows += [(escape_line(name), escape_line(value)) for name, value in case.attributes.items()]
+    rows += [(f"**{escape_line(formal.name)}**", _array_text(array)) for formal, array in outputs]
+    values = table(("name", "value"), rows or [("", escape_line(outcome.failure))])
+    return "\n\n".join(
+        filter(None, (f"### {escape_line(case.name)}", escape_text(case.example.about), values))
+    )
 
 
 def _array_text(array: Array | None) -> str:
     if array is None:
         return "omitted"
     values = str(array.tolist()) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
-    return f"{array.dtype.name}{list(array.shape)} `{values}`"
+    return f"{array.dtype.name}{list(array.shape)} {code_span(values)}"
 
 
 def _comparisons(evidence: Evidence) -> str:
@@ -198,23 +210,12 @@ def _comparisons(evidence: Evidence) -> str:
         counts = Counter[str](each.verdict for each in results)
         if results:
             rows.append([name, *(str(counts[verdict]) for verdict in verdicts)])
-    return _table(("compared with the reference", *verdicts), rows)
+    return table(("compared with the reference", *verdicts), rows)
 
 
 def _coverage(draft: Evaluated) -> str:
     rows: list[tuple[str, ...]] = []
     for kind, item, examples in coverage_of(implemented_version(draft), draft.evidence):
-        names = ", ".join(map(_cell, examples[:3])) + (", ..." if examples[3:] else "")
-        rows.append((kind, _cell(item), str(len(examples) or "**none**"), names))
-    return _table(("coverage", "item", "cases", "examples"), rows)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; nothing if there are no rows."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
-
-
-def _cell(value: object) -> str:
-    """Return a value as text for a table cell: on one line, with `|` escaped."""
-    return " ".join(str(value).split()).replace("|", "\\|")
+        names = ", ".join(map(escape_line, examples[:3])) + (", ..." if examples[3:] else "")
+        rows.append((kind, escape_line(item), str(len(examples) or "**none**"), names))
+    return table(("coverage", "item", "cases", "examples"), rows)

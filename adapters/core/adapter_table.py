@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from opshift.adapters.core.external import error_line
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
@@ -126,19 +127,13 @@ def load_installed_adapters() -> None:
     from importlib.metadata import entry_points
 
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        with _reported(f"{entry_point.name} = {entry_point.value}"):
+        try:
             entry_point.load()
-
-
-@contextmanager
-def _reported(place: Place | str) -> Iterator[None]:
-    """Report an exception in external code as unusable adapters."""
-    try:
-        yield
-    except OpshiftError:
-        raise
-    except Exception as error:
-        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
+        except OpshiftError:
+            raise
+        except Exception as error:
+            place = f"{entry_point.name} = {entry_point.value}"
+            raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
 
 
 def load_adapters(path: Path | str) -> tuple[str, ...]:
@@ -180,10 +175,14 @@ def _import_file(file: Path) -> str:
         raise UnusableAdapters("expected a Python file (.py)", place=Place(str(file)))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        with _reported(Place(str(file))):
-            spec.loader.exec_module(module)
-    except BaseException:
+        spec.loader.exec_module(module)
+    except BaseException as error:
         # Do not leave a partly initialized module behind.
         del sys.modules[name]
-        raise
+        for key in [key for key, function in _registered.items() if function.__module__ == name]:
+            del _registered[key]
+        if not isinstance(error, Exception) or isinstance(error, OpshiftError):
+            raise
+        place = Place(str(file), error_line(error, file))
+        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
     return name

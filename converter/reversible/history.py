@@ -35,10 +35,14 @@ from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.model.graphs import ContainerProto, read_node_record, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.node_key import require_utf8_names
+from opshift.model.operator_ids import function_id
 
 
 class History:
-    """Record of the earlier conversions of one model; InvalidModel is raised if it is damaged.
+    """Record of the earlier conversions of one model.
+
+    InvalidModel is raised if it is damaged, or if a name that it would contain is not UTF-8 text.
 
     `is_continued` states whether this conversion is recorded too.
     """
@@ -47,6 +51,11 @@ class History:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
+        # the record is JSON; refuse here, because it is written into a model that is already converted
+        for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
+            require_utf8_names(each.domain for each in imports)
+        for function in model.functions:
+            require_utf8_names(function_id(function))
         self._value_indexes: dict[int, ValueIndex] = {}
 
     def reserve_names(self, names: FreshNames) -> None:
@@ -95,6 +104,7 @@ class History:
         plan.changes.sort(key=lambda each: each.position)
         reversal.constants += plan.constants
         reversal.holders = _subgraph_holders(plan, surveyed)
+        require_utf8_names((*reversal.holders.values(), *(attribute for _, attribute in reversal.holders)))
 
     def plan_ir_change(
         self,

@@ -15,6 +15,7 @@ from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope
 from opshift.model.graphs import graphs_of, nested_nodes
 from opshift.model.messages import NodeProto
+from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
@@ -69,6 +70,7 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
         return
     nodes = (proto, *nested_nodes(*graphs_of(proto)))
     domains = sorted({canonical_domain(each.domain) for each in nodes})
+    require_utf8_names(domains)
     opsets = tuple(Opset(domain=domain, version=scope.opset_of(domain)) for domain in domains)
     if change is not None:
         yield from _group_entries(proto, opsets, change.result.nodes, scope)
@@ -113,5 +115,6 @@ def _entries(
     scope: Scope,
 ) -> Iterator[RecordEntry]:
     if all(group):  # a node without named outputs cannot be found again
+        require_utf8_names(group)
         inputs = tuple(preconditions_of(original, read, scope))
         yield RecordEntry(opsets=opsets, original=text, group=group, inputs=inputs)

@@ -134,7 +134,7 @@ class _NodeRewriter(NamedTuple):
         except INVALID_NODE_ERRORS as error:
             if isinstance(error, UnicodeDecodeError):
                 raise  # reported as an invalid model
-            reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
+            reason = f"the node does not have the form that {step.source.id} requires"
             raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY) from error
         emitted = out.emitted
         if len(emitted) == 1:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
+from opshift.adapters.core.external import checked_adapter, is_external
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
 from opshift.adapters.core.type_guard import TypeGuard, lost_types, type_bridge, type_guard
@@ -102,6 +103,8 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter])
         adapter = table.get(pair)
         if adapter is None:
             raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
+        if is_external(adapter):
+            adapter = checked_adapter(adapter)
         # an adapter handles all types itself, except the types that the bridge casts
         return step("adapter", _guard_then(type_bridge(source, target) if target else None, adapter))
     if pair in table:

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from opshift.adapters.core.external import error_line
 from opshift.analysis.verification.numpy_types import Array, dtype_of
 from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, openers
 from opshift.model.attributes import read_attribute
@@ -174,14 +174,5 @@ def load_module(path: Path) -> ModuleType:
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
         reason = f"the file cannot be executed: {type(error).__name__}: {error}"
-        raise InvalidProposal(reason, place=Place(str(path), _error_line(error, path))) from error
+        raise InvalidProposal(reason, place=Place(str(path), error_line(error, path))) from error
     return module
-
-
-def _error_line(error: BaseException, path: Path) -> int:
-    """Return the line of the innermost frame in the file, or of its syntax error."""
-    if isinstance(error, SyntaxError):
-        return error.lineno or 1
-    frames = walk_tb(error.__traceback__)
-    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
-    return lines[-1] if lines else 1

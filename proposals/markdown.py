@@ -1,0 +1,71 @@
+"""Markdown of untrusted texts: markup and control characters in them are escaped.
+
+Source: CommonMark 0.31, sections 2.4 (backslash escapes), 4 (leaf blocks) and 6.1 (code spans).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<!\w)_|_(?!\w)|[\\`*{}\[\]<#|~&$@]")
+"""A code span, which contains no markup, or a character that begins markup; $ and @ are GitHub's."""
+
+BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
+"""Start of a list, a quotation, a rule or an underlined heading."""
+
+
+def escape_text(text: str) -> str:
+    """Return paragraphs of plain text; code between backticks on one line remains code."""
+    lines = (line.strip() for line in _printable(text).splitlines())
+    escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
+    return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
+
+
+def escape_line(value: object) -> str:
+    """Return a value as plain text on one line, for headings, list items and table cells."""
+    return escape_text(" ".join(str(value).split()))
+
+
+def code_span(value: object) -> str:
+    """Return a value as code on one line; `|` is escaped for tables."""
+    text = " ".join(_printable(str(value)).split()).replace("|", "\\|")
+    if not text:
+        return ""
+    fence = _fence(text, 1)
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
+
+
+def code_block(text: str) -> str:
+    """Return lines of text as a code block."""
+    fence = _fence(text, 3)
+    return f"{fence}\n{_printable(text).strip()}\n{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of escaped cells; nothing if there are no rows."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def plain_text(escaped: str) -> str:
+    """Return an escaped text without its escapes."""
+    return re.sub(r"\\([^\w\s])", r"\1", escaped)
+
+
+def _escape_token(match: re.Match[str]) -> str:
+    return match[1].replace("|", "\\|") if match[1] else f"\\{match[0]}"
+
+
+def _fence(text: str, least: int) -> str:
+    runs = re.findall("`+", text)
+    return "`" * max([least, *(len(run) + 1 for run in runs)])
+
+
+def _printable(text: str) -> str:
+    """Escape control characters except line ends."""
+    lines = (line.replace("\t", " ") for line in text.splitlines())
+    return "\n".join(
+        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines
+    )
