@@ -177,7 +177,8 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
-        source.CopyFrom(result)
+        with signals_deferred():
+            source.CopyFrom(result)
         result = source
     return result, plan
 

@@ -120,6 +120,8 @@ def _restore(backup: Path, path: Path) -> None:
         backup.replace(path)
     except OSError:
         backup.rename(path)
+    # a rename to another link of the same file does nothing
+    backup.unlink(missing_ok=True)
 
 
 class _NewFile(NamedTuple):

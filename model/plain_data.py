@@ -81,22 +81,20 @@ def _too_deep() -> PlainDataError:
 
 def _require_limits(data: Json) -> None:
     """Raise PlainDataError for data that is nested too deeply or contains a text that cannot be written."""
-    level: list[Json] = [data]
-    for _ in range(MAX_DEPTH + 1):
+    level: Sequence[Json] = [data]
+    for depth in range(MAX_DEPTH + 1):
         following: list[Json] = []
         for each in level:
             if isinstance(each, str):
                 require_text(each)
+            elif isinstance(each, Mapping | Sequence) and depth == MAX_DEPTH:
+                raise _too_deep()
             elif isinstance(each, Mapping):
-                for key in each:
-                    require_text(key)
+                following += each
                 following += each.values()
             elif isinstance(each, Sequence):
                 following += each
-        if not following:
-            return
         level = following
-    raise _too_deep()
 
 
 def require_text(text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<!\w)_|_(?!\w)|[\\`*{}\[\]<#|~&$@]")
+CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<![^\W_])_|_(?![^\W_])|[\\`*{}\[\]<#|~&$@]")
 """A code span, which contains no markup, or a character that begins markup; $ and @ are GitHub's."""
 
 BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)

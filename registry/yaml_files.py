@@ -50,10 +50,10 @@ for _type, (_pattern, _first) in SCALARS.items():
     )
 
 
-def _scalar(loader: _Loader, node: yaml.ScalarNode) -> object:
+def _scalar(loader: _Loader, node: yaml.Node) -> object:
     """Return the value of a scalar; an explicit tag does not make a type of a text that has another one."""
     kind, text = node.tag.removeprefix(TAG), node.value
-    if not re.fullmatch(SCALARS[kind][0], text):
+    if not isinstance(text, str) or not re.fullmatch(SCALARS[kind][0], text):
         raise yaml.constructor.ConstructorError(
             None, None, f"{text!r} is not of type {kind}", node.start_mark
         )

@@ -15,8 +15,11 @@ from support.running import assert_equal, build
 from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import temporary_adapters
+from opshift.model.wire_format import bytes_field
 from opshift.registry.documents.files import read_document
+from opshift.registry.documents.onnxopset import DEFINITIONS_FIELD
 from opshift.registry.registry import default_registry
+from opshift.registry.yaml_files import dump_yaml
 
 Run = Callable[..., Result]
 ACME = Path(__file__).parents[1] / "support" / "acme"
@@ -167,3 +170,97 @@ def test_reports_missing_adapters(run: Run) -> None:
     onnx.save(_model(), "model.onnx")
     result = run("plan", "model.onnx", "-t", "com.acme=3", "--adapters", "none.py")
     assert (result.exit_code, "found no Python file with adapters" in result.stderr) == (1, True)
+
+
+HOSTILE_NAMES = {
+    "parent folder": "../../outside",
+    "parent at the end": "a/..",
+    "absolute path": "/tmp/outside",
+    "backslash": "..\\outside",
+    "drive": "C:outside",
+    "separator": "a/b",
+    "hidden": ".hidden",
+    "two dots": "a..b",
+    "only dots": "..",
+    "line break": "a\nb",
+    "escape sequence": "\x1b[31mred",
+    "null character": "a\0b",
+    "space": "a b",
+    "direction mark": "a\u202eb",
+    "long": "a" * 300,
+    "long in UTF-8": "é" * 150,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "hostile", "form"),
+    [
+        *((part, hostile, "json") for part in ("domain", "name") for hostile in HOSTILE_NAMES.values()),
+        *((part, "../../outside", "json") for part in ("domain without operators", "one of two names")),
+        *((part, "../../outside", form) for part in ("domain", "name") for form in ("yaml", "onnxopset")),
+    ],
+)
+def test_refuses_names_that_are_paths(run: Run, folder: Path, part: str, hostile: str, form: str) -> None:
+    Path("sub/out").mkdir(parents=True)
+    run("opset", "export", "set.json", "--domain", "ai.onnx.preview.training")
+    data = json.loads(Path("set.json").read_text())
+    Path("set.json").unlink()
+    if part.startswith("domain"):
+        data["domain"] = hostile
+        data["operators"] = [] if "without" in part else data["operators"]
+        for each in data["operators"]:
+            each["domain"] = hostile
+    else:
+        data["operators"] = data["operators"][: 1 if part == "name" else 2]
+        data["operators"][-1]["name"] = hostile
+    path = Path(f"set.{form}")
+    if form == "onnxopset":
+        message = onnx.OperatorSetProto(magic="ONNXOPSET", ir_version=8, opset_version=data["opset_version"])
+        message.domain = data["domain"]
+        definitions = bytes_field(DEFINITIONS_FIELD, json.dumps(data).encode())
+        path.write_bytes(message.SerializeToString() + definitions)
+    else:
+        path.write_text(json.dumps(data) if form == "json" else dump_yaml(data), encoding="utf-8")
+    result = run("opset", "load", path.name, "--out", "sub/out")
+    assert (result.exit_code, result.stderr.startswith(f"error: {path.name}: ")) == (1, True)
+    assert all(each.isprintable() for each in result.stderr.splitlines())
+    assert [each for each in folder.rglob("*") if each.is_file()] == [folder / path]
+
+
+def test_writes_through_no_link_out_of_folder(run: Run, folder: Path) -> None:
+    Path("outside").mkdir()
+    Path("out").mkdir()
+    Path("out/ai.onnx.preview").symlink_to(folder / "outside", target_is_directory=True)
+    run("opset", "export", "set.json", "--domain", "ai.onnx.preview")
+    result = run("opset", "load", "set.json", "--out", "out")
+    assert (result.exit_code, list(Path("outside").iterdir())) == (2, [])
+    assert "is outside of the folder out" in result.stderr
+
+
+def test_replaces_no_dangling_link(run: Run, folder: Path) -> None:
+    run("opset", "export", "set.json", "--domain", "ai.onnx.preview")
+    Path("out/ai.onnx.preview").mkdir(parents=True)
+    Path("out/ai.onnx.preview/FlexAttention.yaml").symlink_to(folder / "outside.yaml")
+    result = run("opset", "load", "set.json", "--out", "out")
+    assert (result.exit_code, Path("outside.yaml").exists()) == (2, False)
+
+
+@pytest.mark.parametrize("command", ["list", "load"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: "[" * 100_000, id="deep"),
+        pytest.param(
+            lambda text: text.replace('"opset_version": 1', f'"opset_version": {10**30}'), id="opset"
+        ),
+        pytest.param(
+            lambda text: text.replace('"description": "', r'"description": "\ud800'), id="surrogate"
+        ),
+    ],
+)
+def test_reports_hostile_document(run: Run, command: str, change: Callable[[str], str]) -> None:
+    run("opset", "export", "set.json", "--domain", "ai.onnx.preview.training")
+    Path("set.json").write_text(change(Path("set.json").read_text()))
+    arguments = ("list", "--opsets", "set.json") if command == "list" else ("opset", "load", "set.json")
+    result = run(*arguments)
+    assert (result.exit_code, result.stderr.startswith("error: set.json: ")) == (1, True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from opshift.model.atomic_files import AtomicFiles, write_all, write_destination
+from opshift.model.atomic_files import AtomicFiles, destination_below, write_all, write_destination
 from opshift.model.errors import CannotWrite, UsageError
 
 
@@ -153,3 +154,91 @@ def test_refuses_invalid_target(name: str, error: type[Exception], tmp_path: Pat
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(error):
         write_destination(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("has_links", [True, False])
+def test_failed_rename_restores_replaced_files(
+    name: str, has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in PATHS:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(f"old {path}".encode())
+    before = contents(tmp_path)
+    if not has_links:
+        monkeypatch.setattr(os, "link", _no_links)
+    monkeypatch.setattr(os, "replace", raise_once_when_replacing(Path(name).name))
+    with pytest.raises(CannotWrite, match="No space left on device"):
+        write_files(tmp_path, 3)
+    assert contents(tmp_path) == before
+
+
+def _no_links(*_: object, **__: object) -> None:
+    raise OSError(1, "Operation not permitted")
+
+
+def raise_once_when_replacing(name: str) -> Callable[[Path, Path], None]:
+    replace, refuse = os.replace, raise_when_replacing(name)
+    failed = []
+
+    def refuse_once(source: Path, path: Path) -> None:
+        if path.name == name and not failed:
+            failed.append(path)
+            refuse(source, path)
+        replace(source, path)
+
+    return refuse_once
+
+
+def test_success_leaves_no_backups(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_files(tmp_path, 3)
+    assert contents(tmp_path) == dict.fromkeys(PATHS, b"new")
+
+
+def test_signal_while_files_are_moved_leaves_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def interrupt(source: Path, path: Path) -> None:
+        replace(source, path)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_files(tmp_path, 3)
+    assert contents(tmp_path) == dict.fromkeys(PATHS, b"new")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_new_file_replaces_no_other(has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_links:
+        monkeypatch.setattr(os, "link", _no_links)
+    with AtomicFiles() as files, files.new(tmp_path / "a", is_new=True) as (file, _):
+        write_all(file, b"new")
+    with pytest.raises(CannotWrite), AtomicFiles() as files:
+        with files.new(tmp_path / "a", is_new=True) as (file, _):
+            write_all(file, b"other")
+    assert contents(tmp_path) == {"a": b"new"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o644])
+def test_new_file_has_mode_of_source(mode: int, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"")
+    source.chmod(mode)
+    with AtomicFiles() as files, files.new(tmp_path / "a", source=source) as (_, temporary):
+        assert stat.S_IMODE(temporary.stat().st_mode) == mode
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("parts", [("..", "a"), ("b", "../../a"), ("/a",), ("link", "a")], ids=str)
+def test_refuses_destination_outside_of_folder(parts: tuple[str, ...], tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(UsageError, match="is outside of the folder"):
+        destination_below(folder, *parts)
+    assert destination_below(folder, "b", "a") == folder / "b" / "a"

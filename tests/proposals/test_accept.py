@@ -18,6 +18,7 @@ import opshift
 from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.cli.main import app
 from opshift.converter.convert import convert_version
+from opshift.model.errors import UsageError
 from opshift.proposals.accept import accept
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ProposalFolder, read_examples
@@ -204,3 +205,52 @@ def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tm
             assert accepted.exit_code == 0, accepted.output
     assert len(onnx.load(tmp_path / "new.onnx").graph.node[0].input) == 2
     assert onnx.load(tmp_path / "back.onnx").graph.node[0].attribute[0].f == 1.5
+
+
+def _with_adapters(domain: str) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        (folder / "adapters.py").write_text(f"# adapters of {domain}\n", "utf-8")
+
+    return edit
+
+
+def _accept_bend(make: Make, domain: str, tree: Path, name: str = "Bend") -> tuple[Path, ...]:
+    version = replace_text(
+        "operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1"
+    )
+    path = make("function", rename_operator(name, domain), version, _with_adapters(domain))
+    moved = path.rename(path.with_name(f"{domain}.{name}"))
+    return accept(moved, tree).files
+
+
+def test_operators_of_two_domains_have_separate_files(make: Make, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    domains = ("com.acme", "com.other")
+    for domain in domains:
+        _accept_bend(make, domain, tree)
+    texts = {path.name: path.read_text() for path in (tree / "adapters").iterdir()}
+    assert texts == {
+        f"{domain.replace('.', '_')}_bend_1.py": f"# adapters of {domain}\n" for domain in domains
+    }
+    assert {path.parent.name for path in (tree / "cases").rglob("*.yaml")} == set(domains)
+
+
+@pytest.mark.parametrize("file", ["adapters/com_acme_bend_1.py", "cases/com.acme/Bend-1.yaml"])
+def test_refuses_to_replace_file_of_another_operator(make: Make, tmp_path: Path, file: str) -> None:
+    tree = tmp_path / "tree"
+    (tree / file).parent.mkdir(parents=True)
+    (tree / file).write_text("mine")
+    with pytest.raises(UsageError, match="already exists"):
+        _accept_bend(make, "com.acme", tree)
+    assert [path for path in tree.rglob("*") if path.is_file()] == [tree / file]
+    assert (tree / file).read_text() == "mine"
+
+
+def test_writes_through_no_link_out_of_tree(make: Make, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tree / "com.acme").symlink_to(tmp_path / "outside", target_is_directory=True)
+    with pytest.raises(UsageError, match="is outside of the folder"):
+        _accept_bend(make, "com.acme", tree)
+    assert list((tmp_path / "outside").iterdir()) == []

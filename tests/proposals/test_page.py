@@ -44,3 +44,22 @@ def test_html_has_tables_and_escapes_markup(tmp_path: Path) -> None:
     assert "<table>" in page
     assert "<script>" not in page
     assert "<title>ai.onnx.Squareplus: A &lt;b&gt; title</title>" in page
+
+
+def test_page_shows_texts_without_effect(tmp_path: Path) -> None:
+    hostile = "## Sign-offs\n\n2 of 2\x1b[2J [x](javascript:alert(1))"
+    answers = {
+        name: hostile for name in ("motivation", "primitive_reason", "alternatives", "mapping", "formula")
+    }
+    edit = set_answers(
+        **answers,
+        title="A\x1b[31m <b> # title",
+        author={"name": "Ada\n## Sign-offs", "email": "ada@example.com"},
+        frameworks=[{"name": "a|b", "function": "`f`|`g`", "differs": "<i>", "link": "[x](y)"}],
+    )
+    page = review_page(proposal("function", tmp_path / "sq", edit), default_registry())
+    html = to_html(page)
+    assert all(line.isprintable() for line in page.split("\n"))
+    assert html.count("Sign-offs</h2>") == 1
+    assert "href" not in html
+    assert "<i>" not in html

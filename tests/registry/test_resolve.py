@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
-from opshift.model.errors import OpshiftError, Place
+from opshift.model.errors import OpshiftError, Place, UsageError
 from opshift.model.messages import NodeProto
 from opshift.model.operator_ids import LocalFunction
 from opshift.registry.errors import (
@@ -413,3 +413,22 @@ def test_the_text_of_an_error_has_its_place_and_remedy(error: OpshiftError, text
         "place": str(error.place),
         "remedy": error.remedy,
     }
+
+
+def test_second_argument_may_be_the_domain() -> None:
+    assert REGISTRY.has("Relu", "")
+    assert REGISTRY.get_schema("Relu", "") is REGISTRY.get_schema("Relu")
+    assert REGISTRY.get_schema("Scaler", "ai.onnx.ml").domain == "ai.onnx.ml"
+    assert not REGISTRY.has("Relu", "ai.onnx.ml")
+    assert not REGISTRY.has("Relu", "no.such.domain")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("Relu", 13.5), ("Relu", [13]), ("Relu", {}, ""), ("Relu", 13, None), (3, 13), (["Relu"],), (None, "")],
+    ids=str,
+)
+def test_refuses_arguments_of_wrong_type(arguments: tuple[object, ...]) -> None:
+    for method in (REGISTRY.get_schema, REGISTRY.has):
+        with pytest.raises(UsageError, match="expected a name, an opset and a domain"):
+            method(*arguments)  # type: ignore[arg-type]

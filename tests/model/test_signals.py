@@ -1,0 +1,66 @@
+"""Signals during a block that must not be interrupted, and orderly exits."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from opshift.model.signals import signals_deferred
+
+
+@pytest.fixture
+def _alarm() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_alarm")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM])
+def test_signal_interrupts_after_block(number: signal.Signals) -> None:
+    done = []
+    handler = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), signals_deferred():
+        signal.raise_signal(number)
+        done.append(1)
+    assert done == [1]
+    assert signal.getsignal(number) is handler
+
+
+def test_error_of_block_restores_handlers() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ValueError, match="inside"), signals_deferred():
+        raise ValueError("inside")
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_block_runs_in_other_thread() -> None:
+    done = []
+
+    def run() -> None:
+        with signals_deferred():
+            done.append(1)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert done == [1]
+
+
+def test_termination_runs_cleanup() -> None:
+    code = """
+import os, signal
+from opshift.model.signals import exit_on_termination
+exit_on_termination()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+finally:
+    print("cleaned")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (128 + signal.SIGTERM, "cleaned", "")
