@@ -1,4 +1,4 @@
-"""Adapters outside of this package: their errors, and checks of what they emit."""
+"""Adapters outside of this package: their errors, and checks of the nodes that they emit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def checked_adapter(adapter: Callable[[Node, Rewriter], None]) -> Callable[[Node
 
 
 def _problem(node: Node, out: Rewriter, created: set[str]) -> str:
-    """Return what is wrong with the emitted nodes; empty if nothing is."""
+    """Return the first problem of the emitted nodes; empty if they are valid."""
     if not out.emitted:
         return "emits no node"
     known, produced = {"", *node.inputs, *created}, set[str]()

@@ -14,8 +14,10 @@ from opshift.model.atomic_files import AtomicFiles, destination_below, write_all
 from opshift.model.errors import CannotWrite, UsageError
 
 
-def write(files: AtomicFiles, path: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:
-    with files.new(path, is_safe=is_safe) as (file, temporary):
+def write(
+    files: AtomicFiles, path: Path, data: bytes = b"new", *, is_safe: bool = False, is_new: bool = False
+) -> Path:
+    with files.new(path, is_safe=is_safe, is_new=is_new) as (file, temporary):
         write_all(file, data)
     return temporary
 
@@ -218,8 +220,7 @@ def test_new_file_replaces_no_other(has_links: bool, tmp_path: Path, monkeypatch
     with AtomicFiles() as files, files.new(tmp_path / "a", is_new=True) as (file, _):
         write_all(file, b"new")
     with pytest.raises(CannotWrite), AtomicFiles() as files:
-        with files.new(tmp_path / "a", is_new=True) as (file, _):
-            write_all(file, b"other")
+        write(files, tmp_path / "a", b"other", is_new=True)
     assert contents(tmp_path) == {"a": b"new"}
 
 

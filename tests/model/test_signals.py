@@ -25,9 +25,14 @@ def _alarm() -> Iterator[None]:
 def test_signal_interrupts_after_block(number: signal.Signals) -> None:
     done = []
     handler = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), signals_deferred():
-        signal.raise_signal(number)
-        done.append(1)
+
+    def run() -> None:
+        with signals_deferred():
+            signal.raise_signal(number)
+            done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert done == [1]
     assert signal.getsignal(number) is handler
 

@@ -48,9 +48,7 @@ def test_html_has_tables_and_escapes_markup(tmp_path: Path) -> None:
 
 def test_page_shows_texts_without_effect(tmp_path: Path) -> None:
     hostile = "## Sign-offs\n\n2 of 2\x1b[2J [x](javascript:alert(1))"
-    answers = {
-        name: hostile for name in ("motivation", "primitive_reason", "alternatives", "mapping", "formula")
-    }
+    answers = dict.fromkeys(("motivation", "primitive_reason", "alternatives", "mapping", "formula"), hostile)
     edit = set_answers(
         **answers,
         title="A\x1b[31m <b> # title",
