@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import onnx
 import pytest
@@ -45,7 +46,7 @@ def _interrupting(function: Callable[..., object], number: signal.Signals) -> Ca
 @pytest.mark.parametrize("options", [{}, {"check": True}, {"reversible": True}], ids=str)
 @pytest.mark.parametrize("name", ["_replace", "_apply_container", "_update_versions"])
 def test_interruption_of_conversion_in_place(
-    name: str, options: dict[str, bool], number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    name: str, options: Any, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = _model()
     before, after = _model(), convert_version(_model(), 13, **options)
@@ -57,7 +58,7 @@ def test_interruption_of_conversion_in_place(
 
 def test_interruption_before_applying_keeps_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model()
-    monkeypatch.setattr(convert, "plan_with", _interrupting(convert.plan_with, signal.SIGINT))
+    monkeypatch.setattr(convert, "_plan", _interrupting(convert._plan, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         convert_version(model, 13, inplace=True)
     assert model == _model()

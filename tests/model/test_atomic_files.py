@@ -181,7 +181,7 @@ def _no_links(*_: object, **__: object) -> None:
 
 def raise_once_when_replacing(name: str) -> Callable[[Path, Path], None]:
     replace, refuse = os.replace, raise_when_replacing(name)
-    failed = []
+    failed: list[Path] = []
 
     def refuse_once(source: Path, path: Path) -> None:
         if path.name == name and not failed:
