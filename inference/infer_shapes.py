@@ -20,10 +20,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     known = _apply_rule(context)
     if not any(shape is not None and None in shape for shape in known):
         return Inferred(known, context.is_cacheable)
-    try:
-        computed = _apply_rule(_Context(operator, node, scope, _symbolic_shape))
-    except OverflowError:  # the rule uses the number of a symbol as a length
-        computed = ()
+    computed = _apply_rule(_Context(operator, node, scope, _symbolic_shape))
     shapes = list(map(with_symbols, known, (*computed, *[None] * len(known)), node.outputs))
     is_shared = all(each.is_shared for each in shapes)
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)

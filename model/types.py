@@ -14,6 +14,9 @@ Shape = tuple[int | None, ...]
 Dim = int | str | None
 """Size or name of a dimension; `None` if it has neither."""
 
+MAX_RANK = 64
+"""Maximum rank of an inferred shape, as in NumPy: a file of 100 bytes can declare a rank of 10 ** 9."""
+
 SMALLEST_SYMBOL = 1 << 62
 """Sizes from here on denote symbols in inference; no tensor has them."""
 

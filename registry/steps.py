@@ -15,9 +15,13 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from opshift.registry.record import Checked, Record, from_plain_data
 
-Allow = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
-"""Deviations that a caller may allow: different rounding, the assumption that indices are not negative, and
-the loss of metadata, training information and device configurations that the target's IR version lacks."""
+Allow = Literal[
+    "approximate", "assume-nonnegative", "assume-nonempty", "large",
+    "drop-metadata", "drop-training", "drop-devices",
+]  # fmt: skip
+"""Deviations that a caller may allow: different rounding, the assumptions that indices are not negative and
+that dimensions are not 0, many nodes or large constants in place of one node, and the loss of metadata,
+training information and device configurations that the target's IR version lacks."""
 
 Literals = int | float | str | tuple[int | float | str, ...]
 

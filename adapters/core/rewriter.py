@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar
+from operator import length_hint
+from typing import Any, Protocol, TypeVar
 
+from opshift.adapters.core.deprecated_names import renamed
+from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_within
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
+from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
 
-Parameters = ParamSpec("Parameters")
 Known = TypeVar("Known", str, int)
 
 Scalar = int | float | bytes | str
@@ -37,17 +40,6 @@ class Output(Protocol):
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; if so, record the reason for the plan."""
         ...
-
-
-def _renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters, None]:
-    """Return the deprecated alias `old` of a method."""
-
-    def alias(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
-        message = f"Rewriter.{old} is deprecated and will be removed: call {method.__name__}"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        method(*arguments, **options)
-
-    return alias
 
 
 def _require_known(found: Known | None, fact: str, name: str) -> Known:
@@ -199,6 +191,7 @@ class Rewriter:
 
     def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
         """Return the name of a constant scalar or 1-D tensor: by default 1-D for a sequence of numbers."""
+        self.require_elements(length_hint(values))
         elements = (values,) if isinstance(values, Scalar) else tuple(values)
         dims = () if rank == 0 or (rank is None and isinstance(values, Scalar)) else (len(elements),)
         return self.workspace.add_constant(Tensor(element_type, dims, elements))
@@ -210,6 +203,23 @@ class Rewriter:
     def tensor(self, tensor: Tensor) -> str:
         """Return the name of a constant of any shape."""
         return self.workspace.add_constant(tensor)
+
+    def require_elements(self, *sizes: int) -> int:
+        """Return the number of elements of a constant with these sizes; call it before the constant is built.
+
+        Raises:
+            CannotConvert: the constant would be too large.
+        """
+        count = math.prod(sizes)
+        if count > MAX_ELEMENTS:
+            require_within(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
+        return count
+
+    def require_rank(self, rank: int) -> int:
+        """Return a rank that the length of a list declares; raise CannotConvert if no tensor can have it."""
+        if rank > MAX_RANK:
+            raise CannotConvert(f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}")
+        return rank
 
     def emit(
         self,
@@ -252,6 +262,8 @@ class Rewriter:
             opset = self.emit_opset
         if opset is None:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
+        if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
+            require_within(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
         present = {name: value for name, value in attributes.items() if value is not None}
         proto_domain = "" if domain_id == "ai.onnx" else domain_id
         self.emitted.append(
@@ -286,8 +298,8 @@ class Rewriter:
         replacement = node.with_(**changes) if changes else node
         self.emitted.append(Emitted(replacement, opset or self.opset, True))
 
-    become = _renamed(replace, "become")
-    concede = _renamed(allow, "concede")
+    become = renamed(replace, "become")
+    concede = renamed(allow, "concede")
 
 
 StepFunction = Callable[[Node, Rewriter], None]

@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Rewriter, Tensor
 from opshift.adapters.emit.expression import fold
-from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_ELEMENTS,
+    dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+)
 
 OPSET = 9
 """Opset of the emitted nodes, unless stated at the node."""
@@ -84,15 +90,15 @@ def emit_pixel_table(
     flat = reshape(data, (batch or 0, channels, rows), out)
     transposed = out.emit("Transpose", [flat], perm=[0, 2, 1])
     pixels = reshape(transposed, (-1, channels), out)
-    zeros = out.tensor(Tensor(element_type, (1, channels), (0,) * channels))
+    zeros = out.tensor(Tensor(element_type, (1, out.require_elements(channels)), (0,) * channels))
     name = out.emit("Concat", [zeros, pixels], axis=0)
     return PixelTable(name, _first_rows(data, batch, rows, out), sizes)
 
 
 def _first_rows(data: str, batch: int | None, rows: int, out: Rewriter) -> str:
-    if batch is not None:
+    if batch is not None and batch <= MAX_CONSTANT_ELEMENTS:
         return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
-    images = index_range(computed_dimension(data, 0, out.for_opset(None)), out)
+    images = index_range(dimension_tensor(dimension(data, 0, out.for_opset(None)), out), out)
     column = reshape(images, (-1, 1), out)
     return out.emit("Add", [out.emit("Mul", [column, out.int64(rows)]), out.int64(1)])
 

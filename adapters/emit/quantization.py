@@ -111,7 +111,7 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
     axis = scheme.axis % rank
     if scheme.block_size:
         # The last block may be shorter than the others, hence the exact dimension.
-        size = out.dimension(scheme.data, axis)
+        size = out.require_elements(out.dimension(scheme.data, axis))
         blocks = [position // scheme.block_size for position in range(size)]
         return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
     trailing = rank - 1 - axis

@@ -12,7 +12,7 @@ from opshift.model.element_types import round_to_float32
 MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger one would bloat the model."""
 
-MAX_CONSTANT_DATA = 1 << 22
+MAX_CONSTANT_DATA = 1 << 20
 """Maximum number of elements of an emitted constant that has the size of the data."""
 
 ALLOWZERO_OPSET = 14

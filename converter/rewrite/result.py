@@ -60,6 +60,11 @@ class ComputedRewrite(NamedTuple):
         return tuple(each.operator for each in self.nodes)
 
     @property
+    def node_count(self) -> int:
+        """Number of nodes that replace it, with those in emitted graphs."""
+        return count_nodes(self.nodes)
+
+    @property
     def replacement_index(self) -> int:
         """Position of the replacement among the new nodes."""
         return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
@@ -91,6 +96,17 @@ class ComputedRewrite(NamedTuple):
                 fill_node(proto, written, protos[main])
         # Last: the other nodes copy subgraphs from it.
         update_node(protos[main], self.nodes[main], self.original)
+
+
+def count_nodes(emissions: Sequence[Emission]) -> int:
+    """Return the number of nodes, with those in emitted graphs."""
+    graphs = (each for written in emissions for each in emitted_graphs(written.node))
+    return len(emissions) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
+
+
+def emitted_graphs(node: Node) -> list[EmittedGraph]:
+    """Return the emitted graphs of a node."""
+    return [each for each in node.attributes.values() if isinstance(each, EmittedGraph)]
 
 
 def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:

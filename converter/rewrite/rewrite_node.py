@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_within
 from opshift.adapters.core.rewriter import Output, Rewriter
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedGraph
 from opshift.converter.rewrite.routes import Route, Router
+from opshift.converter.rewrite.type_check import require_supported_types
 from opshift.converter.rewrite.validation import (
     CHECK_MODEL_REMEDY,
     validate_axes,
@@ -19,8 +21,8 @@ from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Graph, Node
 
-MAX_STEPS = 10_000
-"""Maximum number of steps per node; more mean that steps undo each other in a cycle."""
+MAX_STEPS = 50_000
+"""Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
 
 INVALID_NODE_ERRORS = (
     LookupError,
@@ -36,6 +38,11 @@ INVALID_NODE_ERRORS = (
 
 class _RewriteOutput(Output, Protocol):
     """Output of the steps of a node, which also accepts the values of emitted nodes."""
+
+    @property
+    def constant_bytes(self) -> int: ...
+
+    def constant_type(self, name: str) -> str | None: ...
 
     def add_emitted(self, node: Node, opset: int) -> None: ...
 
@@ -55,8 +62,13 @@ def rewrite_node(
         ResolveError: a step emitted a node with an unknown operator.
     """
     first = router.route(node.domain, node.op_type, source)
+    bytes_before = output.constant_bytes
     try:
         result = _NodeRewriter(facts, output, router).rewrite(node, source, first)
+        require_within(result.node_count, MAX_NODES, "nodes", output)
+        added_bytes = output.constant_bytes - bytes_before
+        require_within(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
+        require_supported_types(result, facts, output)
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
@@ -95,8 +107,7 @@ class _NodeRewriter(NamedTuple):
                 if route.status.has_graphs:
                     current = self._with_converted_graphs(current, applied_steps)
                 done.append(Emission(current, route.final, successor))
-            if len(applied_steps) > MAX_STEPS:
-                raise AssertionError(f"the steps from {route.operator.id} do not terminate")
+            _require_few_steps(applied_steps)
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
@@ -121,6 +132,7 @@ class _NodeRewriter(NamedTuple):
                 validate_emitted_attributes(node, route.final)
             result = self.rewrite(node, opset, route)
             applied_steps += result.steps
+            _require_few_steps(applied_steps)
             yield from result.nodes
 
     def _run_step(self, step: VersionStep, node: Node) -> list[Emitted]:
@@ -145,6 +157,12 @@ class _NodeRewriter(NamedTuple):
             self.output.add_emitted(each.node, each.opset)
         emitted.reverse()
         return emitted
+
+
+def _require_few_steps(steps: list[VersionStep]) -> None:
+    if len(steps) > MAX_STEPS:
+        remedy = "reduce the sizes in the model, or convert to a newer opset"
+        raise CannotConvert(f"the conversion of this node takes more than {MAX_STEPS:,} steps", remedy=remedy)
 
 
 def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:

@@ -113,9 +113,12 @@ def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
     """Raise CannotConvert if an operator lacks an attribute of a node, or has a type that cannot hold it."""
     for name, value in node.attributes.items():
         declared = operator.attributes.get(name)
-        if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):
+        if declared is None:
+            reason = f"{operator.id} does not define the attribute {name!r}"
+        elif hasattr(value, "ref_attr_name") or _holds(value, declared.type):
             continue
-        reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
+        else:
+            reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
         raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY)
 
 

@@ -75,6 +75,8 @@ class Workspace:
         self._is_in_function = root.is_function
         self.allowances = allowances
         self._names = names
+        self.constant_bytes = 0
+        """Size of the constants added so far."""
         self._constant_names: dict[ConstantKey, str] = {}
         self._read_constants: set[str] = set()
 
@@ -95,6 +97,7 @@ class Workspace:
                 raise CannotConvert(reason, remedy="inline the functions, or convert to opset 9 or newer")
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
+            self.constant_bytes += sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
@@ -114,6 +117,11 @@ class Workspace:
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows an inexact conversion; if so, record its use."""
         return self.allowances.allow(kind, reason)
+
+    def constant_type(self, name: str) -> str | None:
+        """Return the element type of an added constant; `None` for other values."""
+        found = self.scope.added_constants.get(name)
+        return found.element_type if found else None
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the outputs of an emitted node available to inference."""

@@ -200,6 +200,13 @@ class _FactRecorder:
         self.is_complete = False
         return self._workspace.allow(kind, reason)
 
+    def constant_type(self, name: str) -> str | None:
+        return self._workspace.constant_type(name)
+
+    @property
+    def constant_bytes(self) -> int:
+        return self._workspace.constant_bytes
+
     def add_emitted(self, node: Node, opset: int) -> None:
         # Not recorded: only queries about the new values matter, and these prevent caching.
         self._workspace.add_emitted(node, opset)

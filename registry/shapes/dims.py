@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from opshift.model.types import Shape
-
+from opshift.model.types import MAX_RANK, Shape
 
 def unknown(rank: int) -> Shape:
-    """Return a shape with unknown dimensions."""
+    """Return a shape with unknown dimensions.
+
+    Raises:
+        OverflowError: the rank exceeds `MAX_RANK`; the result of the rule is unknown then.
+    """
+    if rank > MAX_RANK:
+        raise OverflowError(f"rank {rank}")
     return (None,) * rank
 
 

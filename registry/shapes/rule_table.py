@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from opshift.model.rule_table import RuleTable
-from opshift.model.types import Shape
+from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.shape_context import InvalidFlag, ShapeContext
 
 Shapes = Sequence[Shape | None]
@@ -25,18 +25,18 @@ KEEPS_RANK: set[str] = set()
 def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeRule]:
     """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
 
-    The result is limited to the outputs of the node, and negative dimensions become unknown. A rule keeps the
-    rank if the first output has the rank of the first input, if its rank is known.
+    The result is limited to the outputs of the node, and negative dimensions become unknown, like shapes of
+    more than `MAX_RANK` dimensions and those of rules that raise OverflowError. A rule keeps the rank if the
+    first output has the rank of the first input, if its rank is known.
     """
 
     def register(function: ShapeRule) -> ShapeRule:
         @wraps(function)
         def checked_rule(node: ShapeContext) -> Shapes:
             try:
-                shapes = function(node)
-            except InvalidFlag:
+                return [_plausible(shape) for shape in function(node)][: node.output_count]
+            except (InvalidFlag, OverflowError):
                 return []
-            return [_without_negative_dims(shape) for shape in shapes][: node.output_count]
 
         TABLE.add(name, checked_rule, function)
         if keeps_rank:
@@ -62,7 +62,9 @@ def data_rule(
     return register
 
 
-def _without_negative_dims(shape: Shape | None) -> Shape | None:
+def _plausible(shape: Shape | None) -> Shape | None:
+    if shape is not None and len(shape) > MAX_RANK:
+        return None
     for dim in shape or ():
         if dim is not None and dim < 0:
             return tuple(dim if dim is not None and dim >= 0 else None for dim in shape or ())

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast, cast_between
 from opshift.adapters.emit.indices import add_to_negative_indices
 from opshift.adapters.emit.shapes import reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-
-MAX_MATRIX_ELEMENTS = 1 << 23
-"""Limit of elements of the constant matrix, which grows with the square of the signal length."""
 
 
 class _Transform(NamedTuple):
@@ -39,7 +36,7 @@ class _Transform(NamedTuple):
         """Number of outputs."""
         return self.length // 2 + 1 if self.is_onesided and not self.is_inverse else self.length
 
-    def matrix(self) -> Tensor:
+    def matrix(self, out: Rewriter) -> Tensor:
         """Return a matrix with a row for each part of an input and a column for each part of an output.
 
         Raises:
@@ -47,11 +44,8 @@ class _Transform(NamedTuple):
         """
         output_parts = 1 if self.is_real else 2
         dims = self.input_count * self.input_parts, self.output_count * output_parts
-        if math.prod(dims) > MAX_MATRIX_ELEMENTS:
-            raise CannotConvert(
-                f"the transform requires a matrix of {dims[0]} x {dims[1]} elements, "
-                f"more than {MAX_MATRIX_ELEMENTS}"
-            )
+        out.require_elements(self.length)
+        out.require_elements(*dims)
         turn = 2 * math.pi / self.length if self.length else 0.0
         angles = [turn * step for step in range(self.length)]
         cosines, sines = list(map(math.cos, angles)), list(map(math.sin, angles))
@@ -108,7 +102,7 @@ def expand_dft(node: Node, out: Rewriter) -> None:
     rank = out.rank(data)
     axis = node.attribute("axis", 1) % rank
     transform = _transform_of(node, axis, out)
-    matrix = transform.matrix()
+    matrix = transform.matrix(out)
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     order = [*(dimension for dimension in range(rank - 1) if dimension != axis), axis, rank - 1]
@@ -194,6 +188,7 @@ def _frame_positions(step: str, signal: str, size: int, out: Rewriter) -> str:
     length = out.known_dimension(signal, 1)
     if constant_step is not None and length is not None:
         starts = range(0, length - size + 1, int(constant_step.values[0]))
+        out.require_elements(len(starts), size)
         positions = tuple(start + offset for start in starts for offset in range(size))
         return out.tensor(Tensor("int64", (len(starts), size), positions))
     end = _start_limit(signal, length, size, out)

@@ -94,7 +94,7 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
     flattened = reshape(moved, [size * size, *_sizes(term, labels, out)], out)
     # Diagonal elements are `size + 1` apart in the flattened dimensions.
-    positions = out.int64(tuple(range(0, size * size, size + 1)))
+    positions = out.int64(range(0, size * size, size + 1))
     value = out.emit("Gather", [flattened, positions], axis=0)
     return _take_diagonals(term._replace(value=value, labels=(repeated, *labels)), out)
 

@@ -36,7 +36,7 @@ def expand_by_tiling(node: Node, out: Rewriter) -> None:
 
 def _emit_tile(node: Node, rank: int, length: int, out: Rewriter) -> None:
     data, shape = node.inputs
-    result_rank = max(rank, length)
+    result_rank = out.require_rank(max(rank, length))
     if rank < result_rank:
         data = out.emit("Unsqueeze", [data], axes=list(range(result_rank - rank)))
     sizes, constant_shape = out.shape(node.inputs[0]), out.constant_value(shape)

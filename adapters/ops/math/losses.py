@@ -7,7 +7,13 @@ matches no class, such as a label to ignore, selects nothing: its loss and its w
 from __future__ import annotations
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.shapes import dimension, index_range, reshape
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_ELEMENTS,
+    dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+)
 
 
 @adapter("NegativeLogLikelihoodLoss", 12, 11)
@@ -54,9 +60,9 @@ def _label_mask(node: Node, out: Rewriter) -> str:
 def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
     """Return the class indices as 1 x C x 1."""
     count = dimension(scores, 1, out)
-    if isinstance(count, int):
+    if isinstance(count, int) and count <= MAX_CONSTANT_ELEMENTS:
         return out.tensor(Tensor(element_type, (1, count, 1), tuple(range(count))))
-    indices = out.cast(index_range(count, out), element_type)
+    indices = out.cast(index_range(dimension_tensor(count, out), out), element_type)
     return reshape(indices, (1, -1, 1), out)
 
 

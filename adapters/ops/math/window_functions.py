@@ -83,8 +83,9 @@ def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     values = [out.require_constant(name, f"input {meaning}").values[0] for name, meaning in pairs]
     bins, length, rate, lower, upper = values
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
-    edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
     rows, columns = int(length) // 2 + 1, int(bins)
+    out.require_elements(max(rows, 1), columns)
+    edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
     number_type = int if "int" in element_type else float
     weights = tuple(
         number_type(_triangle_weight(row, *edges[column : column + 3]))

@@ -191,7 +191,8 @@ def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str
     """Repeat each value of a group for every channel of the group."""
     tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
     if tensor is not None and channels is not None:
-        values = tuple(value for value in tensor.values for _ in range(channels // groups))
+        repeats = out.require_elements(channels) // groups
+        values = tuple(value for value in tensor.values for _ in range(repeats))
         return out.tensor(Tensor(tensor.element_type, (len(values),), values))
     column = reshape(name, (-1, 1), out)
     size: Dimension = channels // groups if channels is not None else ""
@@ -210,6 +211,7 @@ def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
     if compute_type != element_type:
         data = out.cast(data, compute_type)
     grouped = reshape(data, (0, groups, -1), out)
+    out.require_elements(groups)
     ones, zeros = (out.constant([number] * groups, compute_type) for number in (1.0, 0.0))
     epsilon = node.attribute("epsilon", 1e-5)
     normalized = out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)

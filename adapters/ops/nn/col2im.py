@@ -12,9 +12,6 @@ from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
-MAX_INDEX_ELEMENTS = 1 << 22
-"""Maximum total length of the index lists, which become constants of the converted model."""
-
 OPSET = 13
 """Opset of the nodes emitted for computed sizes, unless stated at the node."""
 
@@ -47,9 +44,12 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         _add_elements_in_loop(node, out)
         return
     block = block_shape.values
+    block_counts = [_block_count(axis, image, block, node) for axis in range(len(image))]
+    # Every element of every block is an index, and so is every pixel.
+    out.require_elements(*block, *block_counts)
+    out.require_elements(*image)
     lists, padding_index = _index_lists(image, block, node)
-    if len(lists) * len(lists[0]) > MAX_INDEX_ELEMENTS:
-        raise CannotConvert(f"the constant index lists would have more than {MAX_INDEX_ELEMENTS} elements")
+    out.require_elements(len(lists), len(lists[0]))
     flattened = reshape(columns, (0, -1, padding_index), out)
     # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
     if any(padding_index in indices for indices in lists):
@@ -120,7 +120,7 @@ def _rank(node: Node, out: Rewriter) -> int:
     for name in node.inputs[1:]:
         length = out.known_dimension(name, 0)
         if length is not None:
-            return length
+            return out.require_rank(length)
     raise CannotConvert(
         "the number of dimensions of the image is unknown",
         remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
@@ -184,14 +184,23 @@ def _axis_elements(
     axis: int, image: Sequence[int], block: Sequence[int], node: Node
 ) -> list[tuple[int, int, int]]:
     """Return, along an axis, (offset in the block, block, pixel) for every element of every block."""
-    rank = len(image)
-    dilation = (node.attribute("dilations") or (1,) * rank)[axis]
-    stride = (node.attribute("strides") or (1,) * rank)[axis]
-    pads = node.attribute("pads") or (0,) * (2 * rank)
+    stride, dilation, before, _ = _geometry(axis, len(image), node)
+    pairs = product(range(block[axis]), range(_block_count(axis, image, block, node)))
+    return [(offset, index, index * stride + offset * dilation - before) for offset, index in pairs]
+
+
+def _block_count(axis: int, image: Sequence[int], block: Sequence[int], node: Node) -> int:
+    """Return the number of blocks along an axis."""
+    stride, dilation, before, after = _geometry(axis, len(image), node)
     extent = (block[axis] - 1) * dilation + 1
-    block_count = (image[axis] + pads[axis] + pads[rank + axis] - extent) // stride + 1
-    pairs = product(range(block[axis]), range(block_count))
-    return [(offset, index, index * stride + offset * dilation - pads[axis]) for offset, index in pairs]
+    return max((image[axis] + before + after - extent) // stride + 1, 0)
+
+
+def _geometry(axis: int, rank: int, node: Node) -> tuple[int, int, int, int]:
+    """Return stride, dilation and both pads of an axis."""
+    stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
+    pads = node.attribute("pads") or (0,) * (2 * rank)
+    return stride, dilation, pads[axis], pads[rank + axis]
 
 
 def _flat_index(position: Sequence[int], sizes: Sequence[int]) -> int:

@@ -83,6 +83,7 @@ def _sample_coordinates(
     grouped = reshape(node.inputs[2], (images, shapes.kernel_elements, rank, -1), out)
     offsets = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
     flattened = reshape(offsets, (images, -1), out)
+    out.require_elements(shapes.kernel_elements, *shapes.output_sizes)
     regular = _regular_coordinates(node, shapes, axis)
     base = out.tensor(Tensor(element_type, (1, len(regular)), tuple(regular)))
     return out.emit("Add", [flattened, base])

@@ -134,6 +134,7 @@ def _is_dilated(node: Node) -> bool:
 def _emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the sum of each window divided by the number of its elements that count."""
     out = out.for_opset(OPSET)
+    out.require_elements(*(each.window_count for each in placed))
     counts = _element_counts(node, placed)
     total = _window_sums(node.inputs[0], placed, out)
     dims = (1, 1, *(each.window_count for each in placed))

@@ -31,9 +31,9 @@ def _axis_count(node: Node, out: Rewriter) -> int:
     """Return 2 for images and 3 for volumes."""
     sizes, rows = out.known_dimension(node.inputs[1], 0), out.known_dimension(node.inputs[0], 1)
     if sizes is not None:
-        return sizes - 2
+        return out.require_rank(sizes) - 2
     if rows is not None:
-        return rows
+        return out.require_rank(rows)
     raise CannotConvert(
         "whether the grid has 2 or 3 dimensions is unknown", remedy=f"declare the shape of {node.inputs[0]!r}"
     )

@@ -161,6 +161,7 @@ def _indices_along(node: Node, axis: int, before: int, after: int, out: Rewriter
     if not kept:
         raise CannotConvert(f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat")
     count = len(kept)
+    out.require_elements(count + max(before, 0) + max(after, 0))
     indices = [kept[position % count] for position in range(-max(before, 0), count + max(after, 0))]
     return out.int64(indices)
 

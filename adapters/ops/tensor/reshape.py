@@ -109,7 +109,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
 
 def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter) -> str:
     """Return the shape of data of a known rank, with 1 inserted at `count` axes."""
-    ones = out.int64([1] * (rank + count))
+    ones = out.int64([1] * out.require_rank(rank + count))
     if not rank:
         return ones
     remaining = kept_axes_mask(count_axes(axes, rank + count, out), out)

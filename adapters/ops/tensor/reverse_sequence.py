@@ -20,6 +20,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
             remedy=f"add a value_info with the shape of {data!r}",
         )
     first, second = (entries, steps) if time_axis else (steps, entries)
+    out.require_elements(first, second)
     pairs = [divmod(row, second) for row in range(first * second)]
     step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
     aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])

@@ -52,12 +52,13 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
 def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
     """Return the shape of the output, the number of its elements, and the flat position of each."""
     shape = broadcast_shape(node.inputs, out)
-    if shape is not None and math.prod(shape) <= MAX_CONSTANT_DATA:
-        count = math.prod(shape)
+    condition, *values = node.inputs
+    is_float = out.element_type(values[0]) in FLOAT_TYPES
+    if shape is not None and (math.prod(shape) <= MAX_CONSTANT_DATA or not is_float):
+        count = out.require_elements(*shape)
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.int64(count), positions
-    condition, *values = node.inputs
-    if out.element_type(values[0]) not in FLOAT_TYPES:
+    if not is_float:
         raise CannotConvert(
             "the shape of its output is unknown, but a selection by position requires it",
             remedy="add a value_info with the shape of each input, or convert to opset 9 or later",
@@ -100,7 +101,7 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
 def _classes(depth: str, trailing: int, out: Rewriter) -> str:
     """Return the integers from 0 to `depth - 1`, followed by `trailing` dimensions of 1."""
     known = out.constant_value(depth)
-    if known is not None:
+    if known is not None and known.values[0] <= MAX_CONSTANT_DATA:
         count = int(known.values[0])
         return out.tensor(Tensor("int64", (count, *[1] * trailing), tuple(range(count))))
     limit = reshape(cast(depth, "int64", out), (1,), out)

@@ -43,7 +43,7 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
             f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}"
         )
     transform, ensemble_transform = _target_transforms(node, forest)
-    final = final_stages(transform, forest.targets, forest.element_type)
+    final = final_stages(transform, forest.targets, forest.element_type, out)
     stages = [*base_value_stages(forest.base), *final]
     scores = out.fresh("scores") if stages else node.outputs[0]
     emit_ensemble(node, forest, scores, out, aggregate, TRANSFORMS[ensemble_transform])
@@ -147,7 +147,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
         other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
         other = emit_ai_onnx("Neg", [score], out)
-    stages = final_stages(transform, 2, element_type)
+    stages = final_stages(transform, 2, element_type, out)
     both = emit_ai_onnx("Concat", [other, score], out, "" if stages else node.output(1), axis=1)
     apply_stages(both, stages, element_type, node.output(1), out)
 
@@ -170,7 +170,7 @@ def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
     """Convert a score for each class; the label has the highest score before the transform."""
     _require_base_values(forest, forest.targets)
-    stages = final_stages(read_transform(node), forest.targets, forest.element_type)
+    stages = final_stages(read_transform(node), forest.targets, forest.element_type, out)
     _require_agreement(forest, out.is_used(node.output(0)))
     result = node.output(1) if out.is_used(node.output(1)) else ""
     scores = result if result and not stages else out.fresh("scores")

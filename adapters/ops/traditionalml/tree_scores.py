@@ -153,7 +153,7 @@ def base_value_stages(base: tuple[float, ...]) -> list[Stage]:
     return [Stage("Add", constant=base)] if any(base) else []
 
 
-def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
+def final_stages(transform: bytes, targets: int, element_type: str, out: Rewriter) -> list[Stage]:
     """Return the stages that apply the transform and cast to float, the type of all results."""
     to_float = [Stage("Cast", {"to": BY_NAME["float"].number})] if element_type == "double" else []
     if transform == b"NONE":
@@ -161,6 +161,7 @@ def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stag
     if transform in _TRANSFORM_STAGES:
         return [_TRANSFORM_STAGES[transform], *to_float]
     # Without an operator in ai.onnx, a LinearRegressor with an identity matrix applies the transform.
+    out.require_elements(targets, targets)
     identity = [float(row == column) for row in range(targets) for column in range(targets)]
     attributes = {"coefficients": identity, "targets": targets, "post_transform": transform}
     return [*to_float, Stage("LinearRegressor", attributes)]

@@ -66,6 +66,9 @@ class Samples(NamedTuple):
 def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     """Return the input pixels and weights of every output pixel."""
     last = axis.size - 1
+    if axis.length.numbers is not None:
+        # Each pixel that a filter reads has an index and a weight.
+        out.require_elements(2 * int(axis.length.numbers[0]), _tap_count(axis, sampling))
     index = axis.length.indices(out)
     coordinate = _COORDINATES[sampling.coordinates](axis, index)
     if coordinate.numbers is not None and index.numbers is not None:
@@ -81,6 +84,13 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.mode == "linear":
         return Samples(_linear(coordinate, last), inside)
     return Samples(_cubic(coordinate, axis, sampling), inside)
+
+
+def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:
+    """Return the number of input pixels that the filter of each output pixel reads at least."""
+    width = {"nearest": 1, "linear": 2}.get(sampling.mode, 4)
+    scale = min((*(axis.scale.numbers or ()), 1.0))
+    return math.ceil(width / scale) if sampling.antialias and scale > 0 else width
 
 
 def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:

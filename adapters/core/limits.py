@@ -1,0 +1,45 @@
+"""Limits of what the conversion of one node may add: declared sizes are hostile until they are checked."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from opshift.model.errors import CannotConvert
+from opshift.registry.steps import Allow
+
+MAX_NODES = 2_000
+"""Maximum number of nodes that replace one node."""
+
+MAX_ELEMENTS = 1 << 21
+"""Maximum number of elements of a constant: 16 MiB of int64."""
+
+MAX_CONSTANT_BYTES = 16 << 20
+"""Maximum number of bytes of the constants that replace one node."""
+
+LARGE_FACTOR = 8
+"""Factor of all limits if the caller allows `large`; it bounds memory and time."""
+
+
+class _Allowing(Protocol):
+    def allow(self, kind: Allow, reason: str) -> bool: ...
+
+
+def require_within(count: int, limit: int, added: str, allowing: _Allowing) -> None:
+    """Refuse to add more than a limit; up to `LARGE_FACTOR` times as many if the caller allows `large`.
+
+    Args:
+        count: what the conversion of one node would add.
+        limit: the maximum.
+        added: the unit of both, for the message.
+        allowing: the allowances of the caller.
+
+    Raises:
+        CannotConvert: the count exceeds the limit.
+    """
+    if count <= limit:
+        return
+    reason = f"the conversion of this node would add {count:,} {added}, more than {limit:,}"
+    if count > limit * LARGE_FACTOR:
+        raise CannotConvert(reason, remedy="reduce the sizes in the model, or convert to a newer opset")
+    if not allowing.allow("large", reason):
+        raise CannotConvert(reason, remedy="allow 'large', reduce the sizes, or convert to a newer opset")
