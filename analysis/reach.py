@@ -81,11 +81,9 @@ def reach(
 
 
 def _node_reach(place: str, refusals: dict[int, Refusal], opset: int, newest: int) -> NodeReach:
-    lowest = highest = opset
-    while lowest > 1 and lowest - 1 not in refusals:
-        lowest -= 1
-    while highest < newest and highest + 1 not in refusals:
-        highest += 1
+    # Not by counting: a model may import opset 2 ** 63 - 1.
+    lowest = max((each for each in refusals if each < opset), default=min(opset - 1, 0)) + 1
+    highest = min((each for each in refusals if each > opset), default=max(opset, newest) + 1) - 1
     below, above = (refusals[each].reason if each in refusals else "" for each in (lowest - 1, highest + 1))
     operator = next(iter(refusals.values())).operator
     return NodeReach(place, operator, lowest, highest, below, above)

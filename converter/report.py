@@ -52,6 +52,8 @@ class Report:
         kept: number of unchanged nodes.
         changed: replaced nodes.
         constants: number of added constants.
+        added_nodes: number of nodes after the conversion, minus those before it.
+        added_bytes: size of the added constants.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: inexact conversions that were allowed, each kind with its reason.
         ir_steps: rewrites for the IR version, a sentence each.
@@ -69,6 +71,8 @@ class Report:
     ir_steps: tuple[str, ...] = ()
     specialised: tuple[SpecialisedFunction, ...] = ()
     repairs: tuple[str, ...] = ()
+    added_nodes: int = 0
+    added_bytes: int = 0
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
@@ -87,6 +91,8 @@ class Report:
             plan.ir.steps(),
             tuple(_specialised_functions(plan)),
             plan.repairs,
+            sum(change.result.node_count - 1 for each in containers for change in each.changes),
+            sum(container.constant_bytes for container in containers),
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from opshift.model.errors import OpshiftError, UsageError
@@ -45,6 +46,26 @@ class UnknownOpset(ResolveError):
     """The opset version is below 1, or newer than the registry supports."""
 
 
+@lru_cache(maxsize=16)
+def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the names in lower case by their first and by their last two letters."""
+    found: dict[str, list[str]] = {}
+    for name in map(str.lower, names):
+        for key in {name[:2], name[-2:]}:
+            found.setdefault(key, []).append(name)
+    return found
+
+
+def _similar_names(op_type: str, names: Iterable[str]) -> list[str]:
+    known, wanted = tuple(names), op_type.lower()
+    # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
+    # names with the same start or end.
+    table = _spellings(known)
+    candidates = dict.fromkeys(each for key in (wanted[:2], wanted[-2:]) for each in table.get(key, ()))
+    similar = difflib.get_close_matches(wanted, candidates)
+    return [name for each in similar for name in known if name.lower() == each]
+
+
 def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
     """Return the error for an operator that does not exist at an existing opset of its domain.
 
@@ -52,8 +73,7 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
     """
     domain, op_type, opset = wanted
     if operator is None:
-        spellings = {name.lower(): name for name in names}
-        similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
+        similar = _similar_names(op_type, names)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
         return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
     removal = next((version.removal for version in operator.versions if version.removal), None)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from opshift.adapters.core.deprecated_names import renamed
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_within
+from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
@@ -24,22 +25,6 @@ Scalar = int | float | bytes | str
 
 Attributes = Mapping[str, Any]
 """Attributes by name: numbers, bytes, sequences of these, tensors, graphs, or AttributeProto messages."""
-
-
-class Output(Protocol):
-    """Names, constants and allowances of a conversion, which adapters request."""
-
-    def fresh(self, hint: str) -> str:
-        """Return a name that is not used in the model, derived from `hint`."""
-        ...
-
-    def add_constant(self, tensor: Tensor) -> str:
-        """Return the name of a constant with this value; equal constants share one name."""
-        ...
-
-    def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
-        ...
 
 
 def _require_known(found: Known | None, fact: str, name: str) -> Known:
@@ -205,18 +190,13 @@ class Rewriter:
         return self.workspace.add_constant(tensor)
 
     def require_elements(self, *sizes: int) -> int:
-        """Return the number of elements of a constant with these sizes; call it before the constant is built.
-
-        Raises:
-            CannotConvert: the constant would be too large.
-        """
+        """Return the number of elements of a constant before it is built; refuse it if it is too large."""
         count = math.prod(sizes)
-        if count > MAX_ELEMENTS:
-            require_within(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
+        require_within(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
         return count
 
     def require_rank(self, rank: int) -> int:
-        """Return a rank that the length of a list declares; raise CannotConvert if no tensor can have it."""
+        """Return a rank that the length of a list declares; refuse it if no tensor can have it."""
         if rank > MAX_RANK:
             raise CannotConvert(f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}")
         return rank

@@ -27,10 +27,10 @@ from opshift.registry.registry import Registry
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
 
-MAX_NODES = 1_000_000
-"""Maximum number of nodes after inlining.
+MAX_NODES, MAX_GROWTH = 50_000, 4
+"""Maximum number of nodes after inlining, or of nodes for each node of the file if that is more.
 
-More than any real model has; functions that call each other twice grow exponentially.
+Functions that call each other twice grow exponentially.
 """
 
 SORT_KEY_STRIDE = 1 << 32
@@ -74,8 +74,9 @@ def inlining_obstacles(
                     f"it is written for opset {opset} of {domain}, the graph for opset {graph_opset}",
                 )
     total = _inlined_size(model)
-    if total > MAX_NODES:
-        yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MAX_NODES:,}"
+    limit = max(MAX_NODES, MAX_GROWTH * sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions)))
+    if total > limit:
+        yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
 
 
 def _add_import(imports: Repeated[OperatorSetIdProto], domain: str, version: int) -> None:

@@ -77,6 +77,7 @@ class Workspace:
         self._names = names
         self.constant_bytes = 0
         """Size of the constants added so far."""
+        self._sizes: dict[str, int] = {}
         self._constant_names: dict[ConstantKey, str] = {}
         self._read_constants: set[str] = set()
 
@@ -97,7 +98,8 @@ class Workspace:
                 raise CannotConvert(reason, remedy="inline the functions, or convert to opset 9 or newer")
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
-            self.constant_bytes += sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])
+            self._sizes[found] = sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])
+            self.constant_bytes += self._sizes[found]
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
@@ -108,6 +110,10 @@ class Workspace:
         """Return the added constants that nodes of the result read."""
         added = self.scope.added_constants
         return {name: tensor for name, tensor in added.items() if name in self._read_constants}
+
+    def size_of(self, constants: Iterable[str]) -> int:
+        """Return the number of bytes of added constants."""
+        return sum(self._sizes[name] for name in constants)
 
     def cast_constants(self) -> list[str]:
         """Return the kept constants that a Cast has to produce: functions have no initializers."""

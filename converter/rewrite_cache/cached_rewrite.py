@@ -183,6 +183,11 @@ class CacheHit:
         self.is_unchanged = cached.is_unchanged
 
     @property
+    def node_count(self) -> int:
+        """Number of nodes that replace it; nodes with graphs are not cached."""
+        return len(self.operators)
+
+    @property
     def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it."""
         return tuple(template.instantiate(self._names) for template in self._cached.templates)

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from opshift.model.types import MAX_RANK, Shape
 
+
 def unknown(rank: int) -> Shape:
     """Return a shape with unknown dimensions.
 

@@ -166,8 +166,10 @@ def _nodes(report: Report) -> str:
     parts = [f"{report.kept:,} kept", f"{len(report.changed):,} changed"]
     if report.refusals:
         parts.append(f"{len(report.refusals):,} refused")
+    if report.added_nodes > 0:
+        parts.append(f"{report.added_nodes:,} more")
     if report.constants:
-        parts.append(f"{count_text(report.constants, 'constant')} added")
+        parts.append(f"{count_text(report.constants, 'constant')} of {report.added_bytes:,} bytes added")
     return ", ".join(parts)
 
 

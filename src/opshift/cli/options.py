@@ -85,9 +85,10 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="KIND",
-        help="Convert even if the result is not exact: approximate (results may differ in rounding) or "
-        "assume-nonnegative (indices are assumed not to be negative). Or drop content that the IR version "
-        "does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
+        help="Convert even if the result is not exact: approximate (results may differ in rounding), "
+        "assume-nonnegative (indices are assumed not to be negative) or assume-nonempty (dimensions are "
+        "assumed not to be 0). Or add many nodes or large constants for one node: large. Or drop content "
+        "that the IR version does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]
 

@@ -1,0 +1,24 @@
+"""Interface of a conversion for the nodes, names and constants that adapters add."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from opshift.model.node import Tensor
+from opshift.registry.steps import Allow
+
+
+class Output(Protocol):
+    """Names, constants and allowances of a conversion, which adapters request."""
+
+    def fresh(self, hint: str) -> str:
+        """Return a name that is not used in the model, derived from `hint`."""
+        ...
+
+    def add_constant(self, tensor: Tensor) -> str:
+        """Return the name of a constant with this value; equal constants share one name."""
+        ...
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
+        ...
