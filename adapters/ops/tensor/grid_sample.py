@@ -14,14 +14,14 @@ from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
     COMPUTE_TYPES,
     OPSET,
+    Length,
     PixelTap,
     clip,
     edge_tap,
     emit_pixel_table,
-    require_image_shape,
     weighted_sum,
 )
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.emit.shapes import Dimension, dimension, reshape
 
 OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
@@ -63,7 +63,8 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
             "approximate",
             "onnxruntime clamps the pixels of cubic interpolation to the border, others the coordinate",
         )
-    batch, (channels, *sizes) = require_image_shape(data, out)
+    channels, *sizes = (dimension(data, axis, out) for axis in range(1, out.rank(data)))
+    batch = out.known_dimension(data, 0)
     element_type = out.element_type(data)
     compute_type = element_type if interpolation.mode == "nearest" else COMPUTE_TYPES.get(element_type)
     if compute_type is None:
@@ -74,13 +75,18 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     table = emit_pixel_table(data, batch, channels, tuple(sizes), compute_type, out)
     shape = _output_shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
+    lengths = [_length(size, out) for size in sizes]
     axes = [
-        _taps(_coordinate(grid, axis, sizes, interpolation, out), size, interpolation, compute_type, out)
-        for axis, size in enumerate(sizes)
+        _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)
+        for axis, length in enumerate(lengths)
     ]
     transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=[0, 2, 1])
     sampled = out.emit("Reshape", [transposed, shape])
     rename_output(_cast(sampled, compute_type, element_type, out), node, out)
+
+
+def _length(size: Dimension, out: Rewriter) -> Length:
+    return float(size) if isinstance(size, int) else Expression(out.cast(size, "float"), "float", out)
 
 
 def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
@@ -89,8 +95,10 @@ def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
     return out.cast(value, target, opset=13 if "bfloat16" in (source, target) else OPSET)
 
 
-def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out: Rewriter) -> str:
-    """Return the output shape, in which 0 copies an unknown batch size."""
+def _output_shape(grid: str, batch: int | None, channels: Dimension, spatial: int, out: Rewriter) -> str:
+    """Return the output shape, in which 0 copies an unknown batch size or number of channels."""
+    if isinstance(channels, str):
+        channels = 0
     known = [out.known_dimension(grid, axis) for axis in range(1, spatial + 1)]
     sizes = [size for size in known if size is not None]
     if len(sizes) == spatial:
@@ -101,7 +109,7 @@ def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out
 
 
 def _taps(
-    coordinate: Expression, size: int, interpolation: Interpolation, element_type: str, out: Rewriter
+    coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> list[PixelTap]:
     if interpolation.mode == "nearest":
         nearest = coordinate.apply("Round", opset=11)
@@ -117,20 +125,24 @@ def _taps(
     return taps
 
 
-def _tap(pixel: Expression, weight: str, size: int, interpolation: Interpolation, out: Rewriter) -> PixelTap:
+def _tap(
+    pixel: Expression, weight: str, size: Length, interpolation: Interpolation, out: Rewriter
+) -> PixelTap:
     """Return a tap whose pixel is clamped to the image; zero padding also marks pixels beyond the edge."""
     if interpolation.padding == "reflection":
         pixel = _reflect(pixel, size, interpolation)
     if interpolation.padding == "zeros":
         return edge_tap(pixel.name, weight, size, out)
-    return PixelTap(out.cast(clip(pixel.name, 0.0, float(size - 1), out), "int64"), "", weight)
+    return PixelTap(out.cast(clip(pixel.name, 0.0, size - 1, out), "int64"), "", weight)
 
 
-def _reflect(coordinate: Expression, size: int, interpolation: Interpolation) -> Expression:
+def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the edges, repeatedly if necessary."""
-    low, extent = (0.0, float(size - 1)) if interpolation.align_corners else (-0.5, float(size))
-    # A single aligned pixel has no extent to divide by.
-    if not extent:
+    low, extent = (0.0, size - 1) if interpolation.align_corners else (-0.5, size)
+    # A single aligned pixel has no extent to divide by. All of its taps are clamped to the pixel.
+    if isinstance(extent, Expression):
+        extent = extent.apply("Max", 1.0)
+    elif not extent:
         return coordinate * 0.0
     distance = abs(coordinate - low)
     reflections = (distance / extent).apply("Floor")
@@ -139,19 +151,19 @@ def _reflect(coordinate: Expression, size: int, interpolation: Interpolation) ->
     return remainder + is_odd * (extent - remainder * 2.0) + low
 
 
-def _bound(coordinate: Expression, size: int, interpolation: Interpolation, out: Rewriter) -> Expression:
+def _bound(coordinate: Expression, size: Length, interpolation: Interpolation, out: Rewriter) -> Expression:
     if interpolation.padding == "reflection":
         return _reflect(coordinate, size, interpolation)
     if interpolation.padding == "border" and interpolation.mode != "cubic":
-        return Expression(clip(coordinate.name, 0.0, float(size - 1), out), "float", out)
+        return Expression(clip(coordinate.name, 0.0, size - 1, out), "float", out)
     return coordinate
 
 
 def _coordinate(
-    grid: str, axis: int, sizes: Sequence[int], interpolation: Interpolation, out: Rewriter
+    grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
     """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
-    spatial, size = len(sizes), float(sizes[axis])
+    spatial, size = len(sizes), sizes[axis]
     # The grid lists the last axis first.
     normalized = out.emit("Gather", [grid, out.int64(spatial - 1 - axis)], axis=spatial + 1)
     shifted = Expression(reshape(normalized, (0, -1), out), "float", out) + 1.0
