@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.indices import nonnegative_axis
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
@@ -56,25 +57,38 @@ def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
 @adapter("Scan", 8, 9)
 @adapter("Scan", 8, 7)
 def remove_batch_dimension(node: Node, out: Rewriter) -> None:
-    """Squeeze a batch dimension of 1 from every input, and add it to every output."""
+    """Squeeze a batch dimension of 1; for other batches, emit a Loop that scans one sample per turn."""
     if node.input(0):
-        raise CannotConvert("input sequence_lens is used, which Scan-9 does not have")
-    inputs = node.inputs[1:]
-    batches = {shape[0] for shape in map(out.shape, inputs) if shape}
-    if batches != {1}:
         raise CannotConvert(
-            "Scan-9 has no batch dimension, and the batch size is not known to be 1",
-            remedy="declare the shapes of the inputs with 1 as their first dimension",
+            "input sequence_lens is used, which Scan-9 does not have",
+            remedy="omit sequence_lens if all samples have the full length",
         )
-    outputs = [out.fresh("scan") if name else "" for name in node.outputs]
+    inputs = node.inputs[1:]
     attributes = node.without("directions")
     if "directions" in node.attributes:
         attributes["scan_input_directions"] = node.attribute("directions")
+    if {shape[0] for shape in map(out.shape, inputs) if shape} != {1}:
+        _scan_samples(node, attributes, out)
+        return
+    outputs = [out.fresh("scan") if name else "" for name in node.outputs]
     singles = [out.emit("Squeeze", [name], axes=[0]) for name in inputs]
     out.replace(node, inputs=singles, outputs=outputs, attributes=attributes, opset=9)
     for single, name in zip(outputs, node.outputs, strict=True):
         if name:
             out.emit("Unsqueeze", [single], [name], axes=[0])
+
+
+def _scan_samples(node: Node, attributes: Attributes, out: Rewriter) -> None:
+    """Emit a Loop over the batch, whose outputs are those of a Scan for each sample, stacked."""
+    inputs = node.inputs[1:]
+    out = out.for_opset(9)
+    body = LoopBuilder(out)
+    samples = [body.emit("Gather", [name, body.iteration], axis=0) for name in inputs]
+    results = body.emit_all("Scan", samples, len(node.outputs), **attributes)
+    for name, result, value in zip(node.outputs, results, node.attribute("body").output, strict=True):
+        body.output(result, body_output_type(name, value, out))
+    batch = dimension_tensor(dimension(inputs[0], 0, out), out)
+    body.emit_loop(batch, (), out, [name or out.fresh("unused") for name in node.outputs])
 
 
 def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[ScannedValue]:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
+from support.dynamic import with_symbolic_dims
 from support.running import Array, assert_equal, build, op_types, run_reference
 
 from opshift import convert_version
@@ -90,13 +91,38 @@ def test_one_declared_batch_size_suffices() -> None:
 def test_refuses_sequence_lengths() -> None:
     model = _model(_body(), _feeds(), lengths="lengths")
     model.graph.input.append(helper.make_tensor_value_info("lengths", TensorProto.INT64, [1]))
-    assert refusal_of(model, 9).reason == "input sequence_lens is used, which Scan-9 does not have"
+    refused = refusal_of(model, 9)
+    assert refused.reason == "input sequence_lens is used, which Scan-9 does not have"
+    assert refused.remedy == "omit sequence_lens if all samples have the full length"
 
 
-@pytest.mark.parametrize(
-    ("batch", "shapes"), [(2, True), (1, False)], ids=["batch size 2", "unknown batch size"]
-)
-def test_refuses_other_batch_sizes(batch: int, shapes: bool) -> None:
-    refused = refusal_of(_model(_body(), _feeds(batch), shapes=shapes), 9)
-    assert refused.reason == "Scan-9 has no batch dimension, and the batch size is not known to be 1"
-    assert refused.remedy == "declare the shapes of the inputs with 1 as their first dimension"
+@pytest.mark.parametrize("target", [7, 9, 11, 13, 21])
+@pytest.mark.parametrize("directions", [None, [1]], ids=["forward", "reverse"])
+@pytest.mark.parametrize("form", ["declared", "symbolic", "no shapes"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_scans_the_samples_of_a_batch_in_a_loop(
+    batch: int, form: str, directions: list[int] | None, target: int
+) -> None:
+    attributes = {"directions": directions} if directions else {}
+    feeds = _feeds(batch)
+    model = _model(_body(), feeds, shapes=form != "no shapes", **attributes)
+    if form == "symbolic":
+        with_symbolic_dims(model)
+    result = convert_and_check(model, target, feeds)
+    assert "Loop" in op_types(result) or (batch, form) == (1, "declared")
+    # onnx.reference supports no reverse Scan, and joins the scan outputs of a Loop instead of stacking them.
+    if not directions:
+        found = [
+            array.reshape(shape)
+            for array, shape in zip(run_reference(result, feeds), ((batch, 3), (batch, 4, 3)), strict=True)
+        ]
+        rows = np.cumsum(feeds["rows"], 1) + feeds["start"][:, None]
+        assert_equal(found, [rows[:, -1], rows])
+
+
+def test_scans_samples_with_values_of_the_graph() -> None:
+    scaled = helper.make_node("Mul", ["sum_out", "scale"], ["row_out"])
+    feeds = {**_feeds(3), "scale": np.array([1, -2, 0.5], np.float32)}
+    model = _model(_body(scaled), feeds)
+    for target in (9, 24):
+        convert_and_check(model, target, feeds)
