@@ -66,6 +66,7 @@ def reach(
     opset = opset_imports(source.opset_import, source.ir_version).get(domain)
     if opset is None:
         raise InvalidModel(f"the model does not import {domain}")
+    registry.require_opset(opset, domain)
     newest = registry.newest_opset(domain)
     allowed = read_allow(allow)
     refusals_by_node: dict[str, dict[int, Refusal]] = {}

@@ -1,0 +1,1 @@
+"""Mutations, public calls and workers of `tools/fuzz.py`."""

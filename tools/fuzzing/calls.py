@@ -1,0 +1,228 @@
+"""Public calls that the fuzzer runs on one file, and the mutated files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, get_args
+
+import opshift
+from fuzzing import corpus
+from fuzzing.mutations import mutate_bytes, mutate_model, mutate_text
+from opshift.analysis.reach import reach as reach_opsets
+from opshift.model.files import read_bytes
+from opshift.registry.documents.files import read_document, write_tree
+from opshift.registry.steps import Allow
+
+ALLOWANCES: tuple[Allow, ...] = get_args(Allow)
+
+TARGETS = (1, 6, 7, 8, 9, 11, 12, 13, 17, 18, 20, 21, 23, 26, "onnx-1.8", "onnxruntime-1.14", "ai.onnx.ml=3")
+
+
+class Case(NamedTuple):
+    """One run: a public call, the suffix of its file, the content of the file, and a seed for arguments."""
+
+    call: str
+    suffix: str
+    content: bytes
+    seed: str
+
+
+def case_at(seed: int, index: int) -> Case:
+    """Return the case with a number, the same one in every run."""
+    name = f"{seed}:{index}"
+    random = Random(name)
+    kind = random.random()
+    if kind < 0.82:
+        return Case(
+            random.choice(list(MODEL_CALLS)), ".onnx", mutate_model(corpus.any_model(random), random), name
+        )
+    if kind < 0.91:
+        return Case("registry", ".yaml", mutate_text(corpus.any_definition(random), random), name)
+    suffix, document = corpus.any_document(random)
+    mutate = mutate_bytes if suffix == ".onnxopset" else mutate_text
+    return Case("document", suffix, mutate(document, random), name)
+
+
+def run_case(case: Case) -> str:
+    """Run a case and return its outcome: `result`, or the class of an OpshiftError.
+
+    Every other error is a finding, and is raised.
+    """
+    with TemporaryDirectory(prefix="opshift-fuzz-") as folder:
+        try:
+            CALLS[case.call](case.content, case.suffix, Random(case.seed), Path(folder))
+        except opshift.OpshiftError as error:
+            str(error), error.as_dict()
+            return type(error).__name__
+    return "result"
+
+
+def _target(random: Random) -> Any:
+    return random.choice(TARGETS)
+
+
+def _allow(random: Random) -> list[Allow]:
+    return [each for each in ALLOWANCES if random.random() < 0.3]
+
+
+def _convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    options: Any = {
+        "allow": _allow(random),
+        "check": random.random() < 0.2,
+        "reversible": random.random() < 0.2,
+        "ir_version": random.choice((None, None, None, 3, 8, 10, "keep")),
+    }
+    model = opshift.ModelProto.FromString(content) if random.random() < 0.5 and _parses(content) else content
+    before = content if isinstance(model, bytes) else model.SerializeToString()
+    try:
+        opshift.convert(model, _target(random), **options)
+    finally:
+        after = model if isinstance(model, bytes) else model.SerializeToString()
+        assert before == after, "the argument was modified"
+
+
+def _parses(content: bytes) -> bool:
+    try:
+        read_bytes(content)
+    except opshift.OpshiftError:
+        return False
+    return True
+
+
+def _convert_in_place(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    model = read_bytes(content)
+    before = model.SerializeToString()
+    try:
+        opshift.convert_version(model, _target(random), allow=_allow(random), inplace=True)
+    except opshift.OpshiftError:
+        assert model.SerializeToString() == before, "a refused model was modified"
+        raise
+
+
+def _plan(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.Report.of(opshift.plan_version(content, _target(random), allow=_allow(random))).as_dict()
+
+
+def _check(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    for finding in opshift.check(content):
+        str(finding)
+
+
+def _doctor(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.diagnose(content).as_dict()
+    opshift.restamp(content)
+
+
+def _reach(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    reach_opsets(content, allow=_allow(random)).as_dict()
+
+
+def _common_opset(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.common_opset([content, corpus.any_model(random)], allow=_allow(random))
+
+
+def _compare(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    other = mutate_model(content, random) if _parses(content) else content
+    opshift.compare(content, other).as_dict()
+
+
+def _round_trip(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    model = read_bytes(content)
+    opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
+    down = opshift.convert_version(content, _target(random), allow=_allow(random), reversible=True)
+    opshift.convert_version(down, opsets)
+    opshift.convert_version(mutate_model(down, random), opsets, reversible=True)
+
+
+def _command(name: str) -> Callable[[bytes, str, Random, Path], None]:
+    def call(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+        from opshift.cli.main import app
+
+        source = folder / f"in{suffix}"
+        source.write_bytes(content)
+        arguments = [name, str(source), "--format", random.choice(("text", "json"))]
+        if name == "convert":
+            arguments[2:2] = [str(folder / "out.onnx"), "-t", str(_target(random))]
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            code = None
+            try:
+                app(arguments)
+            except SystemExit as ended:
+                code = ended.code
+            assert code in (0, 1, 2), f"exit code {code}"
+        left = {path.name for path in folder.iterdir()} - {source.name, "out.onnx"}
+        assert not left, f"files remain: {left}"
+
+    return call
+
+
+def _convert_file(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    source, out = folder / f"in{suffix}", folder / "out.onnx"
+    source.write_bytes(content)
+    try:
+        opshift.convert_file(
+            source, out, _target(random), allow=_allow(random), reversible=random.random() < 0.2
+        )
+    except opshift.OpshiftError:
+        assert not out.exists(), "an output was written"
+        raise
+
+
+def _registry(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    (folder / "com.acme").mkdir()
+    lines = re.sub(rb"^domain: [^\n]*", b"domain: com.acme", content, flags=re.MULTILINE)
+    name = re.search(rb"^name: (\w+)", content, re.MULTILINE)
+    path = folder / "com.acme" / f"{name[1].decode() if name else 'Unnamed'}.yaml"
+    path.write_bytes(lines)
+    registry = opshift.default_registry().with_folder(folder)
+    for operator in registry.operators("com.acme"):
+        for version in operator.versions:
+            str(version.id)
+
+
+def _document(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    path, out = folder / f"document{suffix}", folder / "out"
+    path.write_bytes(content)
+    document = read_document(path)
+    out.mkdir()
+    for written in write_tree(document, out):
+        assert written.resolve().is_relative_to(out.resolve()), f"{written} is outside of the folder"
+    assert {each.name for each in folder.iterdir()} == {path.name, "out"}, "a file outside of the folder"
+
+
+def _self_test(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    """End as the content says: tests of the worker use it."""
+    if content == b"kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif content == b"sleep":
+        time.sleep(60)
+    raise KeyError
+
+
+MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
+    "convert": _convert,
+    "convert in place": _convert_in_place,
+    "convert file": _convert_file,
+    "plan": _plan,
+    "check": _check,
+    "doctor": _doctor,
+    "reach": _reach,
+    "common opset": _common_opset,
+    "compare": _compare,
+    "round trip": _round_trip,
+    "command inspect": _command("inspect"),
+    "command convert": _command("convert"),
+}
+"""Calls that take a model."""
+
+CALLS = {**MODEL_CALLS, "registry": _registry, "document": _document, "self-test": _self_test}
+"""All calls, with the content and suffix of a file, a source of random numbers, and an empty folder."""

@@ -1,0 +1,107 @@
+"""Processes that run cases, each with a limit of time and memory."""
+
+from __future__ import annotations
+
+import resource
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from fuzzing.calls import Case, case_at, run_case
+
+SECONDS = 10.0
+"""Maximum duration of a case."""
+
+MEMORY = 1 << 30
+"""Maximum memory of a case, in addition to that of a worker that has started."""
+
+
+class Outcome(NamedTuple):
+    """Outcome of a case: `result`, the class of an OpshiftError, or a finding with its details."""
+
+    case: Case
+    outcome: str
+    details: str = ""
+
+
+def is_finding(outcome: Outcome) -> bool:
+    """Return whether a case did not end with a result or an OpshiftError within the limits."""
+    return " " in outcome.outcome or outcome.outcome in ("timeout", "crash", "memory")
+
+
+class Worker:
+    """Process that runs one case at a time, and is replaced if a case ends it."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        context = get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+        # The limit of time excludes the imports of the new process.
+        self._connection.recv()
+
+    def run(self, case: Case, seconds: float = SECONDS) -> Outcome:
+        """Run a case within the limits."""
+        self._connection.send(case)
+        try:
+            if self._connection.poll(seconds):
+                outcome, details = self._connection.recv()
+                return Outcome(case, outcome, details)
+            self.close()
+            finding = Outcome(case, "timeout", f"no result within {seconds:g} seconds")
+        except (EOFError, ConnectionError):
+            self._process.join()
+            finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
+        self._start()
+        return finding
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+
+def run_cases(seed: int, start: int, step: int, is_over: Callable[[], bool]) -> Iterator[Outcome]:
+    """Run the cases `start`, `start + step` and so on in one process until the time is over."""
+    worker, index = Worker(), start
+    try:
+        while not is_over():
+            yield worker.run(case_at(seed, index))
+            index += step
+    finally:
+        worker.close()
+
+
+def _serve(connection: Connection) -> None:
+    run_case(Case("check", ".onnx", b"", "start"))
+    _limit_memory()
+    connection.send(None)
+    while True:
+        try:
+            case = connection.recv()
+        except EOFError:
+            return
+        connection.send(_outcome(case))
+
+
+def _limit_memory() -> None:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    limit = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _outcome(case: Case) -> tuple[str, str]:
+    try:
+        return run_case(case), ""
+    except MemoryError:
+        return "memory", "".join(traceback.format_exc(limit=-4))
+    except BaseException as error:  # every other error is a finding
+        return f"finding {type(error).__name__}", "".join(traceback.format_exc(limit=-6))
