@@ -15,8 +15,9 @@ FLOATS = (0.0, -0.0, 1.0, -1.0, 1e30, float("inf"), float("-inf"), float("nan"))
 TEXTS = ("", "x", "y", "Relu", "Loop", "ai.onnx", "com.acme", "..", "a / b", "\0", "\x1b[31m", "é" * 9, "N")
 
 TOKENS = (
-    b"{}", b"[]", b"null", b"true", b"- ", b": ", b"\t", b"&a *a", b"*a", b"!!python/object:os.system", b"<<: ",
-    b"1e999", b"2026-13-45", b"0x", b"99999999999999999999", b"[" * 500, b"{a: " * 200, b"..", b"\xff",
+    b"{}", b"[]", b"null", b"true", b"- ", b": ", b"\t", b"&a *a", b"*a", b"!!python/object:os.system",
+    b"<<: ", b"1e999", b"2026-13-45", b"0x", b"99999999999999999999", b"[" * 500, b"{a: " * 200, b"..",
+    b"\xff",
 )  # fmt: skip
 """Texts that YAML and JSON parsers treat specially."""
 
