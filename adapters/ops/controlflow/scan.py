@@ -79,7 +79,7 @@ def remove_batch_dimension(node: Node, out: Rewriter) -> None:
 
 
 def _scan_samples(node: Node, attributes: Attributes, out: Rewriter) -> None:
-    """Emit a Loop over the batch, whose outputs are those of a Scan for each sample, stacked."""
+    """Emit a Loop that scans one sample of the batch per turn and stacks the results."""
     inputs = node.inputs[1:]
     out = out.for_opset(9)
     body = LoopBuilder(out)
