@@ -54,10 +54,24 @@ def check(
     data_folder = Path(folder) if folder is not None else None
     try:
         walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
-    except UnicodeDecodeError:
-        # Some protobuf releases raise when a string field that is not UTF-8 is read.
+    except (UnicodeDecodeError, TypeError, AttributeError) as error:
+        # Some protobuf releases raise when a string field that is not UTF-8 is read, others return bytes.
+        if not isinstance(error, UnicodeDecodeError) and _is_text(proto):
+            raise
         walk.check(ModelSource("model", is_text=False))
     return tuple(walk.findings)
+
+
+def _is_text(message: Any) -> bool:
+    """Return whether all string fields of a message, and of those in it, are UTF-8 text."""
+    for field, value in message.ListFields():
+        for each in value if hasattr(value, "extend") else (value,):
+            if hasattr(each, "ListFields"):
+                if not _is_text(each):
+                    return False
+            elif field.type == field.TYPE_STRING and isinstance(each, bytes):
+                return False
+    return True
 
 
 def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:

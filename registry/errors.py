@@ -88,6 +88,7 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
 def require_argument_types(op_type: object, opset: object, domain: object) -> None:
     """Raise UsageError unless the arguments of a lookup are a name, an opset or `None`, and a domain."""
     is_opset = opset is None or (isinstance(opset, int) and not isinstance(opset, bool))
-    if not is_opset or not isinstance(op_type, str) or not isinstance(domain, str):
+    # some releases of protobuf return a string field that is not valid UTF-8 as bytes
+    if not is_opset or not isinstance(op_type, str | bytes) or not isinstance(domain, str | bytes):
         reason = f"expected a name, an opset and a domain, got {op_type!r}, {opset!r} and {domain!r}"
         raise UsageError(reason, remedy='pass them as in get_schema("Relu", 13, "ai.onnx")')
