@@ -256,3 +256,37 @@ def test_work_is_linear_in_number_of_nodes() -> None:
     small, large = chain(500), chain(2000)
     count_calls(small)
     assert count_calls(large) < 4.2 * count_calls(small)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(
+            "m = ReduceMax(x)  d = Sub(x, m)  e = Exp(d)  s, x = ReduceSum(e)  y = Div(e, s)", id="link"
+        ),
+        pytest.param("y = Relu(y)", id="itself"),
+        pytest.param("a = Add(b, x)  b = Mul(a, a)  y = Exp(b)", id="two nodes"),
+        pytest.param("a = Relu(b)  b = Relu(a)  y = Concat <axis = 0> (a, b)", id="two links"),
+    ],
+)
+def test_ends_for_cycles(nodes: str) -> None:
+    assert violated_rules(parse_text(f"g (float[2] x) => (float[2] y) {{ {nodes} }}"))
+
+
+@pytest.mark.parametrize("field", ["attribute", "operator", "domain", "import", "metadata", "dimension"])
+def test_reports_any_string_that_is_not_utf_8(field: str) -> None:
+    model = parse_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    node = model.graph.node[0]
+    if field == "attribute":
+        node.attribute.add(name="PLACEHOLDER", i=1, type=2)
+    elif field == "operator":
+        node.op_type = "PLACEHOLDER"
+    elif field == "domain":
+        node.domain = "PLACEHOLDER"
+    elif field == "import":
+        model.opset_import.add(domain="PLACEHOLDER", version=1)
+    elif field == "metadata":
+        model.metadata_props.add(key="PLACEHOLDER", value="a")
+    else:
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "PLACEHOLDER"
+    check(model.SerializeToString().replace(b"PLACEHOLDER", b"\xff\xfeACEHOLDER"))
