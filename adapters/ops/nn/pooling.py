@@ -1,17 +1,19 @@
 """Pooling: rounding, dilations and padding of windows, and the type of the exponent of LpPool.
 
-Without an older equivalent, each element of a window is gathered for all windows at once.
+Without an older equivalent, each element of a window is gathered for all windows at once; a maximum with
+dilations is that of a matrix with rows as long as the dilation.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import Expression, fold
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.pooling_windows import (
     Placed,
     PoolWindow,
@@ -29,7 +31,7 @@ OPSET = 8
 @adapter("AveragePool", 10, 7)
 @adapter("MaxPool", 10, 8)
 def expand_dilated_windows(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and a sum or maximum; replace `ceil_mode` by explicit padding."""
+    """Rewrite dilated windows as Gather and a sum, or Reshape and MaxPool; replace `ceil_mode` by padding."""
     if not _is_dilated(node):
         _drop_ceil_mode(node, out)
         return
@@ -214,23 +216,51 @@ def _emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
 
 
 def _emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit the maximum of each window; padding elements are replaced by a data element of the same window."""
+    """Emit a MaxPool without dilations for each axis: the elements of a window become a column of a matrix.
+
+    One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
+    """
     out = out.for_opset(OPSET)
-    data = node.inputs[0]
-    for axis, each in enumerate(placed, 2):
-        # One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
-        columns = list(zip(*(_data_elements(each, start) for start in range(each.window_count)), strict=True))
-        data = _gather_and_combine("Max", data, axis, columns, out)
-    rename_output(data, node, out)
+    data, sizes = node.inputs[0], [each.size for each in placed]
+    channels = out.known_dimension(data, 1)
+    for axis, each in enumerate(placed):
+        if each.window.kernel == each.window.stride == 1 and not (each.before or each.after):
+            continue
+        # Reshape cannot copy an empty batch next to an inferred dimension, so the batch is the inferred one.
+        batch, images = (-1, 1) if channels is None else (0, channels)
+        inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
+        data = _pool_along(data, each, *inner, out)
+        sizes[axis] = each.window_count
+    outer: Sequence[Dimension] = (0, channels or 0)
+    if channels is None:
+        outer = [computed_dimension(node.inputs[0], axis, out) for axis in (0, 1)]
+    reshape(data, (*outer, *sizes), out, node.outputs[:1])
 
 
-def _data_elements(placed: Placed, start: int) -> list[int]:
-    """Return the elements of a window, with those in the padding replaced by one in the data."""
-    window = placed.window
-    first = start * window.stride - placed.before
-    elements = [first + tap * window.dilation for tap in range(window.kernel)]
-    substitute = next(element for element in elements if 0 <= element < placed.size)
-    return [element if 0 <= element < placed.size else substitute for element in elements]
+def _pool_along(data: str, placed: Placed, outer: tuple[int, int], trailing: int, out: Rewriter) -> str:
+    """Emit the maxima of the windows along one axis, in a tensor of rank 4.
+
+    Its dimensions are the batch, all dimensions up to the axis, the windows, and all dimensions after it.
+    """
+    kernel, stride, dilation = placed.window.kernel, placed.window.stride, placed.window.dilation
+    data = reshape(data, (*outer, placed.size, trailing), out)
+    # Each row of the matrix holds `dilation` elements, so a window is a part of a column.
+    last = (placed.window_count - 1) * stride
+    rows = last // dilation + kernel
+    after = rows * dilation - placed.before - placed.size
+    if after < 0:
+        kept = placed.size + after
+        data, after = out.emit("Slice", [data], opset=1, axes=[2], starts=[0], ends=[kept]), 0
+    if placed.before or after:
+        pads = [0, 0, placed.before, 0, 0, 0, after, 0]
+        data = out.emit("Pad", [data], opset=2, pads=pads, value=-math.inf)
+    matrix = reshape(data, (*outer, rows, dilation * trailing), out)
+    maxima = out.emit("MaxPool", [matrix], kernel_shape=[kernel, 1], strides=[1, 1])
+    maxima = reshape(maxima, (*outer, (last // dilation + 1) * dilation, trailing), out)
+    if last + 1 < (last // dilation + 1) * dilation:
+        maxima = out.emit("Slice", [maxima], opset=1, axes=[2], starts=[0], ends=[last + 1])
+    # A window of one element selects the starts of the windows.
+    return maxima if stride == 1 else out.emit("MaxPool", [maxima], kernel_shape=[1, 1], strides=[stride, 1])
 
 
 EXPANSIONS = {"AveragePool": _emit_average_pool, "MaxPool": _emit_max_pool, "LpPool": _emit_lp_pool}

@@ -63,7 +63,11 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
         out.replace(node, attributes=attributes)
     elif known is None:
-        _reshape_empty_or_not(node, out)
+        reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
+        if out.workspace.allow("assume-nonempty", reason):
+            out.replace(node, attributes=attributes)
+        else:
+            _reshape_empty_or_not(node, out)
     else:
         # A constant shape with a 0 means that the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)

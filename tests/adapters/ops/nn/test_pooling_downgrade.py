@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.running import Array, build, op_types, run
 
 from opshift import convert_version
 
@@ -188,3 +188,39 @@ def test_refuses_unknown_sizes_if_a_window_may_start_in_padding() -> None:
 )
 def test_refuses_padding_on_which_runtimes_differ(attributes: Mapping[str, Any], reason: str) -> None:
     assert refusal_of(_model("AveragePool", 19, **attributes), 18).reason == reason
+
+
+@pytest.mark.parametrize("target", [9, 8, 7])
+@pytest.mark.parametrize("shape", [(2, 3, 11, 13), (0, 3, 11, 13), (1, 1, 11, 13)])
+@pytest.mark.parametrize("unknown", [(), (0,), (1,), (0, 1)])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [3, 2], "dilations": [2, 5], "strides": [3, 1]},
+        {"kernel_shape": [2, 4], "dilations": [7, 1], "strides": [2, 3], "pads": [1, 0, 1, 2]},
+        {"kernel_shape": [1, 3], "dilations": [4, 6], "strides": [5, 5], "pads": [0, 2, 0, 1]},
+    ],
+)
+def test_dilated_max_pool_adds_few_nodes_and_no_tables(
+    attributes: Mapping[str, Any], unknown: Sequence[int], shape: tuple[int, ...], target: int
+) -> None:
+    data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    model = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], {"x": data}, ["y"], 12)
+    for axis in unknown:
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+    expected = None
+    if not shape[0]:
+        feeds = {"x": np.zeros((1, *shape[1:]), np.float32)}
+        nonempty = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], feeds, ["y"], 12)
+        sizes = run(nonempty, feeds)[0].shape[1:]
+        expected = [np.zeros((0, *sizes), np.float32)]
+    result = convert_and_check(model, target, {"x": data}, expected)
+    assert len(result.graph.node) < 30
+    assert sum(len(each.raw_data) for each in result.graph.initializer) < 500
+
+
+def test_window_of_200_elements_adds_few_nodes() -> None:
+    data = np.random.default_rng(1).standard_normal((1, 1, 5000)).astype(np.float32)
+    attributes = {"kernel_shape": [200], "dilations": [10], "strides": [10], "pads": [100, 100]}
+    model = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], {"x": data}, ["y"], 12)
+    assert len(convert_and_check(model, 9, {"x": data}).graph.node) < 10

@@ -9,7 +9,9 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.running import Array, assert_equal, build, op_types, run
+
+from opshift import ConversionRefused, convert_version, plan_version
 
 DATA = np.arange(24, dtype=np.float32).reshape(2, 1, 3, 1, 4)
 
@@ -106,3 +108,32 @@ def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
     assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
     model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=False, opset=14, allowzero=1)
     assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
+
+
+@pytest.mark.parametrize("data", [np.ones((2, 6), np.float32), np.ones((1, 12), np.float32)])
+def test_drops_allowzero_if_data_is_assumed_nonempty(data: Array) -> None:
+    model, feeds = _model("Reshape", data, [2, -1], constant=False, opset=14, allowzero=1)
+    for each in model.graph.input[0].type.tensor_type.shape.dim:
+        each.dim_param = "N"
+    result = convert_version(model, 13, allow="assume-nonempty")
+    assert op_types(result) == ["Reshape"]
+    assert_equal(run(result, feeds), run(model, feeds), 0)
+    reasons = [reason for _, reason in plan_version(model, 13, allow="assume-nonempty").concessions]
+    assert reasons == ["'x' is assumed not to be empty, so that 's' contains no 0"]
+
+
+@pytest.mark.parametrize(("op_type", "axes"), [("Squeeze", [1]), ("Unsqueeze", [0, 2])])
+def test_accepts_computed_axes_if_data_is_assumed_nonempty(op_type: str, axes: list[int]) -> None:
+    data = np.ones((3, 1, 2), np.float32)
+    model, feeds = _model(op_type, data, axes, constant=False, opset=13)
+    for each in model.graph.input[0].type.tensor_type.shape.dim:
+        each.dim_param = "N"
+    assert "assume-nonempty" in refusal_of(model, 11).remedy
+    result = convert_version(model, 11, allow="assume-nonempty")
+    assert_equal(run(result, feeds), run(model, feeds), 0)
+
+
+def test_assumptions_do_not_cover_a_dimension_that_is_known_to_be_0() -> None:
+    model, _ = _model("Unsqueeze", np.ones((0, 2), np.float32), [0], constant=False, opset=13)
+    with pytest.raises(ConversionRefused):
+        convert_version(model, 11, allow="assume-nonempty")
