@@ -103,7 +103,7 @@ def test_refuses_sequence_lengths() -> None:
 def test_scans_the_samples_of_a_batch_in_a_loop(
     batch: int, form: str, directions: list[int] | None, target: int
 ) -> None:
-    attributes = {"directions": directions} if directions else {}
+    attributes: dict[str, Any] = {"directions": directions} if directions else {}
     feeds = _feeds(batch)
     model = _model(_body(), feeds, shapes=form != "no shapes", **attributes)
     if form == "symbolic":
