@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import refusal_of
+from support.deadline import deadline
 from support.running import assert_equal, build, run
 
 from opshift import ConversionRefused, convert_version, plan_version
@@ -30,22 +28,6 @@ class _Output:
 
     def allow(self, kind: Allow, reason: str) -> bool:
         return kind in self._allowed
-
-
-@contextmanager
-def _deadline() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
 
 
 def _model(
@@ -93,12 +75,12 @@ INTEGER_INPUTS = dict.fromkeys(("t", "image", "block", "axes", "shape", "lengths
 @pytest.mark.parametrize("size", [10**9, 2**31, 2**62])
 @pytest.mark.parametrize(("op_type", "opset", "target", "shapes", "attributes"), HOSTILE)
 def test_declared_sizes_cost_neither_time_nor_memory(
-    op_type: str, opset: int, target: int, shapes: dict[str, list[object]], attributes: dict[str, object],
+    op_type: str, opset: int, target: int, shapes: dict[str, list[object]], attributes: dict[str, Any],
     size: int,
 ) -> None:  # fmt: skip
     dims = {name: [size if dim == "N" else int(str(dim)) for dim in shape] for name, shape in shapes.items()}
     model = _model(op_type, opset, dims, element_types=INTEGER_INPUTS, **attributes)
-    with _deadline():
+    with deadline(SECONDS, 300):
         try:
             assert convert_version(model, target).ByteSize() < 100_000
         except ConversionRefused as error:
@@ -118,7 +100,7 @@ def test_rank_from_a_declared_length_is_unknown(rank: int) -> None:
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = helper.make_graph(nodes, "g", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
-    with _deadline():
+    with deadline(SECONDS, 300):
         assert convert_version(model, 13).graph.node
 
 
@@ -128,7 +110,7 @@ def test_ranks_that_double_in_each_node_are_unknown() -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.INT64, [1, 1]) for name in ("v0", "y")]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
-    with _deadline():
+    with deadline(SECONDS, 300):
         assert convert_version(model, 13).graph.node
 
 

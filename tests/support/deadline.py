@@ -1,0 +1,27 @@
+"""Limit the time and the memory of a block."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def deadline(seconds: int, mebibytes: int) -> Iterator[None]:
+    """Raise TimeoutError after some seconds, and AssertionError if the peak memory grows by more."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"not finished after {seconds} s")
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    assert grown < mebibytes, f"the peak memory grew by {grown} MiB"
