@@ -68,7 +68,8 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     _add_imports(model.opset_import, [plan.graph, *plan.training])
     # The originals that a record restores read the constants.
     if unread and plan.record is None:
-        remove_unread_initializers(model, unread)
+        has_subgraphs = any(each.subgraphs for each in plan.containers())
+        remove_unread_initializers(model, unread, has_subgraphs=has_subgraphs)
 
 
 class _Constants(NamedTuple):

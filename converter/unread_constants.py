@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from opshift.converter.repeated_fields import remove_messages
-from opshift.model.graphs import ContainerProto, is_graph, nested_containers, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
 from opshift.model.messages import ModelProto, TensorProto
 
 
-def remove_unread_initializers(model: ModelProto, names: Set[str]) -> None:
+def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgraphs: bool = True) -> None:
     """Remove initializers with these names that no node reads.
 
     Below IR version 4, they would become inputs. Initializers that are inputs, and those with a doc string or
-    metadata, remain.
+    metadata, remain. Without `has_subgraphs`, only the main graph can contain such initializers.
     """
-    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    containers = list(nested_containers(roots))
+    if not has_subgraphs and names.isdisjoint(each.name for each in model.graph.initializer):
+        return
     bindings = (
         each for info in model.training_info for each in (*info.initialization_binding, *info.update_binding)
     )
     read = {name for each in bindings for name in (each.key, each.value)}
+    containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    # Subgraphs are appended on the way: a separate pass over all attributes would double the time.
     for container in containers:
         for node in container.node:
             read.update(node.input[:])
+            containers += graphs_of(node)
         read.update(_names_outside_nodes(container))
     unread = names - read
     for container in containers if unread else ():
