@@ -9,7 +9,7 @@ from typing import Any
 
 from opshift.converter.rewrite.result import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, captured_names, graphs_of, nested_containers
+from opshift.model.graphs import ContainerProto, captured_names, graphs_of, is_graph, nested_containers
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
 
@@ -40,8 +40,14 @@ class ValueIndex:
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 consumers.setdefault(name, set()).add(index)
+        # Below IR version 4, every initializer is an input; that alone does not use it.
+        inputs: set[str] = set()
+        if is_graph(self.container):
+            inputs.update(each.name for each in self.container.input if each.name in self.initializers)
+            inputs.difference_update(each.name for each in self.container.output)
         for name in _names_outside_nodes(self.container):
-            consumers.setdefault(name, set()).add(OUTSIDE_NODES)
+            if name not in inputs:
+                consumers.setdefault(name, set()).add(OUTSIDE_NODES)
         return consumers
 
     def reads(self, position: int) -> frozenset[str]:

@@ -214,6 +214,13 @@ def test_recorded_conversion_keeps_the_initializers_of_originals() -> None:
     assert back.graph == model.graph
 
 
+def test_restored_constants_leave_no_input() -> None:
+    model = parsed(GRAPHS["integer Constant"])
+    down = convert_version(model, 8, reversible=True)
+    assert len(down.graph.input) == 2
+    assert convert_version(down, 9).graph == model.graph
+
+
 def test_initializer_of_the_main_graph_that_a_branch_read_is_removed() -> None:
     model = parsed(
         """(float[2, 3] x, bool yes) => (float[3] y) <int64[1] a = {0}, int64[1] unread = {0}> {
