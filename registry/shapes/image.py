@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from opshift.model.types import Shape
+from opshift.model.types import SMALLEST_SYMBOL, Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
     dim_at,
@@ -117,7 +117,8 @@ def resize(node: ShapeContext, data: Shape) -> Shapes:
     axes = _selected_axes(node, len(data))
     if axes is None:
         return [unknown(len(data))]
-    sizes = _sizes(node) or _scaled(node, [data[axis] for axis in axes])
+    dims = [data[axis] for axis in axes]
+    sizes = _sizes(node, dims) or _scaled(node, dims)
     return [with_dims(data, dict(zip(axes, of_rank(sizes, len(axes)), strict=True)))]
 
 
@@ -126,12 +127,28 @@ def _selected_axes(node: ShapeContext, rank: int) -> tuple[int, ...] | None:
     return normalize_axes(range(rank) if node.attribute("axes") is None else node.integers("axes"), rank)
 
 
-def _sizes(node: ShapeContext) -> Shape | None:
+def _sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
     parameter = node.version.input_named("sizes")
     sizes = node.constant_integers(parameter[0]) if parameter else None
-    if sizes is None or node.string("keep_aspect_ratio_policy") in ("", "stretch"):
+    policy = node.string("keep_aspect_ratio_policy")
+    if sizes is None or policy in ("", "stretch"):
         return sizes
-    return unknown(len(sizes))
+    pairs = [(size, dim) for size, dim in zip(sizes, dims, strict=False) if size is not None and dim]
+    if len(pairs) != len(sizes):
+        return unknown(len(sizes))
+    ratio = (min if policy == "not_larger" else max)(pairs, key=lambda pair: pair[0] / pair[1])
+    return tuple(_rounded_product(dim, *ratio) for _, dim in pairs)
+
+
+def _rounded_product(dim: int, numerator: int, denominator: int) -> int | None:
+    """Return the nearest integer, rounded up halfway between two (Resize 18, `keep_aspect_ratio_policy`).
+
+    Halfway, the result is unknown if floats do not hold the ratio exactly: runtimes then round either way.
+    """
+    doubled = 2 * dim * numerator
+    is_halfway = doubled % (2 * denominator) == denominator
+    is_exact = denominator & (denominator - 1) == 0
+    return (doubled + denominator) // (2 * denominator) if is_exact or not is_halfway else None
 
 
 def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
@@ -153,8 +170,12 @@ def _scales(node: ShapeContext) -> Sequence[object] | None:
 
 def _scaled_dim(dim: int | None, scale: object) -> int | None:
     """Scale and round down; the result is unknown if single and double precision differ."""
-    if dim is None or not isinstance(scale, int | float) or not 0 < dim * scale < 2**31:
+    if dim is None or not isinstance(scale, int | float) or not math.isfinite(scale) or dim * scale <= 0:
         return None
     exact = dim * scale
+    if dim >= SMALLEST_SYMBOL:
+        return math.floor(exact)
+    if exact >= 2**31:
+        return None
     (rounded,) = struct.unpack("<f", struct.pack("<f", exact))
     return math.floor(exact) if math.floor(exact) == math.floor(rounded) else None
