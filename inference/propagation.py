@@ -56,17 +56,16 @@ class Propagation(Generic[FactT]):
         """Find the fact about a value, or return a question about another kind or scope to answer first."""
         known = self._known
         pending = [self._follow_links(name, scope)]
-        awaited: dict[str, Sequence[str]] = {}
+        begun: set[str] = set()
         try:
             while pending:
                 origin, linked = pending[-1]
                 if origin not in known:
                     missing = self._visit_origin(origin, scope)
-                    if missing and awaited.get(origin) == missing:
-                        # a link leads back to it: the nodes of the invalid model form a cycle
-                        self.set_fact(origin, None)
+                    if missing and origin in begun:
+                        known[origin] = None  # the nodes of the invalid model form a cycle
                     elif missing:
-                        awaited[origin] = missing
+                        begun.add(origin)
                         pending += [self._follow_links(each, scope) for each in missing]
                         continue
                 if linked:

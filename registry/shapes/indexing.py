@@ -38,7 +38,7 @@ def slice_(node: ShapeContext, data: Shape) -> Shapes:
     """Shorten the given axes, or the first axes if none are given."""
     starts, ends, axes, steps = (node.setting(name) for name in ("starts", "ends", "axes", "steps"))
     count = starts.length
-    if count is None:
+    if count is None or count > len(data):
         return [unknown(len(data))]
     selected = normalize_axes(range(count) if axes.absent else axes.values, len(data))
     strides = (1,) * count if steps.absent else steps.values or unknown(count)
