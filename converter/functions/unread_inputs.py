@@ -63,9 +63,8 @@ def _omit_arguments(container: ContainerProto, unread: dict[LocalFunction, tuple
         for position in unread.get(called_function(node), ()):
             if position < len(node.input):
                 omitted.add(node.input[position])
+                # Not removed, even at the end: ONNX's evaluator expects one name for each input.
                 node.input[position] = ""
-        while node.input and not node.input[-1] and called_function(node) in unread:
-            del node.input[-1]
     return omitted - {""}
 
 
