@@ -71,7 +71,7 @@ def _assert_same_outputs(result: onnx.ModelProto, case: Case) -> None:
         before, after = run_both(case.model, result, case.feeds)
     except NoRuntime:
         return
-    assert_same(after, before, tolerance_of(case.values.values()))
+    assert_same(after, before, tolerance_of(case.values.values(), case.model))
 
 
 def _assert_still_valid(result: onnx.ModelProto, original: onnx.ModelProto) -> None:

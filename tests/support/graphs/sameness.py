@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import nested_nodes
 from support.graphs.values import type_of
+
+if TYPE_CHECKING:
+    import onnx
 
 TOLERANCE = {"double": 1e-5, "float": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 """Tolerances by type, relative to the largest value, since chains of nodes amplify rounding errors."""
 
 
-def tolerance_of(values: Iterable[Any]) -> float:
-    """Return the tolerance for the least precise float type among values."""
+def tolerance_of(values: Iterable[Any], model: onnx.ModelProto) -> float:
+    """Return the tolerance for the least precise float type among values and intermediate results."""
     types = {type_of(each) for each in values if isinstance(each, np.ndarray)}
+    stated = (each for node in nested_nodes(model.graph, *model.functions) for each in node.attribute)
+    types |= {BY_NUMBER[each.i].name for each in stated if each.name == "stash_type" and each.i in BY_NUMBER}
     return max((TOLERANCE[each] for each in types if each in TOLERANCE), default=0.0)
 
 
