@@ -55,6 +55,8 @@ def test_accepts_valid_proposal(run: Run, folder: Path) -> None:
     [
         (("new", "x", "--kind", "idea", "--name", "X"), 2, "unknown kind of proposal"),
         (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no operator 'Nothing'"),
+        (("new", "x", "--kind", "new-operator", "--name", "../../evil"), 2, "is not a valid name"),
+        (("new", "x", "--kind", "new-operator", "--name", "X", "-d", "a/../b"), 2, "is not a valid name"),
         (("check", "nowhere"), 1, "is not a proposal"),
         (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
         (("explain", "no.rule"), 2, "unknown rule"),

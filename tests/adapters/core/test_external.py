@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from opshift.adapters.core.adapter_table import UnusableAdapters, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
+from opshift.converter.rewrite import version_steps
 from opshift.registry.registry import default_registry
 
 ACME = Path(__file__).parents[3] / "examples" / "acme"
@@ -119,3 +120,15 @@ def test_failed_import_registers_nothing(tmp_path: Path) -> None:
         assert caught.value.place.line == 10
     file.write_text(CODE.format(body="pass"))
     load_adapters(file)
+
+
+def test_error_of_built_in_step_is_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(version_steps, "is_external", lambda _: False)
+    file = tmp_path / "scale.py"
+    file.write_text(CODE.format(body="{}[0]"))
+    load_adapters(file)
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(_model(1), {"com.acme": 2}, registry=default_registry().with_folder(ACME))
+    (refusal,) = caught.value.refusals
+    assert refusal.reason == "the node does not have the form that com.acme.Scale:1 requires"
+    assert "opshift check" in refusal.remedy
