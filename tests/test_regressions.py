@@ -24,7 +24,7 @@ def worker() -> Iterator[Worker]:
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(FOLDER)) for path in FILES])
 def test_ends_with_result_or_opshift_error(path: Path, worker: Worker) -> None:
     call = path.parent.name.replace("-", " ")
-    for seed in range(5):
+    for seed in range(20):
         outcome = worker.run(Case(call, path.suffix, path.read_bytes(), str(seed)))
         assert not is_finding(outcome), outcome.details
 

@@ -59,10 +59,15 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
         moved = {
             tensor.name: tensor
             for tensor in reversed(graph.initializer)
-            if tensor.name in unique and BY_NUMBER[tensor.data_type].name not in CONSTANT_TYPES
+            if tensor.name in unique and not _is_floating(tensor)
         }
         main.initializer.extend(moved.values())
         remove_messages(graph.initializer, [tensor.name in moved for tensor in graph.initializer])
+
+
+def _is_floating(tensor: TensorProto) -> bool:
+    kind = BY_NUMBER.get(tensor.data_type)
+    return kind is not None and kind.name in CONSTANT_TYPES
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
