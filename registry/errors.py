@@ -48,20 +48,25 @@ class UnknownOpset(ResolveError):
 
 @lru_cache(maxsize=16)
 def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the names in lower case by their first and by their last two letters."""
+    """Return the names in lower case by each of their keys, see `_keys`."""
     found: dict[str, list[str]] = {}
     for name in map(str.lower, names):
-        for key in {name[:2], name[-2:]}:
+        for key in _keys(name):
             found.setdefault(key, []).append(name)
     return found
 
 
+def _keys(name: str) -> set[str]:
+    """Return the first and the last two letters of a name, and its sorted letters, which typos transpose."""
+    return {name[:2], name[-2:], "".join(sorted(name))}
+
+
 def _similar_names(op_type: str, names: Iterable[str]) -> list[str]:
-    known, wanted = tuple(names), op_type.lower()
+    known, wanted = tuple(names), str(op_type).lower()
     # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
-    # names with the same start or end.
+    # names with the same start or end, or with the same letters.
     table = _spellings(known)
-    candidates = dict.fromkeys(each for key in (wanted[:2], wanted[-2:]) for each in table.get(key, ()))
+    candidates = dict.fromkeys(each for key in sorted(_keys(wanted)) for each in table.get(key, ()))
     similar = difflib.get_close_matches(wanted, candidates)
     return [name for each in similar for name in known if name.lower() == each]
 
