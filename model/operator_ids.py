@@ -19,10 +19,12 @@ class NodeLike(Protocol):
     @property
     def op_type(self) -> str:
         """The operator's name."""
+        ...
 
     @property
     def domain(self) -> str:
         """The operator's domain."""
+        ...
 
 
 class LocalFunction(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 import pytest
@@ -37,6 +38,9 @@ class _Model:
     def rank(self, name: str) -> int | None:
         shape = self.shape(name)
         return None if shape is None else len(shape)
+
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
+        return tuple(map(self.shape, names))
 
     def rank_so_far(self, name: str) -> int | None:
         return self.rank(name)
