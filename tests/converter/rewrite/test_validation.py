@@ -278,12 +278,15 @@ def step_with_invalid_attribute(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={"axis": "last"})
 
 
+MALFORMED = "the node does not have the form that ai.onnx.Softmax:11 requires"
+
+
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (failing_step(IndexError("tuple index out of range")), "IndexError: tuple index out of range"),
-        (failing_step(KeyError("b")), "KeyError: 'b'"),
-        (failing_step(ZeroDivisionError("division by zero")), "ZeroDivisionError"),
+        (failing_step(IndexError("tuple index out of range")), MALFORMED),
+        (failing_step(KeyError("b")), MALFORMED),
+        (failing_step(ZeroDivisionError("division by zero")), MALFORMED),
         (step_with_invalid_attribute, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
     ],
     ids=["IndexError", "KeyError", "ZeroDivisionError", "invalid attribute"],
