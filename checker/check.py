@@ -54,11 +54,14 @@ def check(
     data_folder = Path(folder) if folder is not None else None
     try:
         walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
-    except (UnicodeDecodeError, TypeError, AttributeError) as error:
+    except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
         # Some protobuf releases raise when a string field that is not UTF-8 is read, others return bytes.
-        if not isinstance(error, UnicodeDecodeError) and _is_text(proto):
+        if isinstance(error, UnicodeDecodeError) or not _is_text(proto):
+            walk.check(ModelSource("model", is_text=False))
+        elif isinstance(error, InvalidModel):
+            walk.check(ModelSource(str(error.place) or "model", error.reason))
+        else:
             raise
-        walk.check(ModelSource("model", is_text=False))
     return tuple(walk.findings)
 
 

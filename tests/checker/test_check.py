@@ -273,7 +273,9 @@ def test_ends_for_cycles(nodes: str) -> None:
     assert violated_rules(parse_text(f"g (float[2] x) => (float[2] y) {{ {nodes} }}"))
 
 
-@pytest.mark.parametrize("field", ["attribute", "operator", "domain", "import", "metadata", "dimension"])
+@pytest.mark.parametrize(
+    "field", ["attribute", "operator", "domain", "import", "metadata", "dimension", "names"]
+)
 def test_reports_any_string_that_is_not_utf_8(field: str) -> None:
     model = parse_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     node = model.graph.node[0]
@@ -285,6 +287,12 @@ def test_reports_any_string_that_is_not_utf_8(field: str) -> None:
         node.domain = "PLACEHOLDER"
     elif field == "import":
         model.opset_import.add(domain="PLACEHOLDER", version=1)
+    elif field == "names":
+        # the shape of Expand needs a constant, and hence the names of all nodes
+        model = parse_text(
+            "g (float[2] x) => (float[n] y) { s = Shape(x)  PLACEHOLDER = Concat <axis = 0> (s, s)"
+            "  y = Expand(x, PLACEHOLDER) }"
+        )
     elif field == "metadata":
         model.metadata_props.add(key="PLACEHOLDER", value="a")
     else:
