@@ -12,7 +12,7 @@ from opshift.adapters.ops.tensor.resize.request import (
     read_request,
     runtime_difference,
 )
-from opshift.adapters.ops.tensor.resize.samples import ResizeTap, is_unchanged, sample_axis
+from opshift.adapters.ops.tensor.resize.samples import ResizeTap, WeightMatrix, is_unchanged, sample_axis
 from opshift.adapters.ops.tensor.resize.vectors import OPSET
 
 
@@ -28,6 +28,9 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
     sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
     for axis, samples in sampled.items():
+        if samples.matrix is not None:
+            data = _multiply(data, axis, request.rank, samples.matrix, compute_type, out)
+            continue
         data = _weighted_sum(data, axis, samples.taps, request.rank - 1 - axis, compute_type, out)
     masks = {axis: each.inside for axis, each in sampled.items() if not each.is_all_inside()}
     if masks:
@@ -54,6 +57,18 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
             remedy="cast to float before the node, and round and cast back after it",
         )
     return element_type, COMPUTE_TYPES[element_type]
+
+
+def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
+    """Emit the product of the pixels along an axis and their weights."""
+    pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
+    weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
+    if element_type != "float":
+        weights = out.cast(weights, element_type)
+    others = [each for each in range(rank) if each != axis]
+    rows = out.emit("Transpose", [pixels], perm=[*others, axis])
+    product = out.emit("MatMul", [rows, weights])
+    return out.emit("Transpose", [product], perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
 
 
 def _weighted_sum(

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter
 from opshift.adapters.emit.shapes import computed_dimension
-from opshift.adapters.ops.tensor.resize.samples import ResizeAxis, Sampling, is_unchanged
+from opshift.adapters.ops.tensor.resize.filters import Sampling
+from opshift.adapters.ops.tensor.resize.samples import ResizeAxis, is_unchanged
 from opshift.adapters.ops.tensor.resize.vectors import Vector, computed_vector
 from opshift.model.element_types import round_to_float32
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.ops.tensor.resize.filters import Sampling
 from opshift.adapters.ops.tensor.resize.gathered import expand_resize
 from opshift.adapters.ops.tensor.resize.request import (
     STRETCH,
@@ -17,7 +18,7 @@ from opshift.adapters.ops.tensor.resize.request import (
     runtime_difference,
     text_attribute,
 )
-from opshift.adapters.ops.tensor.resize.samples import Sampling, has_same_samples
+from opshift.adapters.ops.tensor.resize.samples import has_same_samples
 from opshift.adapters.ops.tensor.resize.vectors import OPSET
 
 EMPTY_ROI = Tensor("float", (0,), ())

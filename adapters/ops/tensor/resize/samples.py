@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Rewriter
-from opshift.adapters.ops.tensor.resize.vectors import Vector, elementwise, repeat_to_length
+from opshift.adapters.ops.tensor.resize.filters import Sampling, cubic_weight, filter_weight, filter_width
+from opshift.adapters.ops.tensor.resize.vectors import Vector, computed_vector, elementwise, repeat_to_length
 
 ONE = Vector((1.0,))
 
@@ -16,19 +17,8 @@ ZERO = Vector((0.0,))
 TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
-MAX_TAPS = 64
-"""Maximum number of pixels that a filter of computed width reads: each costs a Gather and its weights."""
-
-
-class Sampling(NamedTuple):
-    """Method that computes an output pixel from the input pixels around its coordinate."""
-
-    mode: str
-    coordinates: str
-    rounding: str = "round_prefer_floor"
-    cubic_coeff_a: float = -0.75
-    exclude_outside: bool = False
-    antialias: bool = False
+MAX_PIXELS = 1 << 12
+"""Maximum number of pixels that a filter of computed width reads: each output pixel has a weight for each."""
 
 
 class ResizeAxis(NamedTuple):
@@ -51,12 +41,21 @@ class ResizeTap(NamedTuple):
     weight: Vector = ONE
 
 
+class WeightMatrix(NamedTuple):
+    """Input pixels, and a matrix with a row of their weights for each output pixel."""
+
+    pixels: tuple[int, ...]
+    weights: Vector
+
+
 class Samples(NamedTuple):
     """Input pixels that the output pixels along an axis consist of."""
 
     taps: list[ResizeTap]
     inside: Vector
     """1 if the coordinate is on the input; an extrapolation value may replace other pixels."""
+    matrix: WeightMatrix | None = None
+    """Replaces the taps of a filter of computed width."""
 
     def is_all_inside(self) -> bool:
         """Return whether every coordinate is known to be on the input."""
@@ -79,6 +78,8 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     if sampling.mode == "nearest":
         pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(0, last)
         return Samples([ResizeTap(pixel)], inside)
+    if sampling.antialias and axis.scale.numbers is None:
+        return Samples([], inside, _weight_matrix(coordinate, axis, sampling, out))
     if sampling.antialias:
         return Samples(_antialiased(coordinate, axis, sampling), inside)
     if sampling.mode == "linear":
@@ -131,50 +132,37 @@ def _is_close(difference: Vector) -> bool:
 def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
     """Return the taps of a filter that widens as the image shrinks; pixels outside are clamped or masked."""
     shrinkage = axis.scale.apply("Min", 1)
-    taps = []
-    for pixel in _candidates(coordinate, axis, shrinkage, sampling):
-        distance = abs(pixel - coordinate) * shrinkage
-        weight = (1 - distance).apply("Max", 0)
-        if sampling.mode == "cubic":
-            weight = _cubic_weight(distance, sampling.cubic_coeff_a)
-        taps.append(ResizeTap(pixel, weight))
+    assert shrinkage.numbers is not None, "a filter of computed width has a weight matrix"
+    reach = math.ceil(filter_width(sampling) / shrinkage.numbers[0])
+    lower = coordinate.apply("Floor")
+    pixels = [lower + offset for offset in range(1 - reach, reach + 1)]
+    taps = [ResizeTap(each, filter_weight(each, coordinate, shrinkage, sampling)) for each in pixels]
     if sampling.exclude_outside:
         taps = _mask_outside(taps, axis)
     last = axis.size - 1
     return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in _normalize_weights(taps)]
 
 
-def _candidates(coordinate: Vector, axis: ResizeAxis, shrinkage: Vector, sampling: Sampling) -> list[Vector]:
-    """Return the pixels that an antialiasing filter may reach; refuse long inputs with computed scales."""
-    width = 1 if sampling.mode == "linear" else 2
-    if shrinkage.numbers is not None:
-        reach = math.ceil(width / shrinkage.numbers[0])
-        lower = coordinate.apply("Floor")
-        return [lower + offset for offset in range(1 - reach, reach + 1)]
-    size = MAX_TAPS if axis.size.numbers is None else int(axis.size.numbers[0])
-    margin = 0 if sampling.exclude_outside else width * size
-    if size + 2 * margin <= MAX_TAPS:
-        return [Vector((float(pixel),)) for pixel in range(-margin, size + margin)]
-    raise CannotConvert(
-        "antialias is set and the scales are computed, so the width of the filter is unknown",
-        remedy="make scales or sizes an initializer that is not a graph input",
-    )
+def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> WeightMatrix:
+    """Return the weights of all pixels that a filter of computed width may reach.
 
-
-def _cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
-    """Return the weight of Keys' cubic kernel; `inner` is whether all distances are below 1, if known."""
-    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
-    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
-    if inner is not None:
-        return near if inner else far
-    return distance.less_than(1).select(near, far) * distance.less_than(2)
-
-
-def _polynomial(value: Vector, coefficients: tuple[float, ...]) -> Vector:
-    total = Vector(coefficients[:1])
-    for coefficient in coefficients[1:]:
-        total = total * value + coefficient
-    return total
+    Raises:
+        CannotConvert: the size of the input is unknown, or large.
+    """
+    size = math.inf if axis.size.numbers is None else int(axis.size.numbers[0])
+    margin = 0 if sampling.exclude_outside else filter_width(sampling) * size
+    if size + 2 * margin > MAX_PIXELS:
+        raise CannotConvert(
+            "antialias is set and the scales are computed, so the width of the filter is unknown",
+            remedy="make scales or sizes an initializer that is not a graph input",
+        )
+    pixels = range(-int(margin), int(size + margin))
+    column = computed_vector(coordinate.as_column(1, "float", out), out)
+    shrinkage = axis.scale.apply("Min", 1)
+    weights = filter_weight(Vector(tuple(map(float, pixels))), column, shrinkage, sampling)
+    total = out.emit("ReduceSum", [weights.as_name()], axes=[1], keepdims=1)
+    clamped = tuple(min(max(pixel, 0), int(size) - 1) for pixel in pixels)
+    return WeightMatrix(clamped, weights / computed_vector(total, out))
 
 
 def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
@@ -207,7 +195,7 @@ def _cubic(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[Res
     fraction = coordinate - lower
     taps = []
     for offset in (-1, 0, 1, 2):
-        weight = _cubic_weight(abs(fraction - offset), sampling.cubic_coeff_a, inner=offset in (0, 1))
+        weight = cubic_weight(abs(fraction - offset), sampling.cubic_coeff_a, inner=offset in (0, 1))
         taps.append(ResizeTap(lower + offset, weight))
     if sampling.exclude_outside:
         return _normalize_weights(_mask_outside(taps, axis))

@@ -59,6 +59,11 @@ class Vector(Arithmetic[Contents]):
             name = reshape(name, (-1, *[1] * trailing), out)
         return name if element_type == "float" else out.cast(name, element_type)
 
+    def as_name(self) -> str:
+        """Return the name of the tensor that holds a computed vector."""
+        assert isinstance(self.content, Expression), "the vector is constant"
+        return self.content.name
+
     def indices(self, out: Rewriter) -> Vector:
         """Return the integers from 0 up to, but excluding, the only number of this vector."""
         if isinstance(self.content, tuple):

@@ -1,0 +1,54 @@
+"""Antialiasing with computed scales: a matrix holds the weights of all pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.running import Array, assert_equal, build, run
+
+from opshift import ConversionRefused, convert_version
+
+RANDOM = np.random.default_rng(0)
+
+
+def _model(
+    data: Array, scales: list[float], **attributes: object
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], antialias=1, **attributes)
+    feeds = {"x": data, "s": np.array(scales, np.float32)}
+    return build([node], feeds, ["y"], 18), feeds
+
+
+@pytest.mark.parametrize("target", [13, 10, 9])
+@pytest.mark.parametrize("exclude_outside", [0, 1])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("scales", [[1, 1, 0.5, 0.25], [1, 1, 0.3, 2.0], [1, 1, 1.5, 0.7]])
+def test_multiplies_by_a_matrix_of_weights(
+    scales: list[float], mode: str, exclude_outside: int, target: int
+) -> None:
+    data = RANDOM.standard_normal((1, 2, 12, 9)).astype(np.float32)
+    model, feeds = _model(data, scales, mode=mode, exclude_outside=exclude_outside)
+    result = convert_version(model, target, allow="approximate")
+    assert_equal(run(result, feeds), run(model, feeds), 1e-5)
+    assert len(result.graph.node) < 300
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 200, 3), (2, 1, 3, 150)])
+def test_accepts_hundreds_of_pixels(shape: tuple[int, ...]) -> None:
+    data = RANDOM.standard_normal(shape).astype(np.float32)
+    model, feeds = _model(data, [1, 1, 0.5, 0.5], mode="linear")
+    result = convert_version(model, 13, allow="approximate")
+    assert_equal(run(result, feeds), run(model, feeds), 1e-5)
+    assert len(result.graph.node) < 200
+
+
+@pytest.mark.parametrize("exclude_outside", [0, 1])
+def test_refuses_an_unknown_size(exclude_outside: int) -> None:
+    model, _ = _model(
+        np.ones((1, 1, 5, 4), np.float32), [1, 1, 0.5, 1], mode="linear", exclude_outside=exclude_outside
+    )
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "H"
+    with pytest.raises(ConversionRefused, match="the width of the filter is unknown"):
+        convert_version(model, 13, allow="approximate")
