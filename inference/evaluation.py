@@ -19,12 +19,12 @@ class Answers(Protocol):
         """Answer the question about a value."""
         ...
 
-    def visit(self, name: str, scope: InferenceScope) -> Question | None:
+    def visit(self, name: str, scope: InferenceScope) -> FactQuestion | None:
         """Answer the question about a value, or return one to answer first."""
         ...
 
 
-class Question(NamedTuple):
+class FactQuestion(NamedTuple):
     """Question about a value: the facts of the scope that answer it, the value and the scope."""
 
     facts: Answers
@@ -33,9 +33,9 @@ class Question(NamedTuple):
 
 
 class Unanswered(Exception):
-    """A rule needs a fact that is not known yet: it is applied again once the question is answered."""
+    """A rule needs an unknown fact: it is applied again once the question is answered."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: FactQuestion) -> None:
         super().__init__(question.name)
         self.question = question
 
@@ -53,7 +53,7 @@ class Evaluation:
     def __init__(self) -> None:
         self.is_running = False
 
-    def answer(self, question: Question) -> None:
+    def answer(self, question: FactQuestion) -> None:
         """Answer a question, and first those that it depends on."""
         self.is_running = True
         stack = [question]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic
 
-from opshift.inference.evaluation import Question, Unanswered
+from opshift.inference.evaluation import FactQuestion, Unanswered
 from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
@@ -19,9 +19,8 @@ _MISSING: Any = object()
 class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
-    What the model declares about inputs and initializers are facts. What it declares about outputs of nodes
-    are claims, which editors of models forget to update: they complete an inferred fact, and never replace
-    it. Each query passes the scope: a stored reference to it would form a reference cycle.
+    Declarations of inputs and initializers are facts. Declarations of the outputs of nodes are claims, which
+    editors of models forget to update: they complete an inferred fact, and never replace it. Each query passes the scope: a stored reference to it would form a reference cycle.
     """
 
     def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
@@ -33,11 +32,11 @@ class Propagation(Generic[FactT]):
         """Return the fact about a value; `None` if it is unknown.
 
         Raises:
-            Unanswered: a rule asks, and the answer is not known yet.
+            Unanswered: a rule asks, and the question has to be answered first.
         """
         found = self._known.get(name, _MISSING)
         if found is _MISSING:
-            question = Question(self, name, scope)
+            question = FactQuestion(self, name, scope)
             if scope.evaluation.is_running:
                 raise Unanswered(question)
             scope.evaluation.answer(question)
@@ -52,7 +51,7 @@ class Propagation(Generic[FactT]):
         """Set the fact about a value."""
         self._known[name] = fact
 
-    def visit(self, name: str, scope: InferenceScope) -> Question | None:
+    def visit(self, name: str, scope: InferenceScope) -> FactQuestion | None:
         """Find the fact about a value, or return a question about another kind or scope to answer first."""
         known = self._known
         pending = [self._follow_links(name, scope)]

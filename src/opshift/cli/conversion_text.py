@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opshift.cli.conversion import ConvertedFile
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
 from opshift.converter.errors import Refusal
@@ -16,6 +15,7 @@ from opshift.converter.report import Report
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
+    from opshift.cli.conversion import ConvertedFile
 
 NODES_COLUMN = Column("nodes", is_number=True)
 
