@@ -188,7 +188,7 @@ class InferenceScope(Container, Facts):
         """Make the outputs of an emitted node with new names, which no other node produces, available."""
         for position, name in enumerate(node.outputs):
             if name in new_names:
-                # Inference knows most about the first node: later steps compute the value with older operators.
+                # Inference knows most about the first node: later steps use older operators.
                 self._emitted_producers.setdefault(name, (node, position, opset))
 
     def emitted_producer(self, name: str) -> tuple[Node, OperatorVersion | None] | None:

@@ -20,7 +20,8 @@ class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
     Declarations of inputs and initializers are facts. Declarations of the outputs of nodes are claims, which
-    editors of models forget to update: they complete an inferred fact, and never replace it. Each query passes the scope: a stored reference to it would form a reference cycle.
+    editors of models forget to update: they complete an inferred fact, and never replace it. Each query
+    passes the scope: a stored reference to it would form a reference cycle.
     """
 
     def __init__(self, kind: FactKind[FactT], cache: InferenceCache) -> None:
