@@ -32,13 +32,18 @@ def _check(
             assert_equal(run_reference(result, fed), expected)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (2, 3, 0), (2, 3)])
+FLATTENED = [
+    (shape, axis, form)
+    for shape in [(0, 3), (2, 0, 3), (2, 3, 0), (2, 3)]
+    for axis in (0, 1)
+    for form in FORMS
+    if form != "no shapes" or not axis or shape[0]  # ONNX's evaluator cannot flatten the others
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "form"), FLATTENED)
 @pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
 def test_flattened_normalization(op_type: str, shape: tuple[int, ...], axis: int, form: str) -> None:
-    if form == "no shapes" and axis and not shape[0]:
-        pytest.skip("onnx.reference cannot flatten this data")
     data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     _check(op_type, {"x": data}, 12, (13, 14), form, axis=axis)
 
