@@ -39,6 +39,7 @@ class FactKind(NamedTuple, Generic[FactT]):
         query: fact about a value of a scope.
         declared: fact about an input or initializer of a scope, which the model declares.
         claimed: fact that the model claims about the output of a node.
+        needs_claim: whether a claim can add to an inferred fact.
         merge: combination of an inferred fact with a claim.
         trusts_claims: whether a claim makes inference unnecessary.
         asks_inputs: whether the facts about the outputs of an operator depend on those about its inputs.
@@ -50,6 +51,7 @@ class FactKind(NamedTuple, Generic[FactT]):
     query: Callable[[InferenceScope, str], FactT | None]
     declared: Callable[[InferenceScope, str], FactT | None]
     claimed: Callable[[InferenceScope, str], FactT | None]
+    needs_claim: Callable[[FactT | None], bool]
     merge: Callable[[FactT | None, FactT | None], FactT | None]
     trusts_claims: bool
     asks_inputs: Callable[[OperatorVersion], bool]

@@ -128,6 +128,10 @@ class InferenceScope(Container, Facts):
         """Return the rank of an input or initializer."""
 
     @abstractmethod
+    def claimed_rank(self, name: str) -> int | None:
+        """Return the rank that the model claims for a value that a node produces."""
+
+    @abstractmethod
     def claimed_shape(self, name: str) -> Shape | None:
         """Return the shape that the model claims for a value that a node produces."""
 

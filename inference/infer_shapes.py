@@ -139,15 +139,11 @@ class _Context(ShapeContext):
         return self._shape_of(body, name) if body else emitted and emitted.dims
 
 
-def _claimed_rank(scope: InferenceScope, name: str) -> int | None:
-    claimed = scope.claimed_shape(name)
-    return None if claimed is None else len(claimed)
-
-
 SHAPES: FactKind[Shape] = FactKind(
     query=lambda scope, name: scope.symbolic_shape(name),
     declared=lambda scope, name: scope.declared_shape(name),
     claimed=lambda scope, name: scope.claimed_shape(name),
+    needs_claim=lambda inferred: inferred is None or None in inferred,
     merge=merge_claim,
     trusts_claims=False,
     asks_inputs=lambda operator: True,
@@ -159,7 +155,8 @@ SHAPES: FactKind[Shape] = FactKind(
 RANKS: FactKind[int] = FactKind(
     query=lambda scope, name: scope.rank(name),
     declared=lambda scope, name: scope.declared_rank(name),
-    claimed=_claimed_rank,
+    claimed=lambda scope, name: scope.claimed_rank(name),
+    needs_claim=lambda inferred: inferred is None,
     merge=lambda inferred, claimed: claimed if inferred is None else inferred,
     trusts_claims=False,
     asks_inputs=lambda operator: True,

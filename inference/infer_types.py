@@ -165,6 +165,7 @@ TYPES: FactKind[str] = FactKind(
     query=lambda scope, name: scope.element_type(name),
     declared=lambda scope, name: scope.declared_type(name),
     claimed=lambda scope, name: scope.declared_type(name),
+    needs_claim=lambda inferred: True,
     merge=lambda inferred, claimed: inferred if claimed is None else claimed,
     trusts_claims=True,
     asks_inputs=_types_depend_on_inputs,

@@ -102,7 +102,8 @@ class Propagation(Generic[FactT]):
 
     def _record_linked(self, linked: list[str], fact: FactT | None, scope: InferenceScope) -> None:
         """Record the fact that the values of a chain share, from the start of the chain on."""
-        if fact is not None and scope.declared_positions.keys().isdisjoint(linked):
+        claimed = scope.declared_positions.keys()
+        if fact is not None and (not self._kind.needs_claim(fact) or claimed.isdisjoint(linked)):
             self._known.update(dict.fromkeys(linked, fact))
             return
         for name in reversed(linked):
@@ -230,6 +231,6 @@ class Propagation(Generic[FactT]):
         for position, name in enumerate(outputs):
             if name and name not in known:
                 fact = facts[position] if position < len(facts) else None
-                if name in scope.declared_positions:
+                if name in scope.declared_positions and self._kind.needs_claim(fact):
                     fact = self._kind.merge(fact, self._kind.claimed(scope, name))
                 known[name] = fact

@@ -123,8 +123,16 @@ class Scope(InferenceScope):
         tensor = self.initializer(name)
         if tensor is not None:
             return len(tensor.dims)
-        result = self.declared_shape(name)
-        return None if result is None else len(result)
+        if name in self.added_constants or self._is_subgraph_input(name):
+            result = self.declared_shape(name)
+            return None if result is None else len(result)
+        sparse = self.sparse_initializer(name)
+        return self.claimed_rank(name) if sparse is None else len(sparse.dims)
+
+    def claimed_rank(self, name: str) -> int | None:
+        """Return the rank that the model claims for a value, without its dimensions, for speed."""
+        declared = self.declared_type_proto(name)
+        return len(declared.tensor_type.shape.dim) if declared is not None and has_shape(declared) else None
 
     def claimed_shape(self, name: str) -> Shape | None:
         """Return the shape that the model claims for a value that a node produces."""

@@ -1,6 +1,6 @@
 """Run mutated models, definitions and documents through every public call.
 
-    python tools/fuzz.py [--seconds 60] [--seed 0] [--out findings] [--jobs 2]
+    python tools/fuzz.py [--seconds 60] [--cases N] [--seed 0] [--out findings] [--jobs 2]
 
 Every case has to end with a result or an OpshiftError within the limits of `fuzzing/worker.py`. Every other
 outcome is a finding: its file is written to a folder, and the exit code is 1. After the fault is fixed, move
@@ -14,6 +14,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -56,6 +57,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="end after this number of cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("findings"))
     parser.add_argument("--jobs", type=int, default=2)
@@ -63,7 +65,8 @@ def main() -> int:
     summary, end = Summary(arguments.out), time.monotonic() + arguments.seconds
 
     def run(start: int) -> None:
-        is_over = partial(_is_over, end)
+        cases = iter(range(arguments.cases // arguments.jobs))
+        is_over = partial(_is_over, end, cases)
         for outcome in run_cases(arguments.seed, start, arguments.jobs, is_over):
             summary.add(outcome)
 
@@ -73,8 +76,8 @@ def main() -> int:
     return 1 if summary.findings else 0
 
 
-def _is_over(end: float) -> bool:
-    return time.monotonic() >= end
+def _is_over(end: float, cases: Iterator[int]) -> bool:
+    return time.monotonic() >= end or next(cases, None) is None
 
 
 if __name__ == "__main__":

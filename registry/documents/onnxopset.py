@@ -76,6 +76,11 @@ def from_onnxopset(content: bytes) -> OperatorSet:
         raise WrongMagic(f"is not a serialized OperatorSetProto: {error}") from error
     if message.magic != MAGIC:
         raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
+    # Protobuf returns bytes for text that is not UTF-8.
+    if any(
+        isinstance(name, bytes) for name in (message.domain, *(each.op_type for each in message.operator))
+    ):
+        raise DocumentError("contains a name that is not UTF-8 text")
     check_header(message.ir_version, message.domain, message.opset_version)
     definitions = find_bytes(content, DEFINITIONS_FIELD)
     if definitions is None:
