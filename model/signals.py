@@ -60,4 +60,5 @@ def exit_on_termination() -> None:
 
 
 def _exit(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the removal of temporary files
     sys.exit(128 + number)  # the exit code by which shells report a signal

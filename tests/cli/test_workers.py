@@ -89,12 +89,14 @@ def batch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_killed_worker_loses_one_file(batch: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_killed_worker_loses_its_file_at_most(batch: subprocess.Popen[str], tmp_path: Path) -> None:
+    """The worker may have written its file, but not reported it."""
     worker = next(each for each in _children(batch.pid) if _is_worker(each))
     os.kill(worker, signal.SIGKILL)
     output, error = batch.communicate(timeout=60)
     written = list((tmp_path / "out").glob("*.onnx"))
-    assert (batch.returncode, error, len(written)) == (1, "", COUNT - 1)
+    assert (batch.returncode, error) == (1, "")
+    assert len(written) in (COUNT - 1, COUNT)
     assert "the process that converted the file ended: Killed" in output
     assert not list((tmp_path / "out").glob(".opshift*"))
 
