@@ -51,14 +51,14 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function.name = copy.name
     # Copies were appended to the functions of the model, so both sequences have the same order.
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
-    read_before = list(map(read_inputs, model.functions))
+    # A recorded original may be restored later, and reads all arguments again.
+    read_before = [] if plan.record is not None else list(map(read_inputs, model.functions))
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
         _apply_container(container, function, _Constants(None, False, opset))
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
-    # A recorded original may be restored later, and reads all arguments again.
-    if plan.record is None:
+    if read_before:
         omit_unread_arguments(model, read_before)
     if (
         plan.opsets or plan.ir.before < FIRST_IR_WITH_OPSET_IMPORTS <= plan.ir.after

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 
 from opshift.converter.repeated_fields import remove_messages
-from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    bound_names,
+    graphs_of,
+    is_graph,
+    names_outside_nodes,
+    root_graphs,
+)
 from opshift.model.messages import ModelProto, TensorProto
 
 
@@ -17,17 +24,14 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
     """
     if not has_subgraphs and names.isdisjoint(each.name for each in model.graph.initializer):
         return
-    bindings = (
-        each for info in model.training_info for each in (*info.initialization_binding, *info.update_binding)
-    )
-    read = {name for each in bindings for name in (each.key, each.value)}
+    read = bound_names(model)
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     # Subgraphs are appended on the way: a separate pass over all attributes would double the time.
     for container in containers:
         for node in container.node:
             read.update(node.input[:])
             containers += graphs_of(node)
-        read.update(_names_outside_nodes(container))
+        read.update(names_outside_nodes(container))
     unread = names - read
     for container in containers if unread else ():
         if is_graph(container):
@@ -37,15 +41,6 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
                 remove_messages(fields, [each.name in removed for each in fields])
                 values = container.value_info
                 remove_messages(values, [each.name in removed for each in values])
-
-
-def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
-    """Yield the names of inputs, outputs and quantization annotations."""
-    for value in (*container.input, *container.output):
-        yield value if isinstance(value, str) else value.name
-    for annotation in getattr(container, "quantization_annotation", ()):
-        yield annotation.tensor_name
-        yield from (each.value for each in annotation.quant_parameter_tensor_names)
 
 
 def _is_described(tensor: TensorProto) -> bool:

@@ -165,6 +165,22 @@ def mentioned_names(container: ContainerProto) -> Iterator[str]:
         yield each.tensor_name
 
 
+def names_outside_nodes(container: ContainerProto) -> Iterator[str]:
+    """Yield the names of inputs, outputs and quantization annotations."""
+    for value in (*container.input, *container.output):
+        yield value if isinstance(value, str) else value.name
+    for annotation in getattr(container, "quantization_annotation", ()):
+        yield annotation.tensor_name
+        yield from (each.value for each in annotation.quant_parameter_tensor_names)
+
+
+def bound_names(model: ModelProto) -> set[str]:
+    """Return the names in the bindings of `training_info`, of both sides."""
+    infos = model.training_info
+    bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
+    return {name for each in bindings for name in (each.key, each.value)}
+
+
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs in the attributes of a node."""
     for attribute in node.attribute:

@@ -28,9 +28,9 @@ def omit_unread_arguments(model: ModelProto, read_before: Sequence[frozenset[str
         read_before: the inputs that each function read before the conversion.
     """
     unread = {
-        function_id(function): _positions(function, before - read_inputs(function))
+        function_id(function): _positions(function, unread_names)
         for function, before in zip(model.functions, read_before, strict=True)
-        if not before <= read_inputs(function)
+        if (unread_names := before - read_inputs(function))
     }
     while unread:
         for graph in (model.graph, *(each.graph for each in training_graphs(model))):

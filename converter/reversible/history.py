@@ -33,7 +33,7 @@ from opshift.converter.reversible.value_index import (
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.survey.survey import ContainerSurvey
-from opshift.model.graphs import ContainerProto, read_node_record, training_graphs
+from opshift.model.graphs import ContainerProto, bound_names, read_node_record, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import function_id
@@ -210,9 +210,7 @@ class History:
     @cached_property
     def _bound_names(self) -> frozenset[str]:
         """Names of the initializers that training bindings assign, and of the assigned values."""
-        infos = self._model.training_info
-        bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
-        return frozenset(name for each in bindings for name in (each.key, each.value))
+        return frozenset(bound_names(self._model))
 
 
 def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:

@@ -9,7 +9,14 @@ from typing import Any
 
 from opshift.converter.rewrite.result import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, captured_names, graphs_of, is_graph, nested_containers
+from opshift.model.graphs import (
+    ContainerProto,
+    captured_names,
+    graphs_of,
+    is_graph,
+    names_outside_nodes,
+    nested_containers,
+)
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
 
@@ -45,7 +52,7 @@ class ValueIndex:
         if is_graph(self.container):
             inputs.update(each.name for each in self.container.input if each.name in self.initializers)
             inputs.difference_update(each.name for each in self.container.output)
-        for name in _names_outside_nodes(self.container):
+        for name in names_outside_nodes(self.container):
             if name not in inputs:
                 consumers.setdefault(name, set()).add(OUTSIDE_NODES)
         return consumers
@@ -114,7 +121,7 @@ def names_defined(node: NodeProto) -> Iterator[str]:
 
 def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
     """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
-    yield from _names_outside_nodes(graph)
+    yield from names_outside_nodes(graph)
     for node in graph.node:
         yield from names_read(node)
 
@@ -128,14 +135,6 @@ def free_names(node: NodeProto) -> set[str]:
 def first_name(names: Iterable[str]) -> str:
     """Return the first name of a node's outputs, which identifies it; empty if it has no named output."""
     return next(filter(None, names), "")
-
-
-def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
-    for value in (*container.input, *container.output):
-        yield value if isinstance(value, str) else value.name
-    for annotation in getattr(container, "quantization_annotation", ()):
-        yield annotation.tensor_name
-        yield from (each.value for each in annotation.quant_parameter_tensor_names)
 
 
 def names_read_by_emissions(emissions: Iterable[Emission]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from opshift.model.graphs import (
     MAX_SUBGRAPH_DEPTH,
     Container,
     ContainerProto,
+    bound_names,
     node_label,
     training_graphs,
 )
@@ -33,10 +34,7 @@ def sort_nodes(model: ModelProto) -> tuple[str, ...]:
     """
     sorter = _Sorter()
     training = list(training_graphs(model))
-    bindings = (
-        each for info in model.training_info for each in (*info.initialization_binding, *info.update_binding)
-    )
-    needed = {name for each in bindings for name in (each.key, each.value)}
+    needed = bound_names(model)
     main = _Values(model.graph)
     for each in training:
         needed |= sorter.sort(each.graph, each.path, main.names, needed)
