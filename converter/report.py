@@ -55,7 +55,7 @@ class Report:
         added_nodes: number of nodes after the conversion, minus those before it.
         added_bytes: size of the added constants.
         refusals: nodes and features that cannot be converted; empty after a conversion.
-        concessions: inexact conversions that were allowed, each kind with its reason.
+        concessions: allowed inexact conversions, each kind with its reason.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs and removed dead nodes, a sentence each.

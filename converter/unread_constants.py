@@ -26,7 +26,7 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
         return
     read = bound_names(model)
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
-    # Subgraphs are appended on the way: a separate pass over all attributes would double the time.
+    # The loop appends subgraphs to its own list: a separate pass over all attributes would double the time.
     for container in containers:
         for node in container.node:
             read.update(node.input[:])

@@ -24,7 +24,7 @@ def axis_problem(
     node: Node, operator: OperatorVersion, facts: Facts, rank_of: Callable[[str], int | None]
 ) -> str | None:
     """Return which axis of a node is out of range, or `None`; axes that the node omits are not checked."""
-    axes = list(_stated_axes(node, operator, facts)) if operator.axes else ()
+    axes = list(_declared_axes(node, operator, facts)) if operator.axes else ()
     rank = rank_of(node.inputs[0]) if axes and node.input(0) else None
     if rank is None:
         return None
@@ -36,11 +36,11 @@ def axis_problem(
     return None
 
 
-def _stated_axes(node: Node, operator: OperatorVersion, facts: Facts) -> Iterator[int]:
+def _declared_axes(node: Node, operator: OperatorVersion, facts: Facts) -> Iterator[int]:
     for name in ("axis", "axes"):
-        stated = node.attributes.get(name)
+        declared = node.attributes.get(name)
         parameter = operator.input_named(name)
-        if stated is not None and not getattr(stated, "ref_attr_name", ""):
+        if declared is not None and not getattr(declared, "ref_attr_name", ""):
             value = node.attribute(name)
         elif parameter is not None and node.input(parameter[0]):
             constant = facts.constant(node.input(parameter[0]))

@@ -101,7 +101,7 @@ def with_symbols(known: Shape | None, computed: Shape | None, value: str) -> Inf
     sizes = list(known)
     for axis, number in enumerate(computed):
         if sizes[axis] is None and number is not None:
-            # A small result depends on a symbol, as in `min(N, 5)`, and is no constant.
+            # A small result depends on a symbol, as in `min(N, 5)`, and is not a constant.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
             sizes[axis] = Symbol(number) if is_regular else symbol_of(value, axis)
             is_shared &= is_regular

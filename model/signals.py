@@ -24,7 +24,7 @@ def signals_deferred() -> Iterator[None]:
         return
     arrived: list[int] = []
 
-    def remember(number: int, _: FrameType | None) -> None:
+    def record(number: int, _: FrameType | None) -> None:
         arrived.append(number)
 
     handlers: dict[int, signal._HANDLER] = {}
@@ -33,7 +33,7 @@ def signals_deferred() -> Iterator[None]:
             handler = signal.getsignal(number)
             if callable(handler):
                 handlers[number] = handler
-                signal.signal(number, remember)
+                signal.signal(number, record)
         yield
     finally:
         _restore(handlers)

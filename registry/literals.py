@@ -16,7 +16,7 @@ Bridge = Literal["order", "extreme", "ring", "real"]
 """
 
 Axes = Literal["dimension", "boundary", "new"]
-"""What `axis` and `axes` number, for a first input with r dimensions and n axes.
+"""Range of `axis` and `axes`, for a first input with r dimensions and n axes.
 
 `dimension` for its dimensions, from -r to r - 1; `boundary` for the positions between them, from -r to r;
 `new` for dimensions of the result, from -r - n to r + n - 1.

@@ -24,7 +24,7 @@ class _Allowing(Protocol):
     def allow(self, kind: Allow, reason: str) -> bool: ...
 
 
-def require_within(count: int, limit: int, added: str, allowing: _Allowing) -> None:
+def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> None:
     """Refuse to add more than a limit; up to `LARGE_FACTOR` times as many if the caller allows `large`.
 
     Args:

@@ -8,7 +8,7 @@ from operator import length_hint
 from typing import Any, TypeVar
 
 from opshift.adapters.core.deprecated_names import renamed
-from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_within
+from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_at_most
 from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
@@ -192,7 +192,7 @@ class Rewriter:
     def require_elements(self, *sizes: int) -> int:
         """Return the number of elements of a constant before it is built; refuse it if it is too large."""
         count = math.prod(sizes)
-        require_within(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
+        require_at_most(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
         return count
 
     def require_rank(self, rank: int) -> int:
@@ -243,7 +243,7 @@ class Rewriter:
         if opset is None:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
-            require_within(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
+            require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
         present = {name: value for name, value in attributes.items() if value is not None}
         proto_domain = "" if domain_id == "ai.onnx" else domain_id
         self.emitted.append(

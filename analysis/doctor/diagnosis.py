@@ -88,11 +88,11 @@ class Diagnosis:
         return self.ir_version.fits and all(each.fits for each in self.stamps)
 
     @property
-    def hopeless(self) -> tuple[Stamp, ...]:
+    def unfixable(self) -> tuple[Stamp, ...]:
         """Stamps without any opset at which all nodes are valid."""
         return tuple(each for each in self.stamps if each.fitting is None)
 
-    def misfits(self) -> tuple[NodeValidity, ...]:
+    def mismatches(self) -> tuple[NodeValidity, ...]:
         """Return the nodes that are invalid at the declared opset."""
         return tuple(each for each in self.nodes if each.reason)
 

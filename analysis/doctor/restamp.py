@@ -53,7 +53,7 @@ def restamp(
 
 def require_fixable(diagnosis: Diagnosis) -> None:
     """Raise InvalidModel if no opset of some domain is valid for all nodes."""
-    for stamp in diagnosis.hopeless:
+    for stamp in diagnosis.unfixable:
         raise InvalidModel(
             f"no opset of {stamp.domain} is valid for all nodes",
             place=stamp.place,

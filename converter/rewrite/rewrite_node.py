@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_within
+from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
 from opshift.adapters.core.rewriter import Output, Rewriter
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedGraph
 from opshift.converter.rewrite.routes import Route, Router
@@ -65,9 +65,9 @@ def rewrite_node(
     bytes_before = output.constant_bytes
     try:
         result = _NodeRewriter(facts, output, router).rewrite(node, source, first)
-        require_within(result.node_count, MAX_NODES, "nodes", output)
+        require_at_most(result.node_count, MAX_NODES, "nodes", output)
         added_bytes = output.constant_bytes - bytes_before
-        require_within(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
+        require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
         require_supported_types(result, facts, output)
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
@@ -162,7 +162,7 @@ class _NodeRewriter(NamedTuple):
 def _require_few_steps(steps: list[VersionStep]) -> None:
     if len(steps) > MAX_STEPS:
         remedy = "reduce the sizes in the model, or convert to a newer opset"
-        raise CannotConvert(f"the conversion of this node takes more than {MAX_STEPS:,} steps", remedy=remedy)
+        raise CannotConvert(f"the conversion of this node needs more than {MAX_STEPS:,} steps", remedy=remedy)
 
 
 def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:

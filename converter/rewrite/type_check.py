@@ -29,7 +29,7 @@ class _UnsupportedType(NamedTuple):
 
 
 def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _Constants) -> None:
-    """Refuse a rewrite with a node whose operator version does not support the type of one of its inputs.
+    """Refuse a rewrite if the operator version of a node does not support the type of an input.
 
     Raises:
         CannotConvert: a type is not supported.

@@ -79,7 +79,7 @@ class Proposal(Frozen):
     sign_offs: tuple[SignOff, ...] = ()
 
 
-class GivenInput(Frozen):
+class ExampleTensor(Frozen):
     """Tensor given in an example, as an input or an expected output."""
 
     type: str = "float"
@@ -96,10 +96,10 @@ class Example(Frozen):
     about: str = ""
     version: int | None = None
     """`since_version` of the node's operator version; `None` for the proposed version."""
-    inputs: tuple[GivenInput | None, ...] = ()
+    inputs: tuple[ExampleTensor | None, ...] = ()
     """Inputs by position; `null` for an omitted one."""
     attributes: dict[str, Any] = {}
-    outputs: tuple[GivenInput | None, ...] | None = None
+    outputs: tuple[ExampleTensor | None, ...] | None = None
     """Expected outputs by position; `None` to accept the outputs of the reference."""
     tolerance: Annotated[float, Field(ge=0)] | None = None
     """Relative and absolute tolerance; `None` for the default of the element type."""

@@ -12,7 +12,7 @@ import numpy as np
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.models import Example, GivenInput, attribute_value_problem
+from opshift.proposals.content.models import Example, ExampleTensor, attribute_value_problem
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 Arrays = tuple[Array | None, ...]
@@ -64,7 +64,7 @@ def case_of_example(example: Example, position: int, operator: Operator, default
     return case
 
 
-def _arrays(listed: tuple[GivenInput | None, ...]) -> Arrays:
+def _arrays(listed: tuple[ExampleTensor | None, ...]) -> Arrays:
     return tuple(None if each is None else _array_of(each) for each in listed)
 
 
@@ -151,7 +151,7 @@ FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 _SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
-def _array_of(given: GivenInput) -> Array:
+def _array_of(given: ExampleTensor) -> Array:
     """Return the values of an example as an array.
 
     Raises:

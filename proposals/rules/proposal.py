@@ -30,7 +30,7 @@ def check_proposal_format(file: InvalidFile) -> Problems:
     "proposal.motivation",
     ERROR,
     ADDING,
-    "describe who needs it, for which purpose, and what they use today",
+    "describe the users, the purpose, and the current solution",
 )
 def check_proposal_motivation(draft: Draft) -> Problems:
     """The motivation describes the purpose of the proposal.

@@ -82,7 +82,7 @@ def check_promotion_source(draft: DefinedDraft) -> Problems:
     except OpshiftError:
         found = None
     if found is None:
-        name = draft.proposal.promotes or "none is named"
+        name = repr(draft.proposal.promotes)
         yield draft.at_answer(f"the operator to promote does not exist: {name}", "promotes")
     elif found.status != "EXPERIMENTAL":
         yield draft.at_answer(f"{found.id} is not experimental", "promotes")

@@ -1,4 +1,4 @@
-"""Random models of every operator keep their outputs in another opset and back, unless refused."""
+"""Convert random models of every operator and convert them back; compare the outputs."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ VALID = {
     "an empty deprecation": _single_version(deprecation={}),
     "a removal that is refused": _removal(up={"refuse": "it has no successor"}),
     "a removal with a verb": _removal(
-        replaced_by="Sharpen", mapping="As it is.", up=[{"rename_op": "Sharpen"}]
+        replaced_by="Sharpen", mapping="Rename the node.", up=[{"rename_op": "Sharpen"}]
     ),
     "an answer for earlier opsets": _single_version(before=[{"rename_op": "Sharpen"}]),
     "a step without directions": _step(change="It takes doubles."),

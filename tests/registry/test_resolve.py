@@ -33,7 +33,7 @@ DEFINITIONS = {
   removal:
     removed_in: 4
     replaced_by: C
-    up: {refuse: nothing says the same}
+    up: {refuse: no operator computes the same}
 """,
     "B": """
 - since_version: 2

@@ -35,7 +35,7 @@ def _is_prose(text: str) -> bool:
 SENTENCE_COUNTS = {
     "no sentence": ("no stop", 0),
     "one sentence": ("It blurs.", 1),
-    "two sentences": ("It blurs. `alpha` says how much.", 2),
+    "two sentences": ("It blurs. `alpha` scales it.", 2),
     "a stop inside code": ("It is `a. B` times 0.5.", 1),
     "a stop before lower case": ("It blurs, e.g. a picture (i.e. pixels).", 1),
     "a stop inside brackets": ("It blurs (a picture.) Then it ends.", 2),

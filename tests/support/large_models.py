@@ -29,7 +29,7 @@ def typed(element_type: int, field: str, name: str = "w") -> TensorProto:
 def with_unknown_fields() -> TensorProto:
     """Return a tensor with fields after its elements, some of them unknown."""
     found = raw()
-    found.doc_string = "behind the elements"
+    found.doc_string = "after the elements"
     found.metadata_props.add(key="k", value="v")
     found.MergeFromString(bytes([0x7A, 3]) + b"?!?" + b"\xa8\x06\x01")  # fields 15 and 101
     return found

@@ -21,7 +21,7 @@ REASON = f"{{}} is computed by a formula that differs by up to {MAX_ULP} units i
 """Reason why a step is approximate; takes the operator."""
 
 LARGE = 2.0**28
-"""Inputs whose square exceeds 1 by so much that the sum rounds to the square."""
+"""For larger inputs, the sum of 1 and the square rounds to the square."""
 
 SINH_SERIES = tuple(1 / math.factorial(2 * power + 1) for power in range(8, -1, -1))
 """Coefficients of sinh(x) / x for powers of x^2, highest first; exact to double below 0.5."""

@@ -32,7 +32,7 @@ FUNCTIONS_OF_SUMS = {
     "ReduceL2": ("Mul", "Sqrt"),
     "ReduceLogSum": ("", "Log"),
 }
-"""Operators before and after ReduceSum that express a reduction, `""` for none; Mul squares."""
+"""Operators before and after ReduceSum that express a reduction, or `""`; Mul squares."""
 
 
 @adapter("ReduceSum", 13, 11)

@@ -223,7 +223,7 @@ def _indices_or_end(padded: PaddedPositions) -> Expression:
 
 
 def _fill_slice(value: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
-    """Return a slice that fits behind the value along an axis, filled with one element."""
+    """Return a slice, filled with one element, to append to the value along an axis."""
     shape = Expression(out.emit("Shape", [value]), "int64", out, rank=1)
     is_axis = shape.constant([int(each == axis) for each in range(rank)])
     is_other = shape.constant([int(each != axis) for each in range(rank)])

@@ -25,7 +25,7 @@ NODE_COLUMNS = (
     Column("valid at opsets"),
 )
 
-MISFIT_COLUMNS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
+MISMATCH_COLUMNS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
 
 
 def doctor(
@@ -89,10 +89,10 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     if groups:
         page.blank()
         page.table(NODE_COLUMNS, [(count, *group) for group, count in groups.items()])
-    misfits = diagnosis.misfits()
-    if misfits:
+    mismatches = diagnosis.mismatches()
+    if mismatches:
         page.heading("Invalid at the declared opsets")
-        page.table(MISFIT_COLUMNS, [(each.operator, each.place, each.reason) for each in misfits])
+        page.table(MISMATCH_COLUMNS, [(each.operator, each.place, each.reason) for each in mismatches])
 
 
 def _verdict(stamp: Stamp) -> str:

@@ -13,7 +13,7 @@ from support.deadline import deadline
 from support.running import assert_equal, build, run
 
 from opshift import ConversionRefused, convert_version, plan_version
-from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, require_within
+from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, require_at_most
 from opshift.converter.report import Report
 from opshift.model.errors import CannotConvert
 from opshift.registry.steps import Allow
@@ -132,9 +132,9 @@ def test_large_constants_need_an_allowance() -> None:
 
 
 def test_the_last_limit_holds_for_allowed_sizes_too() -> None:
-    require_within(MAX_ELEMENTS * LARGE_FACTOR, MAX_ELEMENTS, "elements", _Output("large"))
+    require_at_most(MAX_ELEMENTS * LARGE_FACTOR, MAX_ELEMENTS, "elements", _Output("large"))
     with pytest.raises(CannotConvert) as caught:
-        require_within(MAX_ELEMENTS * LARGE_FACTOR + 1, MAX_ELEMENTS, "elements", _Output("large"))
+        require_at_most(MAX_ELEMENTS * LARGE_FACTOR + 1, MAX_ELEMENTS, "elements", _Output("large"))
     assert caught.value.remedy == "reduce the sizes in the model, or convert to a newer opset"
 
 

@@ -36,16 +36,16 @@ def test_suggests_nearest_fitting_opset(declared: int, fitting: int) -> None:
     assert diagnosis.fits == stamp.fits == (declared == fitting)
 
 
-def test_misfits_hold_place_and_reason() -> None:
-    (misfit,) = diagnose(clip_and_squeeze(13)).misfits()
-    assert (misfit.place, misfit.operator) == ("graph, node 'flat'", "ai.onnx.Squeeze")
-    assert "no attribute 'axes'" in misfit.reason
+def test_mismatches_have_place_and_reason() -> None:
+    (mismatch,) = diagnose(clip_and_squeeze(13)).mismatches()
+    assert (mismatch.place, mismatch.operator) == ("graph, node 'flat'", "ai.onnx.Squeeze")
+    assert "no attribute 'axes'" in mismatch.reason
 
 
 def test_finds_no_opset_for_incompatible_nodes() -> None:
     diagnosis = diagnose(plain_model(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])]))
     assert diagnosis.stamps[0].fitting is None
-    assert diagnosis.hopeless == diagnosis.stamps[:1]
+    assert diagnosis.unfixable == diagnosis.stamps[:1]
     assert not diagnosis.fits
 
 
@@ -55,7 +55,7 @@ def test_diagnoses_subgraphs() -> None:
     conditional = node("If", ["yes"], ["y"], name="if", then_branch=then, else_branch=then)
     diagnosis = diagnose(plain_model(13, [conditional], initializers={"yes": np.array(True)}))
     assert diagnosis.stamps[0].fitting == 20
-    assert {each.place for each in diagnosis.misfits()} == {
+    assert {each.place for each in diagnosis.mismatches()} == {
         "graph / if.then_branch, node Gelu -> t",
         "graph / if.else_branch, node Gelu -> t",
     }
@@ -88,7 +88,7 @@ def test_suggests_contemporary_opset_for_missing_import() -> None:
     diagnosis = diagnose(plain_model(15, [scaler, node("Neg", ["h"], ["y"])]))
     (stamp,) = [each for each in diagnosis.stamps if each.domain == "ai.onnx.ml"]
     assert (stamp.opset, stamp.fitting, stamp.fits) == (None, 2, False)
-    assert diagnosis.misfits()[0].reason == "domain ai.onnx.ml has no opset import"
+    assert diagnosis.mismatches()[0].reason == "domain ai.onnx.ml has no opset import"
 
 
 def test_suggests_opset_of_ir_version_without_imports() -> None:

@@ -267,7 +267,7 @@ def test_validates_emitted_attributes(op_type: str, attributes: dict[str, Any], 
     assert str(next(iter(attributes))) in caught.value.reason
 
 
-def failing_step(error: Exception) -> Callable[[Node, Rewriter], None]:
+def raising_step(error: Exception) -> Callable[[Node, Rewriter], None]:
     def step(node: Node, out: Rewriter) -> None:
         raise error
 
@@ -284,14 +284,14 @@ MALFORMED = "the node does not have the form that ai.onnx.Softmax:11 requires"
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (failing_step(IndexError("tuple index out of range")), MALFORMED),
-        (failing_step(KeyError("b")), MALFORMED),
-        (failing_step(ZeroDivisionError("division by zero")), MALFORMED),
+        (raising_step(IndexError("tuple index out of range")), MALFORMED),
+        (raising_step(KeyError("b")), MALFORMED),
+        (raising_step(ZeroDivisionError("division by zero")), MALFORMED),
         (step_with_invalid_attribute, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
     ],
     ids=["IndexError", "KeyError", "ZeroDivisionError", "invalid attribute"],
 )
-def test_failing_step_refuses_only_its_nodes(
+def test_raising_step_refuses_only_its_nodes(
     step: Callable[[Node, Rewriter], None], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = [

@@ -27,7 +27,7 @@ FINDING = ChangeFinding(
 
 
 def _waiver(rule: str = "version-deleted", operator: str = "com.acme.Blur:2", until: date = TODAY) -> Waiver:
-    return Waiver(rule=rule, operator=operator, reason="nobody ever used it", until=until)
+    return Waiver(rule=rule, operator=operator, reason="it was never used", until=until)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,7 @@ def test_lists_unused_waivers() -> None:
     assert find_unused_waivers([FINDING], [_waiver(), unmatched]) == [unmatched]
 
 
-VALID = (
-    "- {rule: version-deleted, operator: com.acme.Blur:2, reason: nobody ever used it, until: 2026-06-01}\n"
-)
+VALID = "- {rule: version-deleted, operator: com.acme.Blur:2, reason: it was never used, until: 2026-06-01}\n"
 
 
 def test_loads_waivers(tmp_path: Path) -> None:
@@ -80,7 +78,7 @@ def test_loads_waivers(tmp_path: Path) -> None:
         ),
         pytest.param(("until: 2026-06-01", "until: soon"), "date", id="an invalid date"),
         pytest.param((", until: 2026-06-01", ""), "required", id="no expiry date"),
-        pytest.param(("nobody ever used it", "so"), "at least 10", id="a reason that is too short"),
+        pytest.param(("it was never used", "so"), "at least 10", id="a reason that is too short"),
         pytest.param(("{rule", "{colour: red, rule"), "Extra", id="an unknown key"),
     ],
 )

@@ -11,7 +11,7 @@ from opshift.registry.diff import Change
 
 
 def _change(change_class: ChangeClass, rule: str = "some-rule") -> ClassifiedChange:
-    return ClassifiedChange(rule, change_class, Change("text", "Blur", None, None), "It says so.")
+    return ClassifiedChange(rule, change_class, Change("text", "Blur", None, None), "Models may break.")
 
 
 TYPES = _change(ChangeClass.WIDENING, "types-added")

@@ -39,7 +39,7 @@ NEW_ATTRIBUTE = BLUR.replace(
 ONE_VERSION = BLUR[: BLUR.index("- since_version: 2")]
 THIRD = """\
 - since_version: 3
-  step: {change: The size is gone., up: [{drop_attribute: size}], down: compatible}
+  step: {change: The size is removed., up: [{drop_attribute: size}], down: compatible}
   inputs: [{name: X, type: T}]
   outputs: [{name: Y, type: T}]
   type_constraints: {T: [tensor(double), tensor(float)]}

@@ -87,7 +87,7 @@ def _named(graph: Graph, node: onnx.NodeProto, position: int) -> onnx.NodeProto:
     if graph.chance(50):
         node.name = f"node {position}"
     if graph.chance(10):
-        node.doc_string = f"why node {position} is there"
+        node.doc_string = f"purpose of node {position}"
     return node
 
 
