@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
-from opshift.converter.options import AllowLike, ConvertArguments, Options
-from opshift.converter.plan.changes import Plan, has_record
+from opshift.converter.options import AllowLike, ConvertArguments, IrVersionLike, Options, TargetLike
+from opshift.converter.plan.changes import METADATA_KEY, Plan
 from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
-from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
 from opshift.model.messages import ModelProto
@@ -228,7 +227,7 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
 def _plan(model: ModelProto, options: Options) -> Plan:
     history = None
     try:
-        if options.reversible or has_record(model):
+        if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
             from opshift.converter.reversible.history import History  # most conversions do not need pydantic
 
             history = History(model, options.reversible)

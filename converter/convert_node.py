@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
-from opshift.converter.options import AllowLike, Options
-from opshift.converter.target import TargetLike, read_target
+from opshift.converter.options import AllowLike, Options, TargetLike, read_target
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.graphs import captured_names, graphs_of

@@ -1,20 +1,45 @@
-"""Options of a conversion, and the use of the inexact conversions that the caller allows."""
+"""Options of a conversion: its target, and the inexact conversions that the caller allows."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
-from opshift.converter.target import IrVersionLike, Target, TargetLike, read_target
-from opshift.model.errors import UsageError
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.steps import Allow
+
+KEEP: Literal["keep"] = "keep"
+
+IrVersionLike = int | str | None
+
+TargetLike = int | str | Mapping[str, int] | Iterable[str]
 
 AllowLike = Allow | Iterable[Allow]
 
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
+
+EXAMPLE_REMEDY = "give an opset version such as 17"
+
+MAX_DIGITS = 20
+"""Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Opsets and IR version to convert to.
+
+    The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
+    supports, if there is one; `requested_ir_version` is the caller's.
+    """
+
+    opsets: Mapping[str, int]
+    ir_version: int | None = None
+    requested_ir_version: int | Literal["keep"] | None = None
 
 
 class ConvertArguments(TypedDict, total=False):
@@ -88,3 +113,79 @@ class Allowances:
             return False
         self.used.append((kind, reason))
         return True
+
+
+def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
+    """Parse a conversion target, see `convert_version`; it may be `None` if an IR version is requested.
+
+    Raises:
+        UsageError: the target has no valid form, or contains different opsets for one domain.
+        UnknownOpset: an opset is below 1, or newer than all opsets in the registry.
+        UnknownDomain: the registry has no definitions for a domain.
+    """
+    opsets: dict[str, int] = {}
+    newest_ir = None
+    requested = _read_ir_version(ir_version)
+    for named, ir in _parts(() if target is None else target, registry):
+        for domain, opset in named.items():
+            if opsets.setdefault(canonical_domain(domain), opset) != opset:
+                both = f"{opsets[canonical_domain(domain)]} and {opset}"
+                raise UsageError(
+                    f"{canonical_domain(domain)} has two targets, {both}", remedy="pass only one"
+                )
+        # If several releases are targets, the oldest IR version is the limit.
+        newest_ir = min(filter(None, (ir, newest_ir)), default=None)
+    if not opsets and (requested is None or target is not None):
+        raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
+    return Target(_validated(opsets, registry), newest_ir, requested)
+
+
+def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
+    """Parse a requested IR version, or raise UsageError if models cannot be converted to it."""
+    if requested is None or requested == KEEP:
+        return requested and KEEP
+    known = ir_versions()
+    text = str(requested).strip()
+    if not _is_number(text) or int(text) not in known.versions:
+        remedy = f"pass a version from {known.oldest} to {known.newest}, or keep"
+        raise UsageError(f"{requested!r} is not an IR version to convert to", remedy=remedy)
+    return int(text)
+
+
+def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str, int], int | None]]:
+    if isinstance(target, int) and not isinstance(target, bool):
+        yield {DEFAULT_DOMAIN: target}, None
+    elif isinstance(target, str):
+        yield _read_text(target.strip(), registry)
+    elif isinstance(target, Mapping):
+        yield target, None
+    elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
+        for text in target:
+            yield _read_text(str(text).strip(), registry)
+    else:
+        raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE_REMEDY)
+
+
+def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | None]:
+    domain, equals, version = text.rpartition("=")
+    if _is_number(version) and (equals or not domain):
+        return {canonical_domain(domain): int(version)}, None
+    if equals:
+        raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
+    try:
+        release = registry.releases.named(text)
+    except OpshiftError as error:
+        raise UsageError(error.reason, remedy=error.remedy) from error
+    return dict(release.opsets), release.ir_version
+
+
+def _is_number(text: str) -> bool:
+    return len(text) < MAX_DIGITS and text.removeprefix("-").isdecimal()
+
+
+def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
+    for domain, opset in opsets.items():
+        if not isinstance(opset, int) or isinstance(opset, bool):
+            raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE_REMEDY)
+        registry.require_opset(opset, domain)
+    return dict(opsets)

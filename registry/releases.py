@@ -83,6 +83,14 @@ class Releases(Record):
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
         return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)
 
+    def ir_version_for(self, opsets: Mapping[str, int]) -> int:
+        """Return the IR version of the first ONNX release with all of these opsets.
+
+        Source: ONNX Versioning, "Released Versions".
+        """
+        found = (self.first_release_with(domain, opset) for domain, opset in opsets.items())
+        return max((release.ir_version for release in found if release), default=0)
+
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
         """Return the opset of the default domain that first shipped together with all of `opsets`."""
         for release in self.onnx.values():

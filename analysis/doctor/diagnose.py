@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
-from opshift.converter.ir_version.choose_version import release_ir_version
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import OperatorStatus
@@ -134,7 +133,7 @@ class _Doctor:
         if 1 <= declared <= published.newest and needed <= max(declared, published.oldest):
             return IrStamp(declared, needed, declared)
         opsets = {each.domain: each.fitting for each in stamps if each.fitting is not None}
-        return IrStamp(declared, needed, max(needed, release_ir_version(opsets, self._registry.releases)))
+        return IrStamp(declared, needed, max(needed, self._registry.releases.ir_version_for(opsets)))
 
 
 def _declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int) -> dict[str, int]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from opshift.converter.options import Allowances, Options
+from opshift.converter.options import KEEP, Allowances, Options, Target
 from opshift.converter.plan.changes import IrChange
-from opshift.converter.target import KEEP, Target
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
@@ -50,10 +49,10 @@ def _requested_version(
         return target.requested_ir_version, True
     final_opsets = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
     raised = {domain: opset for domain, opset in final_opsets.items() if opset > imports[domain]}
-    requested = max(before, release_ir_version(raised, releases))
+    requested = max(before, releases.ir_version_for(raised))
     if target.ir_version is not None:
         return min(requested, target.ir_version), True
-    required = release_ir_version(final_opsets, releases)
+    required = releases.ir_version_for(final_opsets)
     is_lowered = _lowers_default_domain(imports, final_opsets, releases)
     return (required, False) if is_lowered and required < before else (requested, True)
 
@@ -64,16 +63,6 @@ def _lowers_default_domain(
     """Whether the opset of the default domain is lowered, or of an ONNX domain in a model without it."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
     return any(
-        final_opsets[domain] < imports[domain]
+        final_opsets[domain] < imports[domain] and releases.first_release_with(domain, final_opsets[domain])
         for domain in domains
-        if releases.first_release_with(domain, final_opsets[domain])
     )
-
-
-def release_ir_version(opsets: Mapping[str, int], releases: Releases) -> int:
-    """Return the IR version of the first ONNX release with all of these opsets.
-
-    Source: ONNX Versioning, "Released Versions".
-    """
-    first = (releases.first_release_with(domain, opset) for domain, opset in opsets.items())
-    return max((release.ir_version for release in first if release), default=0)

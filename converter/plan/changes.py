@@ -15,7 +15,6 @@ from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.graphs import NodeRecord, node_label
-from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId
 
@@ -28,11 +27,6 @@ if TYPE_CHECKING:
 
 METADATA_KEY: Final = "opshift.reversible"
 """Key in `ModelProto.metadata_props`."""
-
-
-def has_record(model: ModelProto) -> bool:
-    """Return whether a model contains a record."""
-    return any(each.key == METADATA_KEY for each in model.metadata_props)
 
 
 class NodeChange(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opshift.converter.convert import convert_with
-from opshift.converter.options import AllowLike, Options
+from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike
 from opshift.converter.report import Report
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
@@ -21,7 +21,6 @@ from opshift.converter.streaming.external_data import (
 from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
-from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.messages import ModelProto

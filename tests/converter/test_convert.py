@@ -15,7 +15,7 @@ from support.running import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.target import TargetLike
+from opshift.converter.options import TargetLike
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry

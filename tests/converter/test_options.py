@@ -1,17 +1,19 @@
-"""Validation of the options of a conversion."""
+"""Parsing and validation of the options of a conversion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.options import ALLOW_VALUES, Options, read_allow
+from opshift.converter.options import ALLOW_VALUES, Options, TargetLike, read_allow, read_target
 from opshift.converter.streaming.convert_file import convert_file
-from opshift.model.errors import UsageError
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.registry.errors import UnknownDomain, UnknownOpset
 from opshift.registry.registry import default_registry
 
 
@@ -72,3 +74,103 @@ def test_options_are_frozen_and_complete() -> None:
     assert (options.check, options.reversible, options.inplace) == (True, False, False)
     with pytest.raises(FrozenInstanceError):
         options.check = False  # type: ignore[misc]
+
+
+ONNX = "ai.onnx"
+ML = "ai.onnx.ml"
+TRAINING = "ai.onnx.preview.training"
+
+READ: list[tuple[str, TargetLike, Mapping[str, int], int | None]] = [
+    ("number", 17, {ONNX: 17}, None),
+    ("first opset", 1, {ONNX: 1}, None),
+    (
+        "newest opset",
+        default_registry().newest_opset(ONNX),
+        {ONNX: default_registry().newest_opset(ONNX)},
+        None,
+    ),
+    ("number as a string", "17", {ONNX: 17}, None),
+    ("number with white space", " 17\n", {ONNX: 17}, None),
+    ("mapping", {"": 17, ML: 3}, {ONNX: 17, ML: 3}, None),
+    ("immutable mapping", MappingProxyType({"ai.onnx": 17}), {ONNX: 17}, None),
+    ("both names of the default domain", {"": 17, "ai.onnx": 17}, {ONNX: 17}, None),
+    ("domain", "ai.onnx.ml=3", {ML: 3}, None),
+    ("preview domain", "ai.onnx.preview.training=1", {TRAINING: 1}, None),
+    ("default domain", "ai.onnx=17", {ONNX: 17}, None),
+    ("default domain without its name", "=17", {ONNX: 17}, None),
+    ("release", "onnx-1.12", {ONNX: 17, ML: 3, TRAINING: 1}, 8),
+    ("patch release", "onnx-1.12.1", {ONNX: 17, ML: 3, TRAINING: 1}, 8),
+    ("patch release with different opsets", "onnx-1.1.2", {ONNX: 6, ML: 1}, 3),
+    ("runtime", "onnxruntime-1.14", {ONNX: 18, ML: 3}, 8),
+    ("patch release of a runtime", "onnxruntime-1.14.1", {ONNX: 18, ML: 3}, 8),
+    ("another program", "tensorrt-8.6", {ONNX: 17}, None),
+    ("another program with an IR version", "windowsml-1809", {ONNX: 7, ML: 1}, 3),
+    (
+        "two programs with different IR versions",
+        ["onnx-1.12", "onnxruntime-1.13"],
+        {ONNX: 17, ML: 3, TRAINING: 1},
+        8,
+    ),
+    ("strings", ["17", "ai.onnx.ml=3"], {ONNX: 17, ML: 3}, None),
+    ("release and an equal opset", ["onnx-1.12", "17"], {ONNX: 17, ML: 3, TRAINING: 1}, 8),
+    ("iterator", iter(("ai.onnx.ml=3", "17")), {ML: 3, ONNX: 17}, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "opsets", "ir_version"), [row[1:] for row in READ], ids=[row[0] for row in READ]
+)
+def test_reads_targets(target: TargetLike, opsets: Mapping[str, int], ir_version: int | None) -> None:
+    parsed = read_target(target, default_registry())
+    assert parsed.opsets == opsets
+    assert parsed.ir_version == ir_version
+
+
+INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
+    ("boolean", False, UsageError, "False is not a target"),
+    ("future opset", "99", UnknownOpset, "no opset 99 of ai.onnx"),
+    ("opset 0", {"": 0}, UnknownOpset, "no opset 0 of ai.onnx"),
+    ("negative opset", "-1", UnknownOpset, "no opset -1 of ai.onnx"),
+    ("undefined domain", "com.acme=1", UnknownDomain, "'com.acme'"),
+    ("opset that is not a number", "ai.onnx=new", UsageError, "'ai.onnx=new' is not a target"),
+    ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "ai.onnx has two targets, 17 and 18"),
+    ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "has two targets, 17 and 18"),
+    ("unknown product", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
+    ("unknown release", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
+    ("empty list", [], UsageError, "no target is given"),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "reason"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID]
+)
+def test_rejects_invalid_targets(target: TargetLike, error: type[OpshiftError], reason: str) -> None:
+    with pytest.raises(OpshiftError) as caught:
+        read_target(target, default_registry())
+    assert type(caught.value) is error
+    assert reason in caught.value.reason
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("ir_version", "expected"), [(None, None), ("keep", "keep"), (8, 8), ("8", 8), (" 8 ", 8)], ids=repr
+)
+def test_reads_ir_versions(ir_version: int | str | None, expected: int | str | None) -> None:
+    assert read_target(17, default_registry(), ir_version).requested_ir_version == expected
+
+
+def test_target_is_optional_with_an_ir_version() -> None:
+    parsed = read_target(None, default_registry(), 8)
+    assert (parsed.opsets, parsed.ir_version, parsed.requested_ir_version) == ({}, None, 8)
+    with pytest.raises(UsageError, match="no target is given"):
+        read_target([], default_registry(), 8)
+
+
+@pytest.mark.parametrize("name", default_registry().releases.onnx)
+def test_accepts_every_onnx_release(name: str) -> None:
+    assert read_target(f"onnx-{name}", default_registry()).opsets[ONNX] >= 1
+
+
+@pytest.mark.parametrize("name", default_registry().releases.onnxruntime)
+def test_accepts_every_onnxruntime_release(name: str) -> None:
+    assert read_target(f"onnxruntime-{name}", default_registry()).opsets[ONNX] >= 7

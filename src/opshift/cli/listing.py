@@ -69,7 +69,7 @@ OPERATOR_COLUMNS = (Column("operator"), Column("version", style="cyan"), Column(
 
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
     """Return the opset of each domain to list."""
-    from opshift.converter.target import read_target
+    from opshift.converter.options import read_target
 
     canonical = canonical_domain(domain or "")
     if opset is not None:
