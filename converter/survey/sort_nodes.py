@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Set
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterator, Set
+
+import networkx as nx
 
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import graphs_in
@@ -77,18 +78,16 @@ class _Sorter:
         for names, node in zip(reads, nodes, strict=True):
             for inner_path, graph in _subgraphs(node, path):
                 names |= self.sort(graph, inner_path, enclosing, frozenset(), depth + 1)
-        depends = [
-            # A name that an enclosing graph defines, too, is its value up to the inner definition.
-            {values.producers[name] for name in names & values.producers.keys()}
-            - (set() if visible.isdisjoint(names) else _shadowed(names, visible, values, position))
-            for position, names in enumerate(reads)
-        ]
-        live = _reachable(depends, _positions(values, values.outputs | needed))
+        dependencies = _dependencies(values, reads, visible)
+        order = _sort(dependencies, nodes, path)
+        live = {values.producers[name] for name in (values.outputs | needed) & values.producers.keys()}
+        for position in reversed(order):  # consumers first
+            if position in live:
+                live.update(dependencies[position])
         removed = [False] * len(nodes)
-        order = self._order(depends, nodes, path)
         for position in order:
             is_undefined = not reads[position] <= enclosing
-            reads_removed = any(removed[each] for each in depends[position])
+            reads_removed = any(removed[each] for each in dependencies[position])
             if position not in live and (is_undefined or reads_removed):
                 removed[position] = True
                 reason = "removed, because it reads an undefined value and no output depends on it"
@@ -97,71 +96,38 @@ class _Sorter:
         free = {name for position in kept for name in reads[position]} | values.outputs
         if order != sorted(order):
             keys = {position: index for index, position in enumerate(order)}
-            is_removed = [removed[position] for position in order]
             sort_by_keys(container.node, [keys[position] for position in range(len(nodes))])
-            remove_messages(container.node, is_removed)
             if kept != sorted(kept):
                 self.repairs.append(f"{path}: the nodes were not in topological order, and are sorted")
-        elif any(removed):
-            remove_messages(container.node, removed)
+        remove_messages(container.node, [removed[position] for position in order])
         return free - values.names
 
-    def _order(self, depends: list[set[int]], nodes: list[NodeProto], path: str) -> list[int]:
-        """Return the positions in topological order, the smallest possible position first."""
-        consumers: list[list[int]] = [[] for _ in depends]
-        for position, others in enumerate(depends):
-            for each in others:
-                consumers[each].append(position)
-        missing = [len(others) for others in depends]
-        ready = [position for position, count in enumerate(missing) if not count]
-        heapify(ready)
-        order: list[int] = []
-        while ready:
-            position = heappop(ready)
-            order.append(position)
-            for each in consumers[position]:
-                missing[each] -= 1
-                if not missing[each]:
-                    heappush(ready, each)
-        if len(order) < len(depends):
-            labels = [_label(nodes[each]) for each in _cycle(depends, set(order))]
-            more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
-            reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
-            raise InvalidModel(reason, place=path, remedy="correct an input of one of them")
-        return order
+
+def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> nx.DiGraph[int]:
+    """Return a graph with an edge from each node to every producer of a value that it reads."""
+    dependencies: nx.DiGraph[int] = nx.DiGraph()
+    for position, names in enumerate(reads):
+        dependencies.add_node(position)
+        for name in names & values.producers.keys():
+            producer = values.producers[name]
+            # a name that an enclosing graph defines, too, is its value up to the inner definition
+            if producer < position or name not in visible:
+                dependencies.add_edge(position, producer)
+    return dependencies
 
 
-def _shadowed(names: Set[str], visible: Set[str], values: _Values, position: int) -> set[int]:
-    later = ((name, values.producers.get(name, -1)) for name in names & visible)
-    return {each for _, each in later if each >= position}
-
-
-def _positions(values: _Values, names: Iterable[str]) -> list[int]:
-    return [values.producers[name] for name in names if name in values.producers]
-
-
-def _reachable(depends: list[set[int]], starts: Iterable[int]) -> set[int]:
-    """Return the positions of nodes that some nodes depend on, with these."""
-    found: set[int] = set()
-    waiting = list(starts)
-    while waiting:
-        position = waiting.pop()
-        if position not in found:
-            found.add(position)
-            waiting += depends[position]
-    return found
-
-
-def _cycle(depends: list[set[int]], sorted_positions: Collection[int]) -> list[int]:
-    """Return the positions of a cycle among the nodes that cannot be sorted."""
-    position = next(each for each in range(len(depends)) if each not in sorted_positions)
-    path: dict[int, None] = {}
-    # A node that cannot be sorted depends on another one that cannot be sorted.
-    while position not in path:
-        path[position] = None
-        position = next(each for each in sorted(depends[position]) if each not in sorted_positions)
-    found = list(path)
-    return sorted(found[found.index(position) :])
+def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
+    """Return the positions in topological order, the smallest possible position first."""
+    order: list[int] = []
+    try:
+        order.extend(nx.lexicographical_topological_sort(dependencies.reverse(copy=False)))
+    except nx.NetworkXUnfeasible as error:
+        dependencies.remove_nodes_from(order)  # each remaining node depends on another remaining one
+        labels = [_label(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
+        more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
+        reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
+        raise InvalidModel(reason, place=path, remedy="correct an input of one of them") from error
+    return order
 
 
 def _subgraphs(node: NodeProto, path: str) -> Iterator[tuple[str, ContainerProto]]:
