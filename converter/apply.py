@@ -14,7 +14,7 @@ from opshift.converter.constant_nodes import (
     add_input_of,
     needs_cast,
 )
-from opshift.converter.functions.unread_inputs import omit_unread_arguments, read_inputs
+from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.converter.unread_constants import remove_unread_initializers
@@ -41,7 +41,10 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     )
     opset = _final_opset(model.opset_import, plan.targets)
     graphs = _Constants(model.graph, graph_takes_initializers, opset)
-    unread = {name for each in plan.containers() for name in each.unread_inputs()}
+    # Copies are appended to the functions of the model, so both sequences have the same order.
+    containers = (*plan.functions, *(copy.container for copy in plan.copies))
+    unread_in_functions = list(map(_unread_inputs, containers))
+    unread = set().union(*map(_unread_inputs, (plan.graph, *plan.training)), *unread_in_functions)
     _apply_container(plan.graph, model.graph, graphs)
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
@@ -49,27 +52,26 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function = model.functions.add()
         function.CopyFrom(model.functions[copy.index])
         function.name = copy.name
-    # Copies were appended to the functions of the model, so both sequences have the same order.
-    containers = (*plan.functions, *(copy.container for copy in plan.copies))
-    # A recorded original may be restored later, and reads all arguments again.
-    read_before = [] if plan.record is not None else list(map(read_inputs, model.functions))
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
         _apply_container(container, function, _Constants(None, False, opset))
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
-    if read_before:
-        omit_unread_arguments(model, read_before)
     if (
         plan.opsets or plan.ir.before < FIRST_IR_WITH_OPSET_IMPORTS <= plan.ir.after
     ) and not model.opset_import:
         model.opset_import.add().version = 1
     _update_versions(model.opset_import, plan.targets)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
-    # The originals that a record restores read the constants.
+    # The originals that a record restores read all constants and arguments.
     if unread and plan.record is None:
-        has_subgraphs = any(each.subgraphs for each in plan.containers())
-        remove_unread_initializers(model, unread, has_subgraphs=has_subgraphs)
+        omitted = omit_unread_arguments(model, unread_in_functions)
+        has_subgraphs = bool(omitted) or any(each.subgraphs for each in plan.containers())
+        remove_unread_initializers(model, unread | omitted, has_subgraphs=has_subgraphs)
+
+
+def _unread_inputs(plan: ContainerPlan) -> set[str]:
+    return {name for each in plan.walk() for name in each.unread_inputs()}
 
 
 class _Constants(NamedTuple):

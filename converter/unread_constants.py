@@ -24,8 +24,16 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
     """
     if not has_subgraphs and names.isdisjoint(each.name for each in model.graph.initializer):
         return
-    read = bound_names(model)
-    containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    removable = names - bound_names(model)
+    _remove_from_scope([*root_graphs(model)], removable)
+    # A function cannot read values of graphs, so its names are separate.
+    for function in model.functions:
+        _remove_from_scope([function], removable)
+
+
+def _remove_from_scope(containers: list[ContainerProto], names: Set[str]) -> None:
+    """Remove initializers from graphs that may read each other's values, and from their subgraphs."""
+    read: set[str] = set()
     # The loop appends subgraphs to its own list: a separate pass over all attributes would double the time.
     for container in containers:
         for node in container.node:
@@ -33,14 +41,13 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
             containers += graphs_of(node)
         read.update(names_outside_nodes(container))
     unread = names - read
-    for container in containers if unread else ():
-        if is_graph(container):
-            fields = container.initializer
-            removed = {each.name for each in fields if each.name in unread and not _is_described(each)}
-            if removed:
-                remove_messages(fields, [each.name in removed for each in fields])
-                values = container.value_info
-                remove_messages(values, [each.name in removed for each in values])
+    for graph in filter(is_graph, containers) if unread else ():
+        fields = graph.initializer
+        removed = {each.name for each in fields if each.name in unread and not _is_described(each)}
+        if removed:
+            remove_messages(fields, [each.name in removed for each in fields])
+            values = graph.value_info
+            remove_messages(values, [each.name in removed for each in values])
 
 
 def _is_described(tensor: TensorProto) -> bool:

@@ -81,3 +81,20 @@ def test_reversible_conversions_keep_all_arguments() -> None:
     restored = convert_version(result, 21)
     assert list(result.graph.node[0].input) == ["q", "s", "z"]
     assert_equal(run(restored, FEEDS), run(model, FEEDS))
+
+
+def test_keeps_initializers_with_a_doc_string_or_a_training_binding() -> None:
+    model = _model(ml_dtypes.uint4, INNER, calls=[call("F", ["q", "s", "z"], ["y"])])
+    model.graph.initializer[0].doc_string = "the data"
+    binding = model.training_info.add().update_binding.add()
+    binding.key, binding.value = "z", "z"
+    result = convert_version(model, 18, ir_version="keep")
+    assert [each.name for each in result.graph.initializer] == ["q", "z"]
+
+
+def test_keeps_arguments_that_the_function_never_read() -> None:
+    unused = function("F", [DEQUANTIZE], 21, inputs=("q", "s", "z", "unused"), outputs=("y",))
+    model = _model(ml_dtypes.uint4, unused, calls=[call("F", ["q", "s", "z", "s"], ["y"])])
+    result = convert_version(model, 18)
+    assert list(result.graph.node[0].input) == ["", "s", "", "s"]
+    assert_equal(run(result, FEEDS), [EXPECTED])
