@@ -189,14 +189,9 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
     try:
         return model, _plan(model, options)
     except InvalidModel as error:
-        if not error.concerns_order:
-            raise
-        from opshift.converter.survey.sort_nodes import sort_nodes  # few models need it
+        from opshift.converter.survey.repair import repaired_copy  # few models need it
 
-        ordered = deepcopy(model)
-        repairs = sort_nodes(ordered)
-        if not repairs:
-            raise
+        ordered, repairs = repaired_copy(model, error, options.registry)
     return ordered, replace(_plan(ordered, options), repairs=repairs)
 
 

@@ -173,16 +173,16 @@ def _copy_permissions(place: Path, temporary: Path) -> None:
             os.chown(temporary, old.st_uid, old.st_gid)
 
 
-def write_files(texts: Mapping[Path, str], new: Container[Path] = ()) -> None:
+def write_files(contents: Mapping[Path, str | bytes], new: Container[Path] = ()) -> None:
     """Write all files, or leave all of them unchanged; files in `new` must not exist.
 
     Raises:
         CannotWrite: a file cannot be written.
     """
     with AtomicFiles() as files:
-        for path, text in texts.items():
+        for path, content in contents.items():
             with raising_cannot_write(path), files.new(path, is_new=path in new) as (file, _):
-                write_all(file, text.encode())
+                write_all(file, content.encode() if isinstance(content, str) else content)
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:

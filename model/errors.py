@@ -57,7 +57,7 @@ class InvalidModel(OpshiftError):
     """The input is not a model, or its structure is invalid."""
 
     concerns_order = False
-    """Whether a node reads a value that no earlier node produces, so that sorting the nodes may help."""
+    """Whether a value is read that no earlier node produces, so that a repair may help."""
 
 
 class UsageError(OpshiftError):

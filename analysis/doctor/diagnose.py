@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
 from opshift.converter.ir_version.lower import required_ir_version
+from opshift.converter.survey.repair import repaired_copy
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
@@ -27,7 +29,8 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
 
     A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,
-    its attributes and their values, and the types of its values that are known.
+    its attributes and their values, and the types of its values that are known. Nodes out of order are
+    diagnosed in the order to which a conversion sorts them.
 
     Args:
         model: a ModelProto, serialized bytes, or a path; it is not changed.
@@ -40,8 +43,13 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
         InvalidModel: the input is not a model, or is invalid at every opset.
     """
     source, _ = model_of(model)
+    definitions = registry or default_registry()
     try:
-        return _Doctor(source, registry or default_registry()).diagnosis()
+        try:
+            return _Doctor(source, definitions).diagnosis()
+        except InvalidModel as error:
+            repaired, repairs = repaired_copy(source, error, definitions)
+        return replace(_Doctor(repaired, definitions).diagnosis(), repairs=repairs)
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 

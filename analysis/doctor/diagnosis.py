@@ -75,12 +75,14 @@ class Diagnosis:
         ir_version: the IR version.
         nodes: the nodes of domains in the registry.
         unknown: the number of nodes of other domains, and of calls of the model's functions.
+        repairs: what a conversion repairs first, such as the order of nodes, a sentence each.
     """
 
     stamps: tuple[Stamp, ...]
     ir_version: IrStamp
     nodes: tuple[NodeValidity, ...]
     unknown: int = 0
+    repairs: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:

@@ -153,7 +153,9 @@ def _require_valid_names(found: ContainerSurvey, *, has_duplicates: bool) -> Non
         _require_no_duplicates(scope, path)
     for name in scope.outputs:
         if not scope.is_visible(name):
-            raise InvalidModel(f"output {name!r} is not produced by any node", place=path)
+            error = InvalidModel(f"output {name!r} is not produced by any node", place=path)
+            error.concerns_order = True
+            raise error
     for name in found.captured:
         if name in scope.defined_names:
             reason = f"value {name!r} is read from an enclosing graph and then defined again in this graph"

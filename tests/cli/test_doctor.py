@@ -58,6 +58,17 @@ def test_prints_findings_as_json(run: Run, mislabeled_model: Path) -> None:
     assert {each["operator"] for each in data["nodes"]} == {"ai.onnx.Conv", "ai.onnx.Clip"}
 
 
+def test_prints_repairs(run: Run, old_model: Path) -> None:
+    model = onnx.load(old_model)
+    model.graph.node.reverse()
+    onnx.save(model, old_model)
+    result = run("doctor", "old.onnx")
+    assert result.exit_code == 0
+    assert "warning: graph: the nodes were not in topological order, and are sorted" in result.stdout
+    (repair,) = json.loads(run("doctor", "old.onnx", "--format", "json").stdout)["repairs"]
+    assert "topological order" in repair
+
+
 def test_fix_writes_fitting_versions(run: Run, mislabeled_model: Path) -> None:
     before = mislabeled_model.read_bytes()
     result = run("doctor", "old.onnx", "new.onnx", "--fix")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +62,31 @@ def test_replaces_file_only_with_force(run: Run) -> None:
     repeated = run(*arguments)
     assert (repeated.exit_code, "already exists" in repeated.stderr) == (2, True)
     assert run(*arguments, "--force").exit_code == 0
+
+
+def test_failed_export_keeps_the_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("opset", "export", "set.json", "--domain", "ai.onnx.preview", "--force")
+    Path("set.json").write_text("before")
+
+    def fail(file: int, data: bytes) -> None:
+        os.write(file, data[:100])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("opshift.model.atomic_files.write_all", fail)
+        result = run(*arguments)
+    assert (result.exit_code, "No space left on device" in result.stderr) == (1, True)
+    assert (os.listdir(), Path("set.json").read_text()) == (["set.json"], "before")
+    assert run(*arguments).exit_code == 0
+    assert json.loads(Path("set.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("missing/set.json", "folder that does not exist"), (".", "not a regular file")]
+)
+def test_refuses_export_to_unusable_paths(run: Run, name: str, message: str) -> None:
+    result = run("opset", "export", name, "--domain", "ai.onnx.preview", "--force")
+    assert (result.exit_code, message in result.stderr, os.listdir()) == (2, True, [])
 
 
 def test_unpacks_set(run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
     before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
     _write_versions(page, report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
-    _write_repairs(page, report)
+    write_repairs(page, report.repairs)
     if report.changed:
         page.blank()
         counts = report.operators().most_common()
@@ -57,7 +57,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     """Print a plan."""
     page.line(str(source), style="bold")
     _write_versions(page, report, imports, {})
-    _write_repairs(page, report)
+    write_repairs(page, report.repairs)
     _write_changes(page, report)
     _write_allowances(page, report)
     if report.refusals:
@@ -91,9 +91,9 @@ def _write_changes(page: Page, report: Report) -> None:
         page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
-def _write_repairs(page: Page, report: Report) -> None:
-    """Print the repairs that preceded the conversion."""
-    for each in report.repairs:
+def write_repairs(page: Page, repairs: Iterable[str]) -> None:
+    """Print the repairs that precede a conversion."""
+    for each in repairs:
         page.blank()
         page.prose(f"warning: {each}", style="yellow")
 

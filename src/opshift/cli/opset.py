@@ -13,6 +13,7 @@ from opshift.cli.options import DefinitionsOption, Format, FormatOption, registr
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
+from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
 from opshift.registry.documents.files import DocumentFormat
 
@@ -57,9 +58,10 @@ def export(
     if out is None:
         typer.get_binary_stream("stdout").write(content)
         return
-    if out.exists() and not force:
+    place = write_destination(out)
+    if place.exists() and not force:
         raise UsageError("already exists", place=str(out), remedy="replace it with --force")
-    out.write_bytes(content)
+    write_files({place: content}, new=() if force else (place,))
 
 
 @opset.command(epilog=examples_text("opset load", LOAD_EXAMPLES))

@@ -150,3 +150,24 @@ def test_public_function_accepts(to_input: object) -> None:
     model = clip_and_squeeze(13)
     assert opshift.diagnose(to_input(model)).stamps[0].fitting == 12  # type: ignore[operator]
     assert X.shape == (2, 3)
+
+
+def test_diagnoses_nodes_out_of_order() -> None:
+    model = clip_and_squeeze(13)
+    in_order = diagnose(model)
+    model.graph.node.reverse()
+    before = model.SerializeToString()
+    diagnosis = diagnose(model)
+    assert diagnosis.repairs == ("graph: the nodes were not in topological order, and are sorted",)
+    assert (diagnosis.stamps, diagnosis.misfits()) == (in_order.stamps, in_order.misfits())
+    restamped = opshift.restamp(model)
+    assert restamped.opset_import[0].version == 12
+    assert [each.op_type for each in restamped.graph.node] == ["Squeeze", "Clip"]
+    assert model.SerializeToString() == before
+
+
+def test_refuses_undefined_values() -> None:
+    model = clip_and_squeeze(11)
+    model.graph.node[0].input[0] = "missing"
+    with pytest.raises(opshift.InvalidModel, match="'missing' is not produced"):
+        diagnose(model)
