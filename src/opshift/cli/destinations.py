@@ -34,7 +34,7 @@ def groups_of_jobs(jobs: Sequence[Job], external: ExternalHandling) -> list[list
     transfers = [list(_transfers(job, external)) for job in jobs]
     inputs = {each.source: job for job, found in zip(jobs, transfers, strict=True) for each in found}
     claims: dict[str, tuple[str, int]] = {}
-    parents = list(range(len(jobs)))  # a forest: the jobs of a group have the same root
+    shared: list[tuple[int, int]] = []
     for position, found in enumerate(transfers):
         for source, destination in found:
             if not destination:
@@ -48,18 +48,15 @@ def groups_of_jobs(jobs: Sequence[Job], external: ExternalHandling) -> list[list
             if destination in inputs and destination != source:
                 reason = f"is also an input file, of {inputs[destination].source}"
                 raise UsageError(reason, place=destination, remedy="name another folder with --out")
-            parents[_root(parents, position)] = _root(parents, first)
-    groups: dict[int, list[Job]] = {}
-    for position, job in enumerate(jobs):
-        groups.setdefault(_root(parents, position), []).append(job)
-    return list(groups.values())
+            if first != position:
+                shared.append((first, position))
+    if not shared:
+        return [[job] for job in jobs]
+    import networkx as nx  # slow to import
 
-
-def _root(parents: list[int], position: int) -> int:
-    while parents[position] != position:
-        parents[position] = parents[parents[position]]  # shortens the path for the next search
-        position = parents[position]
-    return position
+    graph = nx.empty_graph(len(jobs))
+    graph.add_edges_from(shared)
+    return [[jobs[each] for each in sorted(group)] for group in nx.connected_components(graph)]
 
 
 def _transfers(job: Job, external: ExternalHandling) -> Iterator[_Transfer]:
