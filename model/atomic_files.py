@@ -16,8 +16,8 @@ class AtomicFiles:
     """New files that are moved to their paths when the `with` block ends without an error.
 
     Raises:
-        CannotWrite: a file cannot be moved. Files that were moved before it are then removed, and the files
-            that they replaced are restored.
+        CannotWrite: a file cannot be moved, or two of them have one path. Files that were moved before are
+            then removed, and the files that they replaced are restored.
     """
 
     def __init__(self) -> None:
@@ -79,12 +79,18 @@ class AtomicFiles:
 
     def _move_all(self) -> None:
         # in reverse order: external data, which is created after the model, is in place before it
+        written: set[tuple[int, int]] = set()
         while self._waiting:
             file = self._waiting[-1]
             with raising_cannot_write(file.place):
+                new = _identity(file.temporary)
+                if os.path.lexists(file.place) and _identity(file.place) in written:
+                    reason = "is written twice: two names denote this file"
+                    raise CannotWrite(reason, place=str(file.place), remedy="rename one of the files")
                 if len(self._waiting) > 1:  # a failure of a later file has to undo this one
                     self._prepare_undo(file.place)
                 _move(file)
+            written.add(new)
             self._waiting.pop()
         for _, backup in self._undo:
             if backup is not None:
@@ -113,6 +119,12 @@ class AtomicFiles:
                     path.rmdir()
                 else:
                     path.unlink()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what identifies a file, because a file system may ignore the case of names."""
+    found = path.lstat()
+    return found.st_dev, found.st_ino
 
 
 def _restore(backup: Path, path: Path) -> None:

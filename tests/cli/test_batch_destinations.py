@@ -63,6 +63,50 @@ def test_refuses_two_sources_for_one_destination(
         assert "convert them into separate folders" in result.stderr
 
 
+CASES = {
+    "models": (("a/m.onnx", ["v"]), ("b/M.onnx", ["w"])),
+    "data files": (("a/a.onnx", ["w.bin"]), ("b/b.onnx", ["W.bin"])),
+    "folders": (("a/a.onnx", ["s/w.bin"]), ("b/b.onnx", ["S/w.bin"])),
+    "data file and model": (("a/a.onnx", ["B.onnx"]), ("b/b.onnx", ["w.bin"])),
+    "sharp s": (("a/straße.onnx", ["v"]), ("b/STRASSE.onnx", ["w"])),
+    "composed letter": (("a/\u00e9.onnx", ["v"]), ("b/e\u0301.onnx", ["w"])),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize(("first", "second"), CASES.values(), ids=CASES)
+def test_names_that_differ_in_case_are_one_destination_where_case_is_ignored(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[str, list[str]],
+    second: tuple[str, list[str]],
+    options: list[str],
+) -> None:
+    save(first[0], 1.0, first[1])
+    save(second[0], 2.0, second[1])
+    with monkeypatch.context() as patched:
+        patched.setattr("opshift.cli.destinations._ignores_case", lambda folder: True)
+        result = run("convert", first[0], second[0], "--out", "out", "-t", "13", *options)
+    assert (result.exit_code, Path("out").exists()) == (2, False)
+    assert "convert them into separate folders" in result.stderr
+    # The file system of the test distinguishes them.
+    result = run("convert", first[0], second[0], "--out", "out", "-t", "13", *options)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [fills(f"out/{Path(name).name}") for name, _ in (first, second)] == [{1.0}, {2.0}]
+    assert not list(Path("out").glob(".*"))
+
+
+def test_inputs_with_another_case_are_not_replaced_where_case_is_ignored(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("a/m.onnx", 1.0, ["v"])
+    save("out/M.onnx", 2.0, ["w"])
+    monkeypatch.setattr("opshift.cli.destinations._ignores_case", lambda folder: True)
+    result = run("convert", "a/m.onnx", "out/M.onnx", "--out", "out", "-t", "13", "--force")
+    assert result.exit_code == 2
+    assert fills("out/M.onnx") == {2.0}
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_models_of_one_folder_share_data(run: Run, options: list[str]) -> None:
     names = [f"{i}.onnx" for i in range(6)]

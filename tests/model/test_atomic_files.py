@@ -192,6 +192,31 @@ def raise_once_when_replacing(name: str) -> Callable[[Path, Path], None]:
     return refuse_once
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_refuses_two_names_of_one_file(tmp_path: Path, exists: bool) -> None:
+    folder, alias = tmp_path / "folder", tmp_path / "alias"
+    folder.mkdir()
+    alias.symlink_to(folder)
+    if exists:
+        (folder / "x").write_bytes(b"before")
+    with pytest.raises(CannotWrite, match="written twice: two names"), AtomicFiles() as files:
+        for place in (folder / "x", folder / "y", alias / "x"):
+            with files.new(place) as (file, _):
+                os.write(file, b"after")
+    assert [each.name for each in folder.iterdir()] == (["x"] if exists else [])
+    assert not exists or (folder / "x").read_bytes() == b"before"
+
+
+def test_replaces_a_link_to_another_new_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("x")
+    with AtomicFiles() as files:
+        for name in ("link", "x"):
+            with files.new(tmp_path / name) as (file, _):
+                os.write(file, name.encode())
+    assert (tmp_path / "link").read_bytes() == b"link"
+    assert (tmp_path / "x").read_bytes() == b"x"
+
+
 def test_success_leaves_no_backups(tmp_path: Path) -> None:
     for _ in range(2):
         write_files(tmp_path, 3)

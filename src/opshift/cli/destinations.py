@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import NamedTuple
+from unicodedata import normalize
 
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
+from opshift.model.atomic_files import temporary_files
 from opshift.model.errors import OpshiftError, UsageError
 
 
@@ -31,7 +34,11 @@ def groups_of_jobs(jobs: Sequence[Job], external: ExternalHandling) -> list[list
     Raises:
         UsageError: two sources have the same destination, or a destination is also an input.
     """
-    transfers = [list(_transfers(job, external)) for job in jobs]
+    names: dict[str, str] = {}
+    transfers = [
+        [_Transfer(*(_one_spelling(path, names) for path in pair)) for pair in _transfers(job, external)]
+        for job in jobs
+    ]
     inputs = {each.source: job for job, found in zip(jobs, transfers, strict=True) for each in found}
     claims: dict[str, tuple[str, int]] = {}
     shared: list[tuple[int, int]] = []
@@ -68,6 +75,24 @@ def _transfers(job: Job, external: ExternalHandling) -> Iterator[_Transfer]:
     for location in _locations(job.source):
         destination = os.path.realpath(os.path.join(target, location)) if is_written else ""
         yield _Transfer(os.path.realpath(os.path.join(folder, location)), destination)
+
+
+def _one_spelling(path: str, names: dict[str, str]) -> str:
+    """Return the first spelling of a path among those that a file system takes for one path."""
+    first = names.setdefault(normalize("NFC", path).casefold(), path)
+    return first if first != path and _ignores_case(os.path.commonpath((first, path))) else path
+
+
+def _ignores_case(folder: str) -> bool:
+    """Return whether the file system of a folder, which may not exist yet, ignores the case of names."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    prefix, suffix = temporary_files(os.getpid()).split("*")
+    try:
+        with NamedTemporaryFile(prefix=prefix, suffix=suffix, dir=folder) as file:
+            return os.path.exists(os.path.join(folder, os.path.basename(file.name).swapcase()))
+    except OSError:  # no file can be written to this folder
+        return False
 
 
 def _locations(source: Path) -> Sequence[str]:
