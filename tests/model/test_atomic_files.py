@@ -10,13 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.model.atomic_files import (
-    AtomicFiles,
-    destination_below,
-    write_all,
-    write_destination,
-    write_files,
-)
+from opshift.model import atomic_files
+from opshift.model.atomic_files import AtomicFiles, destination_below, write_all, write_destination
 from opshift.model.errors import CannotWrite, UsageError
 
 
@@ -207,7 +202,7 @@ def test_refuses_two_names_of_one_file(tmp_path: Path, exists: bool) -> None:
         (folder / "x").write_bytes(b"before")
     texts = dict.fromkeys((folder / "x", folder / "y", alias / "x"), "after")
     with pytest.raises(CannotWrite, match="written twice: two names"):
-        write_files(texts)
+        atomic_files.write_files(texts)
     assert [each.name for each in folder.iterdir()] == (["x"] if exists else [])
     assert not exists or (folder / "x").read_bytes() == b"before"
 
