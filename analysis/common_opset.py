@@ -1,7 +1,5 @@
 """Highest opset to which several models can be converted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

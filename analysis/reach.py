@@ -1,7 +1,5 @@
 """Reachable opsets: the lowest and highest opset that each node, and the whole model, can be converted to."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from opshift.converter.convert import plan_version

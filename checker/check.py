@@ -1,7 +1,5 @@
 """Check a model against the rules of the specification."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

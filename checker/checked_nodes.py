@@ -1,7 +1,5 @@
 """Views of nodes, attributes, values and tensors for rules: each message with its place in the model."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from functools import cached_property
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Rules for features and element types that a model's IR version does not have."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 

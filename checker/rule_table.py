@@ -1,7 +1,5 @@
 """Table of rules: functions that yield the problems of objects of their parameter's type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache

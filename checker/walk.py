@@ -1,7 +1,5 @@
 """Walk over a model that applies the rules for each kind of object."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from opshift.checker.checked_nodes import (

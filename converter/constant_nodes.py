@@ -6,8 +6,6 @@ they are float16, float or double. The remaining ones become initializers and in
 subgraphs can read, or, in a function, the Cast of a double.
 """
 
-from __future__ import annotations
-
 from opshift.model.attributes import INT, STRING, TENSOR
 from opshift.model.element_types import BY_NAME
 from opshift.model.graphs import ContainerProto

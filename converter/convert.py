@@ -1,7 +1,5 @@
 """Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
-from __future__ import annotations
-
 import os
 from contextlib import nullcontext
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Errors about a model as a whole, and refusals of single nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Initializers that a conversion leaves without a reader."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 
 from opshift.converter.repeated_fields import remove_messages

@@ -1,7 +1,5 @@
 """Constant values: initializers, Constant nodes, and values derived by moving or casting their elements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

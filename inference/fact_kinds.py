@@ -1,7 +1,5 @@
 """Kinds of facts about values, and the caches of inferred facts that models share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple

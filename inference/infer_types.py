@@ -1,7 +1,5 @@
 """Inference of the element types of one node's outputs, from operator signatures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Element types that can occur in a model."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 

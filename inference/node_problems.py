@@ -1,7 +1,5 @@
 """Violations of a definition that depend on several attributes, or on the rank of an input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 
 from opshift.inference.facts import Facts

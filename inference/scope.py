@@ -1,7 +1,5 @@
 """Scope of one graph or function: types, ranks, shapes and constant values of its values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 

@@ -3,8 +3,6 @@
 They are inferred only for bodies that do not declare them.
 """
 
-from __future__ import annotations
-
 from opshift.inference.facts import InferenceScope
 from opshift.model.graphs import is_graph
 from opshift.model.messages import NodeProto

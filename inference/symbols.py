@@ -1,7 +1,5 @@
 """Symbolic sizes: dimensions that are the same in the whole model but known only at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

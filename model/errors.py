@@ -1,7 +1,5 @@
 """Errors with a reason, a place and a remedy."""
 
-from __future__ import annotations
-
 import copyreg
 from dataclasses import dataclass
 

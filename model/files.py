@@ -1,7 +1,5 @@
 """Reading and atomic writing of model files, with typed errors."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable

@@ -8,8 +8,6 @@ No other module of the project imports ``google.protobuf``. The fields and their
 ``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from google.protobuf.descriptor_pool import DescriptorPool

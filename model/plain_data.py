@@ -4,8 +4,6 @@ The limits are far above those of any definition. They keep a hostile file from 
 stack.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

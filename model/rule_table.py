@@ -1,7 +1,5 @@
 """Table of rules: functions that the modules of a package register with a decorator."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping

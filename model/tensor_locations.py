@@ -1,7 +1,5 @@
 """Locations of tensors in serialized models, derived from the descriptors of ONNX's messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Source: protobuf's encoding guide. Positions are offsets into the data that is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Accept a proposal into a tree of definitions once every check passes."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

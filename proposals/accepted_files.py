@@ -1,7 +1,5 @@
 """Contents of the files in a tree of definitions, updated for an accepted proposal."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

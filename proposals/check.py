@@ -1,7 +1,5 @@
 """Check a proposal against every rule."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass

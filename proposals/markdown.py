@@ -3,8 +3,6 @@
 Source: CommonMark 0.31, sections 2.4 (backslash escapes), 4 (leaf blocks) and 6.1 (code spans).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

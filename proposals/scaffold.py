@@ -1,7 +1,5 @@
 """Create the folder of a new proposal, with questions in its files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from string import Template

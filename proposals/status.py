@@ -1,7 +1,5 @@
 """Status of a proposal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Locate the definition file of each operator in a list of folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from opshift.model.errors import Place

@@ -1,7 +1,5 @@
 """Differences between the signatures of two operator versions, one `Change` each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Base class of pydantic models outside operator definitions."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 

@@ -1,7 +1,5 @@
 """Values of the fields `bridge` and `axes` of operator versions."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Bridge = Literal["order", "extreme", "ring", "real"]

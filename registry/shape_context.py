@@ -1,7 +1,5 @@
 """Facts about a node that shape rules read."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -8,8 +8,6 @@ Each direction is one of
 A direction that is not declared is derived from the two definitions if they differ in element types only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, get_args
 

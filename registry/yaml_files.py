@@ -3,8 +3,6 @@
 Repeated keys are errors, and `off`, `013` and `12:30` are strings.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Deprecated names of methods of `Rewriter`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import ParamSpec

@@ -1,7 +1,5 @@
 """Limits of what the conversion of one node may add: declared sizes are hostile until they are checked."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from opshift.model.errors import CannotConvert

@@ -1,7 +1,5 @@
 """Interface of a conversion for the nodes, names and constants that adapters add."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from opshift.model.node import Tensor

@@ -1,7 +1,5 @@
 """Handle values of types that the target version does not support: cast around the node, or refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain

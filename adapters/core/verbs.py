@@ -1,7 +1,5 @@
 """Implementations of the declarative rewrites (verbs) of `registry.steps`."""
 
-from __future__ import annotations
-
 from functools import partial, singledispatch
 
 from opshift.adapters.core.rewriter import Rewriter, StepFunction

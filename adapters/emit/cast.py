@@ -1,7 +1,5 @@
 """Emit Cast nodes, and choose the types in which older arithmetic operators compute."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Emit formulas that are written with Python's arithmetic operators."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Generic, Self, TypeVar
 

@@ -1,7 +1,5 @@
 """Sample images at computed positions: a table with a row for each pixel, and weighted sums of its rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import product

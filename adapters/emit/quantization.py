@@ -1,7 +1,5 @@
 """Emit the arithmetic that defines QuantizeLinear and DequantizeLinear."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter

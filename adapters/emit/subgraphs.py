@@ -1,7 +1,5 @@
 """Build subgraphs for attributes of emitted nodes, such as the body of a Loop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Rewriter

@@ -1,7 +1,5 @@
 """Comparison of two versions of a model."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from itertools import product

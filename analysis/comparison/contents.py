@@ -1,7 +1,5 @@
 """Comparison of everything except the signature: opsets, IR version, graph, weights and metadata."""
 
-from __future__ import annotations
-
 import filecmp
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ MAJOR occupies the upper 16 bits, MINOR the next 16 and PATCH the lower 32: 1.2.
 the upper 32 bits are zero, it is a simple number, so a semantic version cannot start with 0.0.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Comparison of named dimensions: which of the dimensions without a fixed size have to be equal."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

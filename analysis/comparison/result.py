@@ -1,7 +1,5 @@
 """Changes between two models, and the version increment that they require."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Inputs and outputs of a graph, as callers see them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Diagnosis of a model: the opsets at which its nodes are valid, and the opset imports that it declares."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 

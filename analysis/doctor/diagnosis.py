@@ -1,7 +1,5 @@
 """Result of a diagnosis."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise

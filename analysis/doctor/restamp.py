@@ -1,7 +1,5 @@
 """Correction of opset imports and the IR version of a model, without any other change."""
 
-from __future__ import annotations
-
 import os
 from typing import overload
 

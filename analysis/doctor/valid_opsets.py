@@ -1,7 +1,5 @@
 """Opsets at which a node is valid."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Numeric comparison of the outputs of two models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Sizes of dynamic dimensions; dimensions with the same name get the same size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 from typing import NamedTuple

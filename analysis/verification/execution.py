@@ -1,7 +1,5 @@
 """Execution of both models on the same inputs, and comparison of the outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

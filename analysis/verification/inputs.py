@@ -1,7 +1,5 @@
 """Inputs of both models: arrays of the caller, and generated arrays for the remaining inputs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

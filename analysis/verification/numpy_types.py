@@ -1,7 +1,5 @@
 """Numpy types of ONNX's element types."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Result of a verification: inputs, outputs, and differences."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Literal
 

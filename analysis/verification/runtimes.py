@@ -1,7 +1,5 @@
 """Runtimes that execute models: onnxruntime without optimizations, and onnx.reference."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Verification of a converted model against its original."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

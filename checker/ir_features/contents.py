@@ -1,7 +1,5 @@
 """Parts of a model that IR versions changed, collected in one pass over nodes, values and tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Features that IR versions added: the functions that find their uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 

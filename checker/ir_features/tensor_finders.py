@@ -1,7 +1,5 @@
 """Initializers, external data and sparse tensors that older IR versions do not support."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Types that IR versions added: element types, and types of values other than dense tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Use of an IR feature by a model, and the obstacle to rewriting it for an older IR version."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from opshift.registry.steps import Allow

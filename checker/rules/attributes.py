@@ -1,7 +1,5 @@
 """Rules for attributes: each has one value of the declared type that the operator's definition allows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

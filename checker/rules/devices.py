@@ -1,7 +1,5 @@
 """Rules for multi-device configurations; runtimes may ignore all of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Rules for tensors with external data: their elements are in a separate file."""
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rules for the functions of a model, and for the nodes that call them."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 from opshift.checker.checked_nodes import CheckedCall

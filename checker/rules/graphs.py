@@ -1,7 +1,5 @@
 """Rules for graphs: their names, inputs and outputs, and the names in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Rules for the shapes that a model declares for the outputs of nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

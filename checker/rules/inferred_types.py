@@ -1,7 +1,5 @@
 """Rules for the types of the inputs and outputs of nodes, and for their axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from opshift.checker.checked_values import BoundValue, NodeWithAxes, TypedNode

@@ -1,7 +1,5 @@
 """Rules for initializers: their names, and the types and shapes that the graph declares for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.checker.containers import CheckedGraph

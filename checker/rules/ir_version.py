@@ -1,7 +1,5 @@
 """Rules for features and element types that a model's IR version does not have."""
 
-from __future__ import annotations
-
 from opshift.checker.checked_values import NewerFeatures
 from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import ERROR, WARNING

@@ -1,7 +1,5 @@
 """Rules for the model as a whole: its version, its graph, its metadata and its strings."""
 
-from __future__ import annotations
-
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
 from opshift.checker.findings import ERROR, WARNING, repeated

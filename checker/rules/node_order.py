@@ -1,7 +1,5 @@
 """Rules for the values that nodes read and produce: each value is produced once, before it is read."""
 
-from __future__ import annotations
-
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, WARNING

@@ -1,7 +1,5 @@
 """Rules for nodes against the definitions of their operators: resolution, arity and required attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.checker.checked_nodes import CheckedCall

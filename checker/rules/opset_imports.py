@@ -1,7 +1,5 @@
 """Rules for the opset imports of a model and of its functions."""
 
-from __future__ import annotations
-
 from opshift.checker.containers import CheckedFunction, CheckedModel
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule

@@ -1,7 +1,5 @@
 """Rules for sparse tensors: one dimension of values, and an index for each of them."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

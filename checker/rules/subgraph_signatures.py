@@ -1,7 +1,5 @@
 """Rules for the subgraphs of If, Loop, Scan and SequenceMap and the signatures of their nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

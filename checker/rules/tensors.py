@@ -1,7 +1,5 @@
 """Rules for constant tensors: element type, shape, and the elements in the field for their type."""
 
-from __future__ import annotations
-
 from opshift.checker.checked_nodes import CheckedTensor, InternalTensor
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule

@@ -1,7 +1,5 @@
 """Rules for training information: the bindings from initializers to outputs of the training graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from opshift.checker.checked_nodes import CheckedTraining

@@ -1,7 +1,5 @@
 """Attribute references of rewritten nodes in functions, and checks that a rewrite is valid for every call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from opshift.converter.rewrite.result import ComputedRewrite, Emission

@@ -4,8 +4,6 @@ A function is converted once, with the facts on which all its calls agree. Where
 specialized: calls that differ in a fact that a step queried get a separate copy of the function.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

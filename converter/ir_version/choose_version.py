@@ -7,8 +7,6 @@ expresses the model without loss. Otherwise it does not change: an unchanged def
 version that the model has, and no ONNX release has a private domain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from opshift.converter.options import KEEP, Allowances, Options, Target

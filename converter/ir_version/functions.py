@@ -1,7 +1,5 @@
 """Defaults of function attributes (IR version 9); in older versions, every call sets each attribute."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError
 

@@ -1,7 +1,5 @@
 """Rewrites that an older IR version requires: their table, plan and application."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from opshift.checker.ir_features.contents import Contents

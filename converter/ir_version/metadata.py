@@ -3,8 +3,6 @@
 Models have metadata in all IR versions: the entries move there, with keys that name their origin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from opshift.checker.ir_features.contents import Contents

@@ -6,8 +6,6 @@ floating-point tensors: other initializers move to the main graph, which subgrap
 unique, or become the Cast of a double.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections import Counter

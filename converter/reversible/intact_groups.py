@@ -1,7 +1,5 @@
 """Recorded groups of nodes that are unchanged, so that their originals can be restored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from typing import NamedTuple
 

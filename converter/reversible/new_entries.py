@@ -1,7 +1,5 @@
 """Record entries of one graph or function after a conversion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Set
 
 from opshift.converter.plan.changes import ContainerPlan, NodeChange

@@ -1,7 +1,5 @@
 """Planning of restorations in one graph or function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 
 from opshift.converter.functions.attribute_references import restore_references

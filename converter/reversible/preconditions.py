@@ -1,7 +1,5 @@
 """Preconditions of a recorded node: the known facts about the inputs that its original reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence, Set
 from hashlib import blake2b
 from typing import cast

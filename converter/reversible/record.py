@@ -3,8 +3,6 @@
 The value of the entry is base64 of zlib of JSON; its size is proportional to the number of recorded nodes.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Index of one graph or function: the producer and the consumers of each value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Update of the record in a converted model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 

@@ -1,7 +1,5 @@
 """Rewrite of a node: the nodes that replace it, and their NodeProtos."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 

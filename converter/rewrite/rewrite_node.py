@@ -1,7 +1,5 @@
 """Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 

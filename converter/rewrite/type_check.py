@@ -1,7 +1,5 @@
 """Check of emitted nodes against the types that their operator versions support."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol

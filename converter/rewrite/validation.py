@@ -1,7 +1,5 @@
 """Validation of single nodes against their operator definitions, on which steps rely."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

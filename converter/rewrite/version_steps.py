@@ -1,7 +1,5 @@
 """Steps of an operator between its versions, built from their declarations and checked against them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

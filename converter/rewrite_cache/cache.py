@@ -5,8 +5,6 @@ node with the same node key and the same answers, with other value names: in the
 models that are converted to the same opsets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress, starmap

@@ -1,7 +1,5 @@
 """Conversion of a model file: large weights are copied from file to file and not parsed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

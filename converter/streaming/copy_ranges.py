@@ -1,7 +1,5 @@
 """Copies of byte ranges between files, by the kernel where possible."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -4,8 +4,6 @@ The files are copied without being parsed. Source: ONNX's IR specification, "Ext
 are relative to the model's folder.
 """
 
-from __future__ import annotations
-
 import filecmp
 import os
 import re

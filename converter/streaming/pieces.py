@@ -1,7 +1,5 @@
 """Serialized messages as pieces: bytes, and ranges of the file that the model was read from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Repair of models that read values which no earlier node produces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import deepcopy
 

@@ -1,7 +1,5 @@
 """Stages of reading a proposal; the subjects of the rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Problems and findings of a proposal check, and its errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Read the files of a proposal's folder. Its code is not executed here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Models of `proposal.yaml` and `examples.yaml`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field

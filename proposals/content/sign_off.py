@@ -1,7 +1,5 @@
 """Sign-offs of a proposal's current content."""
 
-from __future__ import annotations
-
 from datetime import date
 
 from opshift.model.atomic_files import write_files

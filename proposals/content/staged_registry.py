@@ -1,7 +1,5 @@
 """Tree of definitions that a proposal extends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from opshift.model.operator_ids import canonical_domain

@@ -1,7 +1,5 @@
 """Edit YAML files as lines, which preserves comments and layout."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Test cases from the examples: as written, and in every other element type that the definition allows."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

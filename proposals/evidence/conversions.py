@@ -1,7 +1,5 @@
 """Run the steps of a proposal: convert the cases, and compare the outputs before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Coverage of an operator version by the examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Collect evidence by running a proposal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Outcomes of running cases, and their comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Run references, and models with or without the proposed operator."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules for the evidence from running a proposal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from opshift.analysis.verification.numpy_types import array_element_type

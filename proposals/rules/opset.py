@@ -1,7 +1,5 @@
 """Rules for the opset of a proposal and for published versions."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 from opshift.checker.findings import ERROR

@@ -1,7 +1,5 @@
 """Rules for `proposal.yaml`."""
 
-from __future__ import annotations
-
 import difflib
 
 from opshift.checker.findings import ERROR, INFO, WARNING

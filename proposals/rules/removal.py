@@ -1,7 +1,5 @@
 """Rules for deprecations, removals and promotions."""
 
-from __future__ import annotations
-
 from opshift.checker.findings import ERROR
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import OperatorId

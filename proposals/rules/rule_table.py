@@ -1,7 +1,5 @@
 """Table of rules. A rule is a function that yields the problems of a proposal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache

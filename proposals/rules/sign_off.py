@@ -1,7 +1,5 @@
 """Rules for sign-offs and acceptance."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Rules for the conversion of models across the proposed version."""
 
-from __future__ import annotations
-
 from opshift.adapters.core.adapter_table import registered_adapters
 from opshift.checker.findings import ERROR, INFO
 from opshift.converter.rewrite.version_graph import build_version_graph

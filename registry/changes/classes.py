@@ -1,7 +1,5 @@
 """Classes of changes, and the direction in which models stay compatible under each."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 

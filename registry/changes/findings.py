@@ -1,7 +1,5 @@
 """Changes that a policy or a mode does not allow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Classify every step of an operator's history, and find the changes that a mode does not allow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Select the rule that classifies a change, by the kind of the change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

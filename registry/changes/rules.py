@@ -1,7 +1,5 @@
 """Rules that classify changes, by their effect on models."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from opshift.registry.changes.classes import ChangeClass

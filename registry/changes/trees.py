@@ -1,7 +1,5 @@
 """Compare two trees of definitions and find changes of published versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

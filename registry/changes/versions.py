@@ -1,7 +1,5 @@
 """The information that the classification of a change reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal

@@ -1,7 +1,5 @@
 """Operator sets, and their conversion to and from plain data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Operator sets of a registry's domains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from opshift.model.operator_ids import canonical_domain

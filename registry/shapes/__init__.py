@@ -3,8 +3,6 @@
 A rule returns certain facts only: an output of unknown rank is `None`, and so is each unknown dimension.
 """
 
-from __future__ import annotations
-
 from opshift.registry.shapes.rule_table import TABLE
 
 TABLE.load()

@@ -1,7 +1,5 @@
 """Shapes of control flow operators, which depend on their subgraphs."""
 
-from __future__ import annotations
-
 from opshift.model.types import Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import common_shape, dim_at, normalize_axis, unify, unify_dims, unknown

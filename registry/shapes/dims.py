@@ -1,7 +1,5 @@
 """Arithmetic on shapes with unknown dimensions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Shapes of operators that keep a shape or broadcast their inputs."""
 
-from __future__ import annotations
-
 from opshift.model.types import Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import broadcast, dim_at, normalize_axis, unknown

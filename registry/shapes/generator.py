@@ -1,7 +1,5 @@
 """Shapes that attributes or constant inputs declare."""
 
-from __future__ import annotations
-
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.rule_table import Shapes, rule

@@ -1,7 +1,5 @@
 """Shapes of operators that crop or sample images, or rearrange them into blocks."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Sequence

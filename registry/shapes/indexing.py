@@ -1,7 +1,5 @@
 """Shapes of operators that select elements by position."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.model.types import Shape

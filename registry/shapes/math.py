@@ -1,7 +1,5 @@
 """Shapes of matrix products."""
 
-from __future__ import annotations
-
 import re
 
 from opshift.model.types import Shape

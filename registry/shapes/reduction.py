@@ -1,7 +1,5 @@
 """Shapes of reductions."""
 
-from __future__ import annotations
-
 from opshift.model.types import Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import normalize_axes, normalize_axis, unknown, with_dims, without_axes

@@ -1,7 +1,5 @@
 """Table of shape rules, and the decorators that register functions as rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 

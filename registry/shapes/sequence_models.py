@@ -1,7 +1,5 @@
 """Shapes of attention, with heads as a separate dimension or packed into the last one."""
 
-from __future__ import annotations
-
 from opshift.model.types import Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import exact_quotient, of_rank, plus, product, unknown

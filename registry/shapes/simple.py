@@ -1,7 +1,5 @@
 """Shape rules that consist of one expression."""
 
-from __future__ import annotations
-
 from opshift.registry.shapes.dims import dim_at
 from opshift.registry.shapes.rule_table import ShapeRule, rule
 

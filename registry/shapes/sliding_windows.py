@@ -1,7 +1,5 @@
 """Shapes of convolutions and pooling, which slide a window over the spatial dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Shapes of operators that keep all elements and change the shape."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 from opshift.model.types import Shape

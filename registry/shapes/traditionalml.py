@@ -1,7 +1,5 @@
 """Shapes of classical machine learning operators; data have one row per sample."""
 
-from __future__ import annotations
-
 from opshift.model.types import Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import of_rank, product

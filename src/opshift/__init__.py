@@ -7,8 +7,6 @@
 Names are loaded when they are first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """If: before opset 11 the branches must return equal shapes, not only equal types."""
 
-from __future__ import annotations
-
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types

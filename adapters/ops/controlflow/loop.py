@@ -1,7 +1,5 @@
 """Loop: before opset 11 it requires at least one loop-carried value."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.subgraphs import SubgraphBuilder, body_output_type
 from opshift.model.messages import ValueInfoProto

@@ -1,7 +1,5 @@
 """Scan: version 8 runs over each sample of a batch; version 9 has axes and directions instead."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Bernoulli (introduced in opset 15), as a comparison with uniform random numbers."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.model.element_types import BY_NAME
 

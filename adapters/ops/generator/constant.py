@@ -1,7 +1,5 @@
 """Constant and ConstantOfShape: element types, sparse values and numbers in attributes."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS

@@ -1,7 +1,5 @@
 """Range: `start + i * delta` for every `i` below `(limit - start) / delta`, rounded up."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter

@@ -4,8 +4,6 @@ ConstantFill and GivenTensorFill take their shape from an attribute, the shape o
 the input. Other combinations were never defined.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BitShift before opset 28, BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot before 18, as arithmetic."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Comparisons: Less and Greater of integers since opset 9, Equal of floats since opset 11."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, adapter, require_supported_types

@@ -1,7 +1,5 @@
 """Celu, Swish, SwiGLU, Gelu, ThresholdedRelu and Shrink as formulas of older operators."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

@@ -1,7 +1,5 @@
 """Pow, Mod and Round: integer powers since opset 12, Mod of floats since 28, Round since 11."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types

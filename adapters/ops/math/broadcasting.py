@@ -5,8 +5,6 @@ the first input starting at `axis`, or the last ones if `axis` was absent. Sum, 
 since opset 8; before, all inputs had one shape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

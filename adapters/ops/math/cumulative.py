@@ -1,7 +1,5 @@
 """CumSum and CumProd as scans that combine elements at distances 1, 2, 4 and so on."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import computed_dimension, reshape

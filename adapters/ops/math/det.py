@@ -1,7 +1,5 @@
 """Det of small matrices, expanded into the sum over all permutations."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

@@ -1,7 +1,5 @@
 """DFT and STFT: `axis` became an input in opset 20; before opset 17, products with a constant matrix."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Einsum before opset 12: operands are multiplied pairwise, aligned by label, and summed over labels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import prod

@@ -1,7 +1,5 @@
 """Expand before opset 8: Tile for known ranks, otherwise a product with ones or a conjunction with True."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast, cast_between
 

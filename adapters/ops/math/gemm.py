@@ -1,7 +1,5 @@
 """Gemm: `C` is optional since version 11, and broadcasts without an attribute since version 7."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.shapes import reshape
 

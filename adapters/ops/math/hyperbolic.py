@@ -5,8 +5,6 @@ Where a function has two formulas, both are computed, and the one that does not 
 must be finite: its input is raised to the power 0 for this purpose, which turns infinity and NaN into 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

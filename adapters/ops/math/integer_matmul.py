@@ -1,7 +1,5 @@
 """MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv before opset 10, computed exactly in float."""
 
-from __future__ import annotations
-
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

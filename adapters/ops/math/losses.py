@@ -4,8 +4,6 @@ All dimensions after the classes are flattened into one: scores are N x C x D, l
 matches no class, such as a label to ignore, selects nothing: its loss and its weight are 0.
 """
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,

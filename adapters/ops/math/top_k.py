@@ -1,7 +1,5 @@
 """TopK: `K` is an input since version 10; version 11 added `largest`, `sorted` and negative axes."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.indices import nonnegative_axis
 

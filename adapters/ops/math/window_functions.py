@@ -1,7 +1,5 @@
 """HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix before opset 17, as cosines and constants."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter

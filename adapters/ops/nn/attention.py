@@ -1,7 +1,5 @@
 """Attention (introduced in opset 23): `softmax(scale * Q K^T + bias) V` for several heads at once."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

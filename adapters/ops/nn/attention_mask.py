@@ -5,8 +5,6 @@ a key that is kept, minus infinity for a key that is masked. Versions 24 and 25 
 windows, which older versions express as a mask.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Versions differ in how they declare training, in the types of statistics and par
 and bias belong to a group or a channel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types

@@ -1,7 +1,5 @@
 """CausalConvWithState (introduced in opset 27): a convolution over past and new columns."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 INT64_MAX = 2**63 - 1

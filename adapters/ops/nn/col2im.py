@@ -1,7 +1,5 @@
 """Col2Im (introduced in opset 18): for each pixel, gather and add the column elements that fall on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import prod

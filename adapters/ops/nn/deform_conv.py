@@ -1,7 +1,5 @@
 """DeformConv (introduced in opset 19): gather pixels at computed offsets and multiply by the kernel."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Dropout: the attributes and inputs that select inference, and the element type of the mask."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 
 

@@ -1,7 +1,5 @@
 """Flatten: before version 9 it supports floats only."""
 
-from __future__ import annotations
-
 from math import prod
 
 from opshift.adapters import Node, Rewriter, adapter

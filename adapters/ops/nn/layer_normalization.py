@@ -3,8 +3,6 @@
 The first two compute in the type that `stash_type` names, and scale in the type of their data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

@@ -3,8 +3,6 @@
 Queries are laid out as (batch, token, shared head, group, size), so a group of queries reads one state.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

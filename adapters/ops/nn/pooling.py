@@ -4,8 +4,6 @@ Without an older equivalent, each element of a window is gathered for all window
 dilations is that of a matrix with rows as long as the dilation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from itertools import product

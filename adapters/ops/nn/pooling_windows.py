@@ -1,7 +1,5 @@
 """Pooling: attributes of a node as numbers for each spatial dimension, and the positions of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

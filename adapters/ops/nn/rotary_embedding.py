@@ -1,7 +1,5 @@
 """RotaryEmbedding (introduced in opset 23): rotate pairs of elements by angles with given sine and cosine."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.shapes import reshape
 

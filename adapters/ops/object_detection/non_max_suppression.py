@@ -4,8 +4,6 @@ An outer Loop runs over batches and classes, an inner Loop over the boxes to sel
 itself and all boxes that overlap it by more than the threshold from the candidates.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """RoiAlign: the default coordinates are shifted by half a pixel (`half_pixel`) since opset 16."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.ops.object_detection.roi_align_samples import sample_boxes
 from opshift.model.element_types import round_to_float32

@@ -1,7 +1,5 @@
 """RoiAlign with a fixed number of samples per bin, as a weighted sum of gathered pixels."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 

@@ -1,7 +1,5 @@
 """DynamicQuantizeLinear (introduced in opset 11), as arithmetic on the range of its input."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, adapter
 
 OPSET = 10

@@ -1,7 +1,5 @@
 """QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks since 21, `precision` since 23."""
 
-from __future__ import annotations
-
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter

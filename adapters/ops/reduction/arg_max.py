@@ -1,7 +1,5 @@
 """ArgMax and ArgMin: `select_last_index` exists since opset 12."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.indices import dimension_scalar
 

@@ -1,7 +1,5 @@
 """RNN, GRU and LSTM: `layout` since opset 14, `output_sequence` before opset 7."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 STATE_INPUTS = (5, 6)

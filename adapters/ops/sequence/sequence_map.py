@@ -1,7 +1,5 @@
 """SequenceMap (introduced in opset 17), as a Loop that appends to each result sequence."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
 from opshift.model.element_types import BY_NAME

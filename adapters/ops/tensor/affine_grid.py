@@ -1,7 +1,5 @@
 """AffineGrid (introduced in opset 20): evenly spaced points, transformed by a matrix per sample."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import (

@@ -3,8 +3,6 @@
 If the difference is odd, the smaller part is cut off or added at the front.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import Node, Rewriter, adapter

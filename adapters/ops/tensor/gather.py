@@ -1,7 +1,5 @@
 """GatherND and GatherElements (introduced in opset 11), and `batch_dims` of GatherND (opset 12)."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 

@@ -3,8 +3,6 @@
 Before version 20 it supports 2-D images only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

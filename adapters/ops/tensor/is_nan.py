@@ -1,7 +1,5 @@
 """IsInf (introduced in opset 10), IsNaN and Sign (both opset 9), expressed as comparisons."""
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import Node, Rewriter, adapter

@@ -1,7 +1,5 @@
 """Negative axes and indices, which count from the end and are allowed since opset 11."""
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,

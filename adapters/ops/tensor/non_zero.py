@@ -1,7 +1,5 @@
 """NonZero (introduced in opset 9), as a loop over all positions."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape

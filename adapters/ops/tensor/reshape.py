@@ -4,8 +4,6 @@
 Identity of sequences since 14.
 """
 
-from __future__ import annotations
-
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
     axis_count,

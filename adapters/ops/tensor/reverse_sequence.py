@@ -1,7 +1,5 @@
 """ReverseSequence (introduced in opset 10), as Gather with computed indices."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.expression import Expression

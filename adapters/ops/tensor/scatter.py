@@ -5,8 +5,6 @@ Before its introduction in opset 9, Scatter is a Gather from the data and the up
 a Loop applies the updates.
 """
 
-from __future__ import annotations
-
 from math import inf, prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter

@@ -1,7 +1,5 @@
 """Split: the sizes of the outputs as an attribute or input, and the attribute `num_outputs` (opset 18)."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.expression import Expression

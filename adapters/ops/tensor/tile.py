@@ -1,7 +1,5 @@
 """Tile: the inputs `tiles` and `axis` changed to `repeats`, one count for each dimension, in opset 6."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

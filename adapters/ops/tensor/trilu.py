@@ -1,7 +1,5 @@
 """Trilu (introduced in opset 14) and EyeLike (opset 9): both compare column and row of each element."""
 
-from __future__ import annotations
-
 import operator
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter

@@ -1,7 +1,5 @@
 """Unique (introduced in opset 11), as a comparison of all pairs of elements or slices."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape

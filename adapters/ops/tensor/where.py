@@ -3,8 +3,6 @@
 A selection by arithmetic would be wrong for floating point, because infinity multiplied by 0 is NaN.
 """
 
-from __future__ import annotations
-
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter

@@ -1,7 +1,5 @@
 """Reader of trees in the attributes of TreeEnsembleRegressor and TreeEnsembleClassifier."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

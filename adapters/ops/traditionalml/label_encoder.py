@@ -1,7 +1,5 @@
 """LabelEncoder: keys and values replaced the list of classes in version 2; version 4 added tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 TreeEnsemble has neither base values nor labels; separate nodes add them. Version 3 added numbers as tensors.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter

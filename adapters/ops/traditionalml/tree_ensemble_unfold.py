@@ -1,7 +1,5 @@
 """TreeEnsemble as TreeEnsembleRegressor: one list of branches and leaves, by tree and node id."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ TreeEnsemble has `post_transform`, too, but base values precede it, and onnxrunt
 SOFTMAX and LOGISTIC. It remains NONE where it would have an effect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple

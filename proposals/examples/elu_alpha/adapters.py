@@ -1,7 +1,5 @@
 """Adapters of Elu: `alpha` is an input since opset 29."""
 
-from __future__ import annotations
-
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.node import Node

@@ -1,7 +1,5 @@
 """Adapter of GlobalMaxPool: ReduceMax replaces it in opset 29."""
 
-from __future__ import annotations
-
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert

@@ -1,7 +1,5 @@
 """Conversion of several files, in several processes if requested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial

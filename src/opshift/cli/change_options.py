@@ -1,7 +1,5 @@
 """Options of `opshift diff` and `opshift breaking`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

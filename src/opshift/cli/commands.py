@@ -1,7 +1,5 @@
 """Groups of commands, which turn errors into a message and an exit code."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper

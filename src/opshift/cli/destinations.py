@@ -1,7 +1,5 @@
 """Files that a batch writes: no two sources may have one destination."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors of the commands: exit codes, and messages with place, reason and remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Versions of an operator, and how nodes are converted between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal

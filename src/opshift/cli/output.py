@@ -1,7 +1,5 @@
 """Output of the commands: text or one JSON document, and progress on stderr."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Text output on stdout or stderr: plain columns; `TerminalPage` prints tables and colours."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Checks of the paths that a command reads and writes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from opshift.model.errors import UsageError

@@ -1,7 +1,5 @@
 """Text output in a terminal: tables, colours, and lines wrapped to its width."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from rich import box

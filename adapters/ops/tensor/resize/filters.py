@@ -1,7 +1,5 @@
 """Weights of input pixels by their distance from the coordinate of an output pixel."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from opshift.adapters.ops.tensor.resize.vectors import Vector

@@ -1,7 +1,5 @@
 """Resize and Upsample as Gather and arithmetic, which every opset supports."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import fold

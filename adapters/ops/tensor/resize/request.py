@@ -1,7 +1,5 @@
 """Attributes, inputs and resized axes of a Resize or Upsample node of any version."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Upsample and Resize: the form of the scales, and the mapping of output to input pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter

@@ -1,7 +1,5 @@
 """Resize along one axis: input coordinate of each output pixel, and weights of the input pixels near it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
