@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from opshift.cli.output import page_for
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 
-COLUMNS = (Column("nodes", is_number=True), Column("operator", style="cyan"), Column(""))
-NO_HEADINGS = (Column(""), Column("", is_number=True))
+COLUMNS = (number("nodes"), Column("operator", "cyan"), "")
+NO_HEADINGS = ("", number(""))
 PAGES: dict[str, tuple[Callable[[Page], None], str]] = {
     "line": (lambda page: page.line("one", style="bold"), "one\n"),
     "heading": (lambda page: page.heading("Changes"), "\nChanges\n"),

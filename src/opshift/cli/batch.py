@@ -13,7 +13,7 @@ from opshift.cli.destinations import Job, groups_of_jobs
 from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
-from opshift.cli.page import Column, Page, escape_control_characters
+from opshift.cli.page import Column, Page, escape_control_characters, number
 from opshift.cli.paths import require_file, require_writable, resolve_links
 from opshift.cli.terminal import console_for
 from opshift.cli.workers import Lost, run_in_workers
@@ -142,15 +142,6 @@ def _try_convert(settings: ConversionSettings, job: Job) -> Outcome:
         return _failure(job, f"{type(error).__name__}: {error}", "report this as a bug", "InternalError")
 
 
-FILE_COLUMNS = (
-    Column("model", style="cyan"),
-    Column("opsets"),
-    Column("kept", is_number=True),
-    Column("changed", is_number=True),
-    Column("result"),
-)
-
-
 def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Return plain data for JSON."""
     failed = failures(outcomes)
@@ -166,7 +157,8 @@ def failures(outcomes: Sequence[Outcome]) -> list[FailedFile]:
 def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print one row per file, then the numbers of converted and failed files."""
     failed = len(failures(outcomes))
-    page.table(FILE_COLUMNS, map(_row, outcomes))
+    columns = (Column("model", "cyan"), "opsets", number("kept"), number("changed"), "result")
+    page.table(columns, map(_row, outcomes))
     page.blank()
     counts = f"{count_text(len(outcomes) - failed, 'model')} converted, {failed} failed"
     page.line(counts, style="red" if failed else "green")
@@ -178,7 +170,7 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
 def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
-    page.table((Column("model", style="cyan"), Column("error", style="red"), Column("help")), rows)
+    page.table((Column("model", "cyan"), Column("error", "red"), "help"), rows)
 
 
 def _row(outcome: Outcome) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.operator_text import change_text
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import count_text, print_result
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
@@ -29,18 +29,12 @@ if TYPE_CHECKING:
     from opshift.registry.changes.trees import Tree
 
 FINDING_COLUMNS = (
-    Column("operator", style="cyan"),
-    Column("class"),
-    Column("rule"),
-    Column("change"),
-    Column("reason"),
-    Column("waiver", style="yellow"),
-)
-
-CLASS_COLUMNS = (
-    Column("class", style="cyan"),
-    Column("steps", is_number=True),
-    Column("meaning", style="dim"),
+    Column("operator", "cyan"),
+    "class",
+    "rule",
+    "change",
+    "reason",
+    Column("waiver", "yellow"),
 )
 
 
@@ -130,7 +124,8 @@ def _write(
 ) -> None:
     if steps:
         page.title(f"{count_text(steps.total(), 'step')} in the history")
-        page.table(CLASS_COLUMNS, [(each, steps[each], each.meaning) for each in ChangeClass])
+        columns = (Column("class", "cyan"), number("steps"), Column("meaning", "dim"))
+        page.table(columns, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
     if findings:
         page.table(FINDING_COLUMNS, map(_row, findings))

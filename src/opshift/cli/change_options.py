@@ -50,7 +50,7 @@ def list_rules(form: Format, explain: str | None) -> None:
     policies = {each.name: each.purpose for each in POLICIES.values()}
 
     def write(page: Page) -> None:
-        page.table((Column("rule", style="cyan"), Column("class"), Column("purpose")), rows)
+        page.table((Column("rule", "cyan"), "class", "purpose"), rows)
         page.heading("Policies")
         page.facts(policies)
 

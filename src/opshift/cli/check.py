@@ -17,13 +17,6 @@ from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
 
-RULE_COLUMNS = (
-    Column("rule", style="cyan"),
-    Column("level"),
-    Column("requirement"),
-    Column("source", style="dim"),
-)
-
 
 def check(
     sources: Annotated[list[Path] | None, typer.Argument(metavar="IN", help="The models to check.")] = None,
@@ -45,7 +38,8 @@ def check(
         rows = [tuple(getattr(each, key) for key in keys) for each in rule_table().values()]
         listed = [dict(zip(("rule", *keys[1:]), row, strict=True)) for row in rows]
         lines = [row[:-1] for row in rows]
-        print_result(form, {"rules": listed}, lambda page: page.table(RULE_COLUMNS, lines))
+        columns = (Column("rule", "cyan"), "level", "requirement", Column("source", "dim"))
+        print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
         return
     if not sources:
         raise UsageError("IN is not given", remedy="name a model to check, or list the rules with --rules")

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
 
 CHANGE_COLUMNS = (
-    Column("requires", style="yellow"),
-    Column("rule", style="cyan"),
-    Column("place"),
-    Column("change"),
-    Column("reason", style="dim"),
+    Column("requires", "yellow"),
+    Column("rule", "cyan"),
+    "place",
+    "change",
+    Column("reason", "dim"),
 )
 
 

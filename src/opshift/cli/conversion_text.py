@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.cli.output import count_text
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.converter.errors import Refusal
 from opshift.converter.report import Report
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
     from opshift.cli.conversion import ConvertedFile
 
-NODES_COLUMN = Column("nodes", is_number=True)
+NODES_COLUMN = number("nodes")
 
-OPERATOR_COLUMN = Column("operator", style="cyan")
+OPERATOR_COLUMN = Column("operator", "cyan")
 
 OUTPUT_COLUMNS = (
-    Column("output", style="cyan"),
-    Column("type"),
-    Column("shape"),
-    Column("elements", is_number=True),
-    Column("max difference", is_number=True),
-    Column("relative", is_number=True),
-    Column("allowed", is_number=True),
-    Column("result"),
+    Column("output", "cyan"),
+    "type",
+    "shape",
+    number("elements"),
+    number("max difference"),
+    number("relative"),
+    number("allowed"),
+    "result",
 )
 
 
@@ -43,7 +43,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
     if report.changed:
         page.blank()
         counts = report.operators().most_common()
-        columns = (NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", style="green"))
+        columns = (NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", "green"))
         page.table(columns, [(count, operator, _joined(new)) for (operator, new), count in counts])
     _write_allowances(page, report)
     if converted.verification:
@@ -84,10 +84,10 @@ def _write_changes(page: Page, report: Report) -> None:
         for (operator, replacements, steps), count in groups.most_common():
             rows.append((count, operator, "becomes", _joined(replacements)))
             rows += [("", "", *_step_columns(step, operator)) for step in steps]
-        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("", style="dim"), Column("")), rows)
+        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("", "dim"), ""), rows)
     if report.specialised:
         page.heading("Specialized functions")
-        columns = (Column("function", style="cyan"), Column("copies", style="green"))
+        columns = (Column("function", "cyan"), Column("copies", "green"))
         page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
@@ -102,7 +102,7 @@ def _write_allowances(page: Page, report: Report) -> None:
     """Print the allowed deviations: inexact rewrites and dropped content."""
     if report.concessions:
         page.heading("Allowed")
-        columns = (NODES_COLUMN, Column("kind", style="yellow"), Column("reason"))
+        columns = (NODES_COLUMN, Column("kind", "yellow"), "reason")
         page.table(columns, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 
@@ -112,7 +112,7 @@ def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = N
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in shown:
         groups.setdefault((refusal.reason, refusal.remedy), []).append(refusal)
-    columns = (Column(""), Column("", style="cyan"), Column(""))
+    columns = ("", Column("", "cyan"), "")
     for (reason, remedy), members in groups.items():
         page.blank()
         page.prose(reason, style="red")

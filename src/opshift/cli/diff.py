@@ -106,7 +106,7 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, forbid
         page.title(f"{each}: {each.change_class if each.changes else 'no change'}")
         if each.changes:
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
-            page.table((Column("class", style="cyan"), Column("rule"), Column("change")), rows)
+            page.table((Column("class", "cyan"), "rule", "change"), rows)
             page.line(_summary(each, policy), style="dim")
     if not differences:
         page.line("no operator changed")

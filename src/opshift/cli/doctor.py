@@ -13,20 +13,12 @@ from opshift.cli.convert import ForceOption, InPlaceOption, OutputArgument, Quie
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
-
-NODE_COLUMNS = (
-    Column("nodes", is_number=True),
-    Column("operator", style="cyan"),
-    Column("valid at opsets"),
-)
-
-MISMATCH_COLUMNS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
 
 
 def doctor(
@@ -90,11 +82,13 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     groups = Counter((each.operator, _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()
-        page.table(NODE_COLUMNS, [(count, *group) for group, count in groups.items()])
+        columns = (number("nodes"), Column("operator", "cyan"), "valid at opsets")
+        page.table(columns, [(count, *group) for group, count in groups.items()])
     mismatches = diagnosis.mismatches()
     if mismatches:
         page.heading("Invalid at the declared opsets")
-        page.table(MISMATCH_COLUMNS, [(each.operator, each.place, each.reason) for each in mismatches])
+        rows = [(each.operator, each.place, each.reason) for each in mismatches]
+        page.table((Column("operator", "cyan"), "node", Column("reason", "red")), rows)
 
 
 def _verdict(stamp: Stamp) -> str:

@@ -114,9 +114,7 @@ def write_findings(page: Page, findings: Sequence[Finding]) -> None:
         rule, shown = rule_table()[name], members[:MAX_FINDINGS_PER_RULE]
         page.blank()
         page.line(f"{rule.level} {rule.id}: {rule.title}", style=LEVEL_STYLES[rule.level])
-        page.table(
-            (Column("", style="cyan"), Column("")), [(f"  {each.place}", each.reason) for each in shown]
-        )
+        page.table((Column("", "cyan"), ""), [(f"  {each.place}", each.reason) for each in shown])
         more = len(members) - len(shown)
         if more:
             page.line(f"  ... and {more:,} more; `opshift check --format json` lists all")

@@ -13,7 +13,7 @@ import typer
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
 from opshift.cli.output import count_text, print_result, show_progress
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
     from opshift.registry.registry import Registry
 
-NAME_COLUMN = Column("name", style="cyan")
+NAME_COLUMN = Column("name", "cyan")
 
 
 def inspect(
@@ -61,19 +61,15 @@ def _write(page: Page, source: Path, summary: ModelSummary, registry: Registry) 
         }
     )
     page.heading("Opsets")
-    columns = (Column("domain", style="cyan"), Column("opset", is_number=True), Column("introduced in"))
-    page.table(columns, [(*each, _release(*each, registry)) for each in summary.opsets.items()])
+    opset_columns = (Column("domain", "cyan"), number("opset"), "introduced in")
+    page.table(opset_columns, [(*each, _release(*each, registry)) for each in summary.opsets.items()])
     _write_values(page, "Inputs", summary.inputs)
     _write_values(page, "Outputs", summary.outputs)
     if summary.functions:
         page.heading("Functions")
-        page.table((Column(""),), [(each,) for each in summary.functions])
+        page.table(("",), [(each,) for each in summary.functions])
     page.heading("Operators")
-    columns = (
-        Column("nodes", is_number=True),
-        Column("operator", style="cyan"),
-        Column("note", style="yellow"),
-    )
+    columns = (number("nodes"), Column("operator", "cyan"), Column("note", "yellow"))
     page.table(columns, [(use.count, use.operator, _note(use)) for use in summary.operators])
     if summary.unresolved:
         page.blank()
@@ -84,7 +80,7 @@ def _write_values(page: Page, title: str, values: tuple[ValueSummary, ...]) -> N
     if values:
         page.heading(title)
         rows = [(each.name, each.type or "unknown", each.shape or "unknown") for each in values]
-        page.table((NAME_COLUMN, Column("type"), Column("shape")), rows)
+        page.table((NAME_COLUMN, "type", "shape"), rows)
 
 
 def _nodes(nodes: dict[str, int]) -> str:

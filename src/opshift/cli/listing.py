@@ -11,7 +11,7 @@ from opshift.cli import options
 from opshift.cli.operator_text import find_version, parse_operator
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def list_operators(
     print_result(form, {"domains": data}, write)
 
 
-OPERATOR_COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
+OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "yellow"))
 
 
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
@@ -129,10 +129,9 @@ def targets(folders: options.DefinitionsOption = None, form: options.FormatOptio
 
 def _write_releases(page: Page, product: str, releases: Mapping[str, Release | Consumer]) -> None:
     domains = list(dict.fromkeys(domain for release in releases.values() for domain in release.opsets))
-    columns = [Column("target", style="cyan"), Column("IR version", is_number=True)]
-    columns += [Column(domain, is_number=True) for domain in domains]
+    columns = [Column("target", "cyan"), number("IR version"), *map(number, domains)]
     if any(getattr(release, "source", "") for release in releases.values()):
-        columns += [Column("note"), Column("source", style="dim")]
+        columns += [Column("note"), Column("source", "dim")]
     rows = []
     for version, release in releases.items():
         opsets = (release.opsets.get(each, "") for each in domains)

@@ -8,11 +8,25 @@ import typer
 
 
 class Column(NamedTuple):
-    """Table column: its heading, whether it contains numbers, and its style in a terminal."""
+    """Table column: its heading, its style in a terminal, and whether it contains numbers."""
 
     heading: str
-    is_number: bool = False
     style: str = ""
+    is_number: bool = False
+
+
+def number(heading: str) -> Column:
+    """Return a column of numbers."""
+    return Column(heading, is_number=True)
+
+
+Columns = Sequence[Column | str]
+"""Columns of a table; a string is the heading of a column of text without a style."""
+
+
+def with_properties(columns: Columns) -> list[Column]:
+    """Return all columns as `Column`."""
+    return [each if isinstance(each, Column) else Column(each) for each in columns]
 
 
 def escape_control_characters(text: str) -> str:
@@ -61,23 +75,24 @@ class Page:
         )
         self._echo("\n".join(lines))
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table, with a heading row if any column has a heading."""
         lines = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
-        headings = [column.heading for column in columns]
+        listed = with_properties(columns)
+        headings = [column.heading for column in listed]
         if any(headings):
             lines.insert(0, headings)
         widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
         for line in lines:
             padded = []
-            for column, cell, width in zip(columns, line, widths, strict=True):
+            for column, cell, width in zip(listed, line, widths, strict=True):
                 fill = " " * (width - _width(cell))
                 padded.append(fill + cell if column.is_number else cell + fill)
             self._echo("  ".join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
-        self.table((Column("", style="dim"), Column("")), facts.items())
+        self.table((Column("", "dim"), ""), facts.items())
 
     def _echo(self, text: str) -> None:
         typer.echo(text, err=self._on_stderr)

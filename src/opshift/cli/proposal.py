@@ -18,8 +18,6 @@ from opshift.model.errors import UsageError
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import registry_of_tree
 
-RULE_COLUMNS = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
-
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
 proposal = subcommand_group("Write, check, review and accept operator proposals.")
@@ -80,7 +78,8 @@ def explain(
 
     def write(page: Page) -> None:
         if not rule:
-            page.table(RULE_COLUMNS, [(each.id, each.level, each.title) for each in rules])
+            rows = [(each.id, each.level, each.title) for each in rules]
+            page.table((Column("rule", "cyan"), "level", "requirement"), rows)
             return
         page.title(f"{rules[0].id} ({rules[0].level})")
         for text in (rules[0].title, rules[0].about):

@@ -9,19 +9,11 @@ from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach
-
-NODE_COLUMNS = (
-    Column("lowest", is_number=True),
-    Column("highest", is_number=True),
-    Column("operator", style="cyan"),
-    Column("node"),
-    Column("limited by"),
-)
 
 
 def reach(
@@ -59,4 +51,5 @@ def _write(page: Page, path: Path, limits: Reach) -> None:
         mark = "* " if each in binding else ""
         reasons = " | ".join(dict.fromkeys(filter(None, (each.below, each.above))))
         rows.append((each.lowest, each.highest, each.operator, f"{mark}{each.place}", reasons))
-    page.table(NODE_COLUMNS, rows)
+    columns = (number("lowest"), number("highest"), Column("operator", "cyan"), "node", "limited by")
+    page.table(columns, rows)

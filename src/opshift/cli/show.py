@@ -72,7 +72,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
     page.prose(" ".join(version.description.split()))
     _write_signature(page, version, registry)
     page.heading("History")
-    columns = (Column("since", is_number=True, style="cyan"), Column("", style="dim"), Column(""))
+    columns = (Column("since", is_number=True, style="cyan"), Column("", "dim"), "")
     page.table(columns, [row for entry in entries for row in _entry(entry)])
 
 
@@ -92,7 +92,7 @@ def _replacement_text(event: str, details: Any) -> str:
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
-NAME_COLUMN = Column("name", style="cyan")
+NAME_COLUMN = Column("name", "cyan")
 
 
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
@@ -101,17 +101,17 @@ def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -
         if parameters:
             page.heading(title)
             rows = [(each.name, each.type, _option(each)) for each in parameters]
-            page.table((NAME_COLUMN, Column("type"), Column("")), rows)
+            page.table((NAME_COLUMN, "type", ""), rows)
     if version.attributes:
         page.heading("Attributes")
-        columns = (NAME_COLUMN, Column("type"), Column("default"), Column("values"))
+        columns = (NAME_COLUMN, "type", "default", "values")
         page.table(columns, [_attribute(*each) for each in version.attributes.items()])
     if version.type_constraints:
         page.heading("Types")
         sets = operator_text.load_type_sets(registry)
         constraints = version.type_constraints.items()
         allowed = [(variable, operator_text.summarize_types(types, sets)) for variable, types in constraints]
-        page.table((NAME_COLUMN, Column("allowed types")), allowed)
+        page.table((NAME_COLUMN, "allowed types"), allowed)
 
 
 def _option(parameter: Parameter) -> str:

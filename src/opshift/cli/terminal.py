@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opshift.cli.page import PROSE_WIDTH, Column, Page, escape_control_characters
+from opshift.cli.page import PROSE_WIDTH, Columns, Page, escape_control_characters, with_properties
 
 
 class TerminalPage(Page):
@@ -31,11 +31,12 @@ class TerminalPage(Page):
         width = min(PROSE_WIDTH, self._console.width)
         self._console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table; long cells are folded, never truncated."""
-        has_header = any(column.heading for column in columns)
+        listed = with_properties(columns)
+        has_header = any(column.heading for column in listed)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=has_header)
-        for column in columns:
+        for column in listed:
             justify: JustifyMethod = "right" if column.is_number else "left"
             table.add_column(column.heading, style=column.style, justify=justify, overflow="fold")
         for row in rows:
