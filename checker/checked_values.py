@@ -9,6 +9,7 @@ from opshift.checker.findings import Problem
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
+from opshift.model.element_types import type_string
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
 
@@ -97,5 +98,4 @@ def _bind(
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
         if value_type is not None and last >= 0:
             # Only the last parameter can be variadic; it is bound to all remaining values.
-            type_string = value_type if "(" in value_type else f"tensor({value_type})"
-            yield BoundValue(formals[min(position, last)], name, type_string)
+            yield BoundValue(formals[min(position, last)], name, type_string(value_type))

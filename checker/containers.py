@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -14,14 +14,12 @@ from opshift.model.messages import (
     GraphProto,
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
     TypeProto,
 )
 from opshift.model.operator_ids import (
-    DEFAULT_DOMAIN,
     LocalFunction,
     called_function,
-    canonical_domain,
+    declared_opsets,
     function_id,
     function_label,
 )
@@ -55,8 +53,7 @@ class CheckedModel:
         self.registry = registry
         self.folder = folder
         self.ir_version: int = proto.ir_version
-        # Models of IR versions 1 and 2 have no opset imports: they use opset 1.
-        self.opsets = opsets_of(proto.opset_import) or ({DEFAULT_DOMAIN: 1} if self.ir_version < 3 else {})
+        self.opsets = declared_opsets(proto.opset_import, self.ir_version)
         self.functions: dict[LocalFunction, FunctionProto] = {}
         for function in proto.functions:
             self.functions.setdefault(function_id(function), function)
@@ -74,7 +71,7 @@ class CheckedModel:
         """The opset imports of the model, and of its functions for domains that the model does not import."""
         opsets = dict(self.opsets)
         for function in self.proto.functions:
-            opsets = {**opsets_of(function.opset_import), **opsets}
+            opsets = {**declared_opsets(function.opset_import), **opsets}
         return opsets
 
 
@@ -198,7 +195,7 @@ class CheckedFunction(CheckedContainer):
     proto: FunctionProto
 
     def __init__(self, proto: FunctionProto, model: CheckedModel) -> None:
-        opsets = opsets_of(proto.opset_import)
+        opsets = declared_opsets(proto.opset_import)
         super().__init__(proto, f"function {function_label(proto)}", model, opsets)
         self.key = function_id(proto)
 
@@ -206,11 +203,3 @@ class CheckedFunction(CheckedContainer):
 def attribute_names(function: FunctionProto) -> list[str]:
     """Return the names of a function's attributes, with and without a default."""
     return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
-
-
-def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Return the opset version of each canonical domain; the first import of a domain wins."""
-    opsets: dict[str, int] = {}
-    for entry in imports:
-        opsets.setdefault(canonical_domain(entry.domain), entry.version)
-    return opsets

@@ -6,7 +6,7 @@ from functools import lru_cache
 from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.fact_kinds import FactKind, Inferred
 from opshift.inference.facts import InferenceScope
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME, element_name, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.registry.models import OperatorVersion, Parameter
 
@@ -81,7 +81,7 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
     source = scope.element_type(node.input(0)) if node.input(0) else None
     if source is None:
         return None
-    source_type = source if "(" in source else f"tensor({source})"
+    source_type = type_string(source)
     if all(each.startswith(CONTAINER_PREFIXES) for each in types):
         containers = f"seq({source_type})", f"optional({source_type})"
         return next((each for each in containers if each in types), None)
@@ -107,13 +107,12 @@ def type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -
         return stated.decode(errors="replace").lower()
     if isinstance(stated, Tensor):
         return stated.element_type
-    found = BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
-    return found.name if found else None
+    return element_name(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
 
 
-def _without_tensor(type_string: str) -> str:
-    element = type_string.removeprefix("tensor(").removesuffix(")")
-    return element if element in BY_NAME else type_string
+def _without_tensor(type_text: str) -> str:
+    element = type_text.removeprefix("tensor(").removesuffix(")")
+    return element if element in BY_NAME else type_text
 
 
 def type_of_constant(node: Node) -> str | None:
@@ -125,8 +124,7 @@ def type_of_constant(node: Node) -> str | None:
     value = node.attribute("value") if sparse is None else getattr(sparse, "values", None)
     if isinstance(value, Tensor):
         return value.element_type
-    found = BY_NUMBER.get(getattr(value, "data_type", 0))
-    return found.name if found else None
+    return element_name(getattr(value, "data_type", 0))
 
 
 _BODY_OFFSET = {

@@ -80,10 +80,14 @@ BY_NUMBER = MappingProxyType({each.number: each for each in _ELEMENT_TYPES})
 BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
 
 
-def type_string(number: int) -> str | None:
-    """Return the tensor type for an element type number, such as `tensor(float)` for 1; `None` if unknown."""
-    found = BY_NUMBER.get(number)
-    return f"tensor({found.name})" if found else None
+def element_name(number: int) -> str | None:
+    """Return the name of an element type, or `None` if its number is unknown."""
+    return BY_NUMBER[number].name if number in BY_NUMBER else None
+
+
+def type_string(element_type: str) -> str:
+    """Return `tensor(float)` for `float`; a type that is not that of tensors stays unchanged."""
+    return element_type if "(" in element_type else f"tensor({element_type})"
 
 
 def element_names(type_text: str) -> Iterator[str]:

@@ -122,6 +122,17 @@ class OperatorId(NamedTuple):
         return cls(canonical_domain(domain), op_type, int(version))
 
 
+def declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
+    """Return the version of each canonical domain; the first import of a domain counts.
+
+    In a model with an IR version below 3, missing imports mean opset 1.
+    """
+    found: dict[str, int] = {}
+    for each in imports:
+        found.setdefault(canonical_domain(each.domain), each.version)
+    return found or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
+
+
 def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
     """Return opset imports as a mapping from canonical domain to version.
 

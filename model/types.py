@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME, element_name
 
 if TYPE_CHECKING:
     from opshift.model.messages import TensorShapeProto, TypeProto
@@ -25,8 +25,7 @@ def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
-        return element.name if element else None
+        return element_name(getattr(proto, kind).elem_type)
     return type_to_string(proto)
 
 
@@ -35,22 +34,17 @@ def type_to_string(proto: TypeProto) -> str | None:
     kind = proto.WhichOneof("value")
     inner = None
     if kind in ("tensor_type", "sparse_tensor_type"):
-        inner = _element_name(getattr(proto, kind).elem_type)
+        inner = element_name(getattr(proto, kind).elem_type)
     elif kind in ("sequence_type", "optional_type"):
         inner = type_to_string(getattr(proto, kind).elem_type)
     elif kind == "map_type":
-        key, value = _element_name(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
+        key, value = element_name(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
         if value and value.startswith("tensor("):
             value = value.removeprefix("tensor(").removesuffix(")")
         inner = f"{key}, {value}" if key and value else None
     if kind is None or inner is None:
         return None
     return f"seq({inner})" if kind == "sequence_type" else f"{kind.removesuffix('_type')}({inner})"
-
-
-def _element_name(number: int) -> str | None:
-    element = BY_NUMBER.get(number)
-    return element.name if element else None
 
 
 def shape_of(proto: TypeProto) -> Shape | None:

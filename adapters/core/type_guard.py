@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain
 
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.literals import Bridge
@@ -79,7 +80,7 @@ def _unsupported(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, tuple[
             element_type = out.known_element_type(name)
             if element_type is None:
                 continue
-            if _formatted(element_type) in lost[variable]:
+            if type_string(element_type) in lost[variable]:
                 found.setdefault(variable, (name, element_type))
             # Values of a heterogeneous variadic parameter may differ in type, so check each of them.
             if formal.homogeneous:
@@ -94,14 +95,10 @@ def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tup
             yield position, name, formals[min(position, len(formals) - 1)]
 
 
-def _formatted(element_type: str) -> str:
-    return element_type if "(" in element_type else f"tensor({element_type})"
-
-
 def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     assert out.target is not None, "an operator without a target version has no types to check"
     return CannotConvert(
-        f"{name!r} is {_formatted(element_type)}, which {out.target.id} does not support",
+        f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support",
         remedy="cast around the node to a supported type, if range and precision allow it",
     )
 
@@ -136,7 +133,7 @@ def require_supported_types(node: Node, out: Rewriter) -> None:
     for formals, names in ((target.inputs, node.inputs), (target.outputs, node.outputs)):
         for name, formal in zip(names, formals, strict=False):
             element_type = out.known_element_type(name)
-            if element_type is not None and _formatted(element_type) not in target.types_of(formal):
+            if element_type is not None and type_string(element_type) not in target.types_of(formal):
                 raise _refusal(name, element_type, out)
 
 

@@ -13,9 +13,9 @@ from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_label, training_graphs
-from opshift.model.messages import ModelProto, OperatorSetIdProto
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 
@@ -64,14 +64,14 @@ class _Doctor:
 
     def diagnosis(self) -> Diagnosis:
         model = self._model
-        opsets = _declared_opsets(model.opset_import, model.ir_version)
+        opsets = declared_opsets(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
         training = (
             self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         )
         stamps = self._stamps("model", opsets, [graph, *training])
         for function in model.functions:
-            imports = _declared_opsets(function.opset_import, model.ir_version) or opsets
+            imports = declared_opsets(function.opset_import, model.ir_version) or opsets
             place = f"function {function_label(function)}"
             function_stamps = self._stamps(place, imports, [self._survey(function, place, imports)])
             stamps += function_stamps if function.opset_import else []
@@ -142,24 +142,10 @@ class _Doctor:
         return IrStamp(declared, needed, max(needed, self._registry.releases.ir_version_for(opsets)))
 
 
-def _declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int) -> dict[str, int]:
-    """Return the opset imports by domain.
-
-    The first import of a domain counts. Before IR version 3, a model without imports has opset 1.
-    """
-    opsets: dict[str, int] = {}
-    for item in imports:
-        opsets.setdefault(canonical_domain(item.domain), item.version)
-    return opsets or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
-
-
 def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
     """Yield the nodes of a graph or function and of all nested subgraphs, with their scopes and labels."""
-    waiting = [surveyed]
-    while waiting:
-        current = waiting.pop()
+    for current in surveyed.walk():
         for line in current.candidates:
             proto = current.scope.proto_of(line)
             place = f"{current.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
             yield Node.from_proto(proto), current.scope, place
-        waiting += reversed([each[3] for each in current.subgraphs])

@@ -6,6 +6,7 @@ from itertools import chain
 from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
+from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto
 from opshift.model.node import Node
@@ -107,11 +108,11 @@ def _value_violations(
         return
     for position, (name, known_type) in enumerate(zip(names, types, strict=True)):
         formal = formals[min(position, len(formals) - 1)]
-        type_string = f"tensor({known_type})" if known_type and "(" not in known_type else known_type
+        known = type_string(known_type) if known_type else None
         if not name and formal.option == "single":
             yield f"{formal.name!r} is omitted, but {version.id} requires it"
-        elif type_string and type_string not in version.types_of(formal):
-            yield f"{name!r} is {type_string}, which {version.id} does not allow for {formal.name!r}"
+        elif known and known not in version.types_of(formal):
+            yield f"{name!r} is {known}, which {version.id} does not allow for {formal.name!r}"
 
 
 def _types(node: Node, scope: Scope) -> NodeTypes:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, emitted_graphs
 from opshift.inference.facts import Facts
 from opshift.inference.infer_types import type_from_attribute, type_of_constant
+from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.models import OperatorVersion, Parameter
@@ -53,7 +54,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
 
 @lru_cache(maxsize=1024)
 def _type_set(element_type: str) -> Types:
-    return frozenset([element_type if "(" in element_type else f"tensor({element_type})"])
+    return frozenset([type_string(element_type)])
 
 
 @lru_cache(maxsize=4096)
