@@ -13,6 +13,7 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 DEFINITIONS: Final = "registry/compiled.json"
+DESCRIPTIONS: Final = "registry/descriptions.json"
 ROUTES: Final = "converter/rewrite/compiled.json"
 
 
@@ -29,7 +30,7 @@ class CompiledFilesHook(BuildHookInterface[Any]):
         environment = {**os.environ, "XDG_CACHE_HOME": self._folder}
         script = Path(self.root, "hatch_build.py")
         subprocess.run([sys.executable, script, self._folder], check=True, env=environment)
-        for name in (DEFINITIONS, ROUTES):
+        for name in (DEFINITIONS, DESCRIPTIONS, ROUTES):
             build_data["force_include"][str(Path(self._folder, name))] = f"opshift/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
@@ -52,14 +53,19 @@ def compile_into(folder: Path) -> None:
     from opshift.registry.registry import default_registry
 
     # Reading definitions and routes records them.
-    compiled = {DEFINITIONS: precompiled.DEFINITIONS.record(), ROUTES: routes.ROUTES.record()}
+    compiled = {
+        DEFINITIONS: precompiled.DEFINITIONS.record(),
+        DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
+        ROUTES: routes.ROUTES.record(),
+    }
     ir_versions()
     default_registry().newest_opset()
-    default_registry().get_all_schemas_with_history()
+    for version in default_registry().get_all_schemas_with_history():
+        assert version.doc, version.id
     routes.routes_text()
     for name, texts in compiled.items():
         path = folder / name
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(precompiled.packaged_file(texts), "ascii")
 
 

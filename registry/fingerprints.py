@@ -22,7 +22,7 @@ from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, v
 
 LOCK: Final = "fingerprints.yaml"
 
-SEPARATE_KEYS: Final = ("step", "before", "removal")
+SEPARATE_KEYS: Final = ("descriptions", "step", "before", "removal")
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 
 HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"
@@ -34,7 +34,7 @@ Lock = dict[str, dict[str, dict[str, str]]]
 def fingerprint(version: OperatorVersion) -> str:
     """Return the fingerprint of a version's definition: 32 hexadecimal digits.
 
-    It covers everything except the steps and the removal.
+    It covers everything except the texts, the steps and the removal.
     """
     return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
 
@@ -43,7 +43,7 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     """Return all entries of an operator in `fingerprints.yaml`.
 
     The entry `shared` covers the keys at the top of the file. The entry of a version covers these keys only
-    if the version overrides them, so that a new version may update the description at the top.
+    if the version overrides them.
     """
     data = operator_to_dict(operator)
     found = {"shared": digest({key: data[key] for key in SHARED_KEYS if key in data})}

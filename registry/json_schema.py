@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from opshift.registry.described import Descriptions
 from opshift.registry.models import Operator
 from opshift.registry.record import type_adapter
 from opshift.registry.steps import VERBS, AnyVerb, Verb
@@ -41,6 +42,9 @@ def operator_file_schema() -> Schema:
     """Return the schema of `<domain>/<name>.yaml`; the loader checks more and has better error messages."""
     schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=_Untitled))
     definitions = schema.pop("$defs")
+    definitions["Descriptions"] = type_adapter(Descriptions).json_schema(schema_generator=_Untitled)
+    for described in ("Parameter", "Attribute"):
+        del definitions[described]["properties"]["description"]
     definitions["OperatorVersion"] = _version_in_file(definitions["OperatorVersion"])
     definitions["Verb"] = _verb(definitions)
     return {"$schema": DRAFT, "$comment": GENERATED, **schema, "$defs": dict(sorted(definitions.items()))}
@@ -57,7 +61,9 @@ def _verbs_by_name(schema: Any) -> Any:
 
 def _version_in_file(version: Schema) -> Schema:
     """Remove keys that belong to the top of the file, and allow names of type sets as types."""
-    fields = {key: value for key, value in version["properties"].items() if key not in ("domain", "name")}
+    outside = ("domain", "name", "description", "type_descriptions")
+    fields = {key: value for key, value in version["properties"].items() if key not in outside}
+    fields["descriptions"] = {"$ref": "#/$defs/Descriptions"}
     for inherited in fields.keys() & {each.name for each in dataclasses.fields(Operator)}:
         description = f"Overrides the {inherited} at the top of the file for this version."
         fields[inherited] = {**fields[inherited], "description": description}

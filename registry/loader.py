@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,10 @@ from pydantic import ValidationError
 
 from opshift.model.plain_data import Json
 from opshift.registry.definition_files import RELEASES
+from opshift.registry.described import Descriptions
+from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, texts_of
 from opshift.registry.errors import DefinitionError
-from opshift.registry.models import Operator
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.releases import Releases
 from opshift.registry.steps import parse_action
@@ -81,10 +83,61 @@ def _operator(data: object, expected: Mapping[str, str], types: TypeSets) -> Ope
     for key, value in expected.items():
         if data.get(key) != value:
             raise _FormatError((key,), f"{key} must be {value} to match the path")
+    if "description" in data:
+        reason = "description: belongs in the first version, as descriptions.operator"
+        raise _FormatError(("description",), reason)
     try:
-        return from_plain_data(Operator, _with_complete_versions(data, types))
+        operator = from_plain_data(Operator, _with_complete_versions(data, types))
     except ValidationError as error:
         raise _select_error(error, data) from error
+    blocks = [_own_texts(each.get("descriptions", {}), i) for i, each in enumerate(data["versions"])]
+    _describe(operator, blocks)
+    return operator
+
+
+def _own_texts(block: object, position: int) -> Texts:
+    """Return the texts in the block `descriptions` of a version."""
+    try:
+        return flatten(from_plain_data(Descriptions, block))
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = ("versions", position, "descriptions", *first["loc"])
+        raise _FormatError(keys, f"{'.'.join(map(str, keys))}: {_message(first)}") from error
+
+
+def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
+    """Set the texts of all versions: their own, and those of the previous version for the rest.
+
+    As soon as one parameter has a text, all must have one.
+    """
+    is_complete = any(name and text for own in blocks for (_, name), text in own.items())
+    inherited: Texts = {}
+    for position, (version, own) in enumerate(zip(operator.versions, blocks, strict=True)):
+        _require_unique_names(version, position)
+        names = texts_of(version)
+        for group, name in sorted(own.keys() - names.keys()):
+            known = ", ".join(other for each, other in names if each == group) or "none"
+            reason = f"the version has no such {GROUPS[group]}; it has {known}"
+            raise _text_error(position, group, name, reason)
+        inherited = {key: own.get(key) or inherited.get(key, "") for key in names}
+        missing = next((key for key, text in inherited.items() if is_complete and not text), None)
+        if missing:
+            raise _text_error(position, *missing, "missing; describe the operator and all its parameters")
+        set_texts(version, inherited.values())
+
+
+def _require_unique_names(version: OperatorVersion, position: int) -> None:
+    for side, parameters in (("inputs", version.inputs), ("outputs", version.outputs)):
+        names = [each.name for each in parameters]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                keys = ("versions", position, side, index, "name")
+                raise _FormatError(keys, f"{'.'.join(map(str, keys))}: {name!r} is repeated")
+
+
+def _text_error(position: int, group: str, name: str, reason: str) -> _FormatError:
+    keys = ("versions", position, "descriptions", group, *([name] if name else ()))
+    return _FormatError(keys, f"{'.'.join(map(str, keys))}: {reason}")
 
 
 def _with_complete_versions(data: dict[str, Json], types: TypeSets) -> dict[str, Json]:
@@ -104,12 +157,11 @@ def _complete_version(version: Json, position: int, operator: dict[str, Json], t
             reason = f"{key} belongs at the top of the file, not in a version"
             raise _FormatError(("versions", position, key), reason)
     return {
-        "description": operator.get("description", ""),
         "shape": operator.get("shape", ""),
         "bridge": operator.get("bridge"),
         "axes": operator.get("axes"),
         "one_of": operator.get("one_of", []),
-        **version,
+        **{key: value for key, value in version.items() if key != "descriptions"},
         "domain": operator["domain"],
         "name": operator["name"],
         "type_constraints": _expanded_constraints(version, ("versions", position, "type_constraints"), types),

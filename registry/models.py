@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import DEFAULT_DOMAIN, PATH_NAME_REMEDY, OperatorId, is_path_name
+from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals, Step, StepAction, parse_action
@@ -31,7 +32,7 @@ UNBOUNDED = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter(Record):
+class Parameter(Described):
     """A formal input or output."""
 
     name: str
@@ -49,7 +50,7 @@ class Parameter(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attribute(Record):
+class Attribute(Described):
     """The type, default and allowed values of an attribute."""
 
     type: AttributeTypeName
@@ -128,14 +129,13 @@ class Body(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorVersion(Record):
+class OperatorVersion(Described):
     """An operator as one opset defines it, identified by (domain, name, since_version)."""
 
     domain: str
     name: str
     since_version: Annotated[int, Checked(ge=1, strict=True)]
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
-    description: str = ""
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
@@ -148,6 +148,8 @@ class OperatorVersion(Record):
     attributes: dict[str, Attribute] = field(default_factory=dict)
     type_constraints: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Type variable to the types it allows, sorted."""
+    type_descriptions: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Type variable to its text."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
     deprecation: Deprecation | None = None
     removal: Removal | None = None
@@ -238,8 +240,6 @@ class Operator(Record):
 
     domain: str
     name: str
-    description: str = ""
-    """The description of the newest version; a version with a different text overrides it."""
     shape: str = ""
     bridge: Bridge | None = None
     axes: Axes | None = None

@@ -125,6 +125,8 @@ def _write_cached(path: Path, text: str) -> None:
 
 
 DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent])
+DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json"), [Path(__file__).parent])
+"""The texts of definitions, which conversions do not need."""
 
 
 def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
@@ -132,13 +134,28 @@ def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Con
 
     `sources` are the other files that `read` depends on.
     """
-    if not path.is_relative_to(OPSETS):
+    if not is_precompiled(path):
         return read()
-    name = path.relative_to(OPSETS).as_posix()
-    text = DEFINITIONS.text(name, (path, *sources), lambda: json.dumps(read(), default=encode_record))
+    text = DEFINITIONS.text(_name(path), (path, *sources), lambda: json.dumps(read(), default=encode_record))
     classes = {each.__name__: each for each in _record_classes(Record)}
     content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
     return content
+
+
+def is_precompiled(path: Path) -> bool:
+    """Return whether a file is one of the project's, which have compiled copies."""
+    return path.is_relative_to(OPSETS)
+
+
+def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str]]:
+    """Return the texts of a precompiled definition, by version: the result of `read` or its compiled copy."""
+    name = f"descriptions/{_name(path)}"
+    texts: list[list[str]] = json.loads(DESCRIPTIONS.text(name, [path], lambda: json.dumps(read())))
+    return texts
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(OPSETS).as_posix()
 
 
 def _key(name: str, sources: Iterable[Path]) -> str:
@@ -153,8 +170,11 @@ def packaged_file(texts: Mapping[str, str]) -> str:
 
 
 def encode_record(record: Record) -> dict[str, object]:
-    """Return a record as a JSON object: its class name and the fields that differ from their defaults."""
-    values = {field: getattr(record, field.name) for field in fields(record)}
+    """Return a record as a JSON object: its class name and the fields that differ from their defaults.
+
+    Texts, which are not compared, are omitted.
+    """
+    values = {each: getattr(record, each.name) for each in fields(record) if each.compare}
     return {
         CLASS_KEY: type(record).__name__,
         **{f.name: v for f, v in values.items() if v not in (f.default, {})},

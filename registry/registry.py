@@ -18,6 +18,7 @@ from opshift.model.operator_ids import (
 )
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
+from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
     ResolveError,
@@ -27,7 +28,7 @@ from opshift.registry.errors import (
     resolve_error,
 )
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.precompiled import load_precompiled
+from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
 
 if TYPE_CHECKING:
@@ -126,7 +127,10 @@ class Registry:
             if path is None:
                 return None
             sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
-            self._operators[key] = load_precompiled(path, sources, lambda: self._load(path))
+            operator = load_precompiled(path, sources, lambda: self._load(path))
+            if is_precompiled(path):
+                set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
+            self._operators[key] = operator
         return self._operators[key]
 
     def _load(self, path: Path) -> Operator:
@@ -134,6 +138,9 @@ class Registry:
         from opshift.registry.loader import load_operator, require_known_opsets
 
         return require_known_opsets(load_operator(path, self.types), path, self.releases)
+
+    def _read_texts(self, path: Path) -> list[list[str]]:
+        return [list(texts_of(version).values()) for version in self._load(path).versions]
 
     def file_of(self, op_type: str, domain: str = "") -> Path:
         """Return the file that defines an existing operator."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from opshift.registry.descriptions import descriptions_block, texts_of
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
 from opshift.registry.steps import Refuse, Step, StepAction
@@ -11,21 +12,28 @@ from opshift.registry.steps import Refuse, Step, StepAction
 PlainData = dict[str, Any]
 """Plain data: mappings, lists, numbers and strings."""
 
-SHARED_KEYS: Final = ("description", "shape", "bridge", "axes", "one_of")
+SHARED_KEYS: Final = ("shape", "bridge", "axes", "one_of")
 """Keys at the top of a file, which apply to every version that does not override them."""
 
 
 def operator_to_dict(operator: Operator) -> PlainData:
     """Return the content of `<domain>/<name>.yaml`, without default values."""
     shared = {key: getattr(operator, key) for key in SHARED_KEYS if getattr(operator, key)}
-    versions = [version_to_dict(version, operator) for version in operator.versions]
+    previous = (None, *operator.versions)
+    versions = [version_to_dict(*pair, operator) for pair in zip(operator.versions, previous, strict=False)]
     return {"domain": operator.domain, "name": operator.name, **shared, "versions": versions}
 
 
-def version_to_dict(version: OperatorVersion, operator: Operator | None = None) -> PlainData:
-    """Return an item of `versions`; keys that equal those of `operator` are omitted."""
+def version_to_dict(
+    version: OperatorVersion, previous: OperatorVersion | None = None, operator: Operator | None = None
+) -> PlainData:
+    """Return an item of `versions`, without keys that equal those of `operator` and texts of `previous`."""
+    texts = {"description", "type_descriptions"}
     separate = {"domain", "name", "step", "before", "removal", *SHARED_KEYS}
-    fields = to_plain_data(version, exclude=separate, exclude_defaults=True)
+    fields: PlainData = to_plain_data(version, exclude=separate | texts, exclude_defaults=True)
+    parameters = (*fields.get("inputs", ()), *fields.get("outputs", ()))
+    for each in (*parameters, *fields.get("attributes", {}).values()):
+        each.pop("description", None)
     fields["since_version"] = version.since_version
     fields |= {key: getattr(version, key) for key in SHARED_KEYS if _is_overridden(key, version, operator)}
     if version.step is not None:
@@ -35,6 +43,9 @@ def version_to_dict(version: OperatorVersion, operator: Operator | None = None) 
     if version.removal is not None:
         removal = to_plain_data(version.removal, exclude={"up"}, exclude_defaults=True)
         fields["removal"] = {**removal, "up": _action_to_data(version.removal.up)}
+    inherited = texts_of(previous) if previous else {}
+    if own := {key: text for key, text in texts_of(version).items() if text != inherited.get(key, "")}:
+        fields["descriptions"] = descriptions_block(own)
     return fields
 
 

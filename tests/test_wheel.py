@@ -27,7 +27,12 @@ PACKAGE_FOLDERS = {
 SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template"}
 
 
-COMPILED = {"opshift/registry/compiled.json", "opshift/converter/rewrite/compiled.json"}
+COMPILED = {
+    "opshift/registry/compiled.json",
+    "opshift/registry/descriptions.json",
+    "opshift/converter/rewrite/compiled.json",
+}
+MAX_WHEEL_BYTES = 2_000_000
 
 
 def _build(target: str, source: Path, folder: Path) -> Path:
@@ -66,6 +71,10 @@ def packaged(wheel: zipfile.ZipFile) -> set[str]:
 def test_wheel_has_the_compiled_files(wheel: zipfile.ZipFile) -> None:
     assert set(wheel.namelist()) >= COMPILED
     assert not any(_source(name).exists() for name in COMPILED)
+
+
+def test_wheel_is_small(wheel: zipfile.ZipFile) -> None:
+    assert sum(each.compress_size for each in wheel.infolist()) < MAX_WHEEL_BYTES
 
 
 def test_sdist_builds_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
@@ -136,7 +145,7 @@ def loaded():
 import opshift
 opshift.convert_version(sys.argv[2], 17)
 print(opshift.__file__, loaded())
-opshift.default_registry().get_all_schemas_with_history()
+assert all(version.doc for version in opshift.default_registry().get_all_schemas_with_history())
 print(loaded())
 """
 

@@ -37,8 +37,6 @@ def allowed(each: LockDifference, fresh: set[tuple[str, str, str]], tree: Tree) 
     )
     if each.is_step:  # a new version comes with its own step
         return (each.domain, each.op_type, version) in fresh
-    if each.entry == "shared":  # a new version may update the description at the top of the file
-        return any(key[:2] == (each.domain, each.op_type) for key in fresh)
     return each.why == "new" or version in experimental
 
 

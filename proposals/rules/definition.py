@@ -69,7 +69,7 @@ def check_operator_taken(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"{operator.domain} already has an operator {operator.name}", "name")
 
 
-@rule("operator.description", ERROR, ADDING, "describe in `description` what the operator computes")
+@rule("operator.description", ERROR, ADDING, "describe in `descriptions` what the operator computes")
 def check_operator_description(draft: DefinedDraft) -> Problems:
     """The operator has a description.
 
@@ -77,7 +77,7 @@ def check_operator_description(draft: DefinedDraft) -> Problems:
     """
     if len(draft.version.description.strip()) < MIN_DESCRIPTION_LENGTH:
         reason = f"the description has fewer than {MIN_DESCRIPTION_LENGTH} characters"
-        yield draft.at_definition(reason, "description")
+        yield draft.at_version(reason, "descriptions", "operator")
 
 
 @rule("naming.attribute", WARNING, ADDING, "rename it in lower_snake_case")

@@ -11,6 +11,7 @@ from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
 from opshift.registry.changes.rule_selection import select_rule
 from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.changes.versions import Versions
+from opshift.registry.descriptions import texts_of
 from opshift.registry.diff import Change, diff, field_changes
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
@@ -110,9 +111,7 @@ def _declared_change(
 
 def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield every difference that `diff` does not report."""
-    for change in field_changes(
-        old.name, old, new, ("description", "shape", "bridge", "axes", "one_of", "body")
-    ):
+    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "body")):
         yield Change(change.kind, old.name, None, None)
     if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
         yield Change("deprecation_text", old.name, old.deprecation.replaced_by, new.deprecation.replaced_by)
@@ -125,7 +124,9 @@ def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
 
 
 def in_place_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Yield differences between two copies of the same version: its steps and its removal."""
+    """Yield differences between two copies of the same version: its texts, its steps and its removal."""
+    if texts_of(old).items() - texts_of(new).items():
+        yield Change("description", old.name, None, None)
     for change in field_changes(old.name, old, new, ("step", "before")):
         yield Change(change.kind, old.name, None, None)
     if old.removal != new.removal:

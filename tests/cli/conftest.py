@@ -89,9 +89,9 @@ def new_model(folder: Path) -> Path:
 ACME = """
 domain: com.acme
 name: FastConv
-description: A convolution, but fast.
 versions:
 - since_version: 2
+  descriptions: {operator: "A convolution, but fast."}
   before: {refuse: no equivalent operator exists}
   inputs:
   - {name: X, type: T}

@@ -240,10 +240,10 @@ def test_initializer_of_the_main_graph_that_a_branch_read_is_removed() -> None:
 REMOVED = """
 domain: com.abc
 name: {name}
-description: A test.
 shape: same_as_first
 versions:
 - since_version: 1
+  descriptions: {{operator: A test.}}
   status: STABLE
   inputs: [{{name: X, type: T}}]
   outputs: [{{name: Y, type: T}}]

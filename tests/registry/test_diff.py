@@ -185,7 +185,6 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], Change, str]] = {
 # Pairs that are equal or differ only outside the signature.
 EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "equal versions": ({}, {}),
-    "the description": ({"description": "Blurs."}, {"description": "Blurs a picture."}),
     "the shape rule": ({}, {"shape": "same_as_first"}),
     "the name of a type variable": (
         {"inputs": [{"name": "X", "type": "T"}], "type_constraints": {"T": sorted(T)}},

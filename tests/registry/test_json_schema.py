@@ -87,9 +87,23 @@ def _attribute(**fields: Any) -> dict[str, Any]:
 
 VALID = {
     "required keys only": _single_version(),
-    "a description and a shape rule for all versions": _single_version()
-    | {"description": "It blurs.", "shape": "first"},
-    "a description and a shape rule of a version": _single_version(description="It blurred.", shape="first"),
+    "a shape rule for all versions": _single_version() | {"shape": "first"},
+    "a description and a shape rule of a version": _single_version(
+        descriptions={"operator": "It blurs."}, shape="first"
+    ),
+    "descriptions of every kind": _single_version(
+        inputs=[{"name": "X", "type": "T"}],
+        outputs=[{"name": "Y", "type": "T"}],
+        attributes={"size": {"type": "INT"}},
+        type_constraints={"T": "tensor(float)"},
+        descriptions={
+            "operator": "It blurs.",
+            "inputs": {"X": "A picture."},
+            "outputs": {"Y": "The blurred picture."},
+            "attributes": {"size": "Number of pixels."},
+            "types": {"T": "Type of a pixel."},
+        },
+    ),
     "a packed version number": _definition({"since_version": 0x1000200000159}),
     "every field of a parameter": _parameter(
         option="variadic",

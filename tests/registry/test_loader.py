@@ -42,11 +42,9 @@ def _marked_line(content: str) -> int:
 
 
 def test_expands_the_type_sets_of_a_definition(tmp_path: Path) -> None:
-    content = f"""{TOP}description: It blurs.
-shape: same_as_first
+    content = f"""{TOP}shape: same_as_first
 versions:
 - since_version: 1
-  description: It blurred.
   inputs:
   - {{name: X, type: T}}
   type_constraints: {{T: floats, U: [numbers, seq(floats), tensor(string)]}}
@@ -58,7 +56,6 @@ versions:
     assert [(version.domain, version.name, version.shape) for version in operator.versions] == [
         ("com.acme", "Blur", "same_as_first")
     ] * 2
-    assert (first.description, second.description) == ("It blurred.", "It blurs.")
     assert first.type_constraints == {
         "T": ("tensor(double)", "tensor(float)"),
         "U": (

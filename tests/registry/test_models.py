@@ -71,7 +71,8 @@ def test_the_id_of_a_version_is_domain_name_and_opset() -> None:
 
 
 def test_doc_is_an_alias_of_the_description() -> None:
-    assert _version(description="Blurs a picture.").doc == "Blurs a picture."
+    version = OperatorVersion(domain="com.acme", name="Blur", since_version=1, description="Blurs a picture.")
+    assert version.doc == "Blurs a picture."
 
 
 def test_a_version_with_a_deprecation_is_deprecated() -> None:

@@ -441,7 +441,10 @@ def test_reports_a_changed_published_version_without_writing(
     shutil.copy(OPSETS / "types.yaml", tmp_path)
     path = tmp_path / "ai.onnx" / "Softmax.yaml"
     path.parent.mkdir()
-    text = (OPSETS / "ai.onnx" / "Softmax.yaml").read_text("utf-8")
+    # A changed parameter would lack a text.
+    text = re.sub(
+        r"  descriptions:\n(    .*\n)*", "", (OPSETS / "ai.onnx" / "Softmax.yaml").read_text("utf-8")
+    )
     version = text[text.index("- since_version: 13") :].partition("\n- since_version")[0]
     assert original in version
     path.write_text(text.replace(version, version.replace(original, changed)), "utf-8")

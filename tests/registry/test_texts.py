@@ -2,12 +2,18 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from opshift.opsets import OPSETS
+from opshift.registry.described import Descriptions
+from opshift.registry.descriptions import Texts, flatten, texts_of
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.step_rules import is_derivable
+from opshift.registry.yaml_files import load_yaml
 
 REGISTRY = default_registry()
 OPERATORS = {f"{each.domain}.{each.name}": each for each in REGISTRY.operators()}
@@ -17,6 +23,8 @@ STEPS = {
     for each in OPERATORS.values()
     for old, new in zip(each.versions, each.versions[1:], strict=False)
 }
+FILES = sorted(OPSETS.glob("*/*.yaml"))
+MAX_UNDESCRIBED_VERSIONS = 660
 END = re.compile(r"[.!?][)\"'`]*(?=\s+[^a-z]|$)")
 """The end of a sentence: a stop that is not followed by a lower-case letter."""
 START = re.compile(r"[A-Z`\d]|[a-z]+\d")
@@ -55,29 +63,39 @@ def test_finds_operators_versions_and_steps() -> None:
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 def test_describes_an_operator_in_one_to_four_sentences(operator: Operator) -> None:
-    assert 1 <= _sentences(operator.description) <= 4, operator.description
-    assert _is_prose(operator.description), operator.description
+    for text in {version.description for version in operator.versions}:
+        assert 1 <= _sentences(text) <= 4, text
+        assert _is_prose(text), text
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
-def test_descriptions_of_single_versions_are_distinct(operator: Operator) -> None:
-    own = [
-        version.description for version in operator.versions if version.description != operator.description
-    ]
-    assert len(set(own)) == len(own)
-    for description in own:
-        assert 1 <= _sentences(description) <= 4, description
-        assert _is_prose(description), description
+def test_describes_parameters_in_sentences(operator: Operator) -> None:
+    texts = {text for version in operator.versions for (_, name), text in texts_of(version).items() if name}
+    for text in texts - {""}:
+        assert 1 <= _sentences(text) <= 4, text
+        assert _is_prose(text), text
 
 
-def test_the_newest_version_has_the_description_of_the_operator() -> None:
-    assert [
-        name for name, each in OPERATORS.items() if each.versions[-1].description != each.description
-    ] == []
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}.{path.stem}")
+def test_a_version_repeats_no_text_of_the_previous_one(path: Path) -> None:
+    inherited: Texts = {}
+    for version in load_yaml(path)["versions"]:
+        own = flatten(from_plain_data(Descriptions, version.get("descriptions", {})))
+        stored = {key: text for key, text in own.items() if text}
+        assert stored.items().isdisjoint(inherited.items())
+        inherited = {**inherited, **stored}
+
+
+def test_most_operators_still_lack_texts_of_parameters() -> None:
+    """Lower the number whenever files are completed; at 0, the loader can require the texts of every file."""
+    undescribed = [name for name, version in VERSIONS.items() if not all(texts_of(version).values())]
+    assert len(undescribed) <= MAX_UNDESCRIBED_VERSIONS
 
 
 def test_no_two_operators_share_a_description() -> None:
-    counted = Counter(each.description for each in OPERATORS.values())
+    counted = Counter(
+        text for each in OPERATORS.values() for text in {version.description for version in each.versions}
+    )
     assert [text for text, count in counted.items() if count > 1] == []
 
 

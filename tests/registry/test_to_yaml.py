@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opshift.registry.descriptions import GROUPS, texts_of
 from opshift.registry.loader import load_operator, operator_from_data
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
@@ -21,7 +22,9 @@ NO_TYPE_SETS = TypeSets({})
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: f"{each.domain}.{each.name}")
 def test_reads_back_an_operator_from_plain_data(operator: Operator) -> None:
     data = json.loads(json.dumps(operator_to_dict(operator)))
-    assert operator_from_data(data, NO_TYPE_SETS) == operator
+    read = operator_from_data(data, NO_TYPE_SETS)
+    assert read == operator
+    assert list(map(texts_of, read.versions)) == list(map(texts_of, operator.versions))
 
 
 @pytest.mark.parametrize("name", ["Clip", "Resize", "Loop", "GridSample", "Upsample", "Attention"])
@@ -59,6 +62,15 @@ def test_omits_keys_shared_by_the_whole_file() -> None:
     clip = default_registry().operator("Clip")
     assert clip is not None
     newest, exception = clip.versions[-1], clip.versions[-2]
-    assert "description" not in version_to_dict(newest, clip)
-    assert version_to_dict(exception, clip)["bridge"] is None  # differs from the value of the whole file
-    assert version_to_dict(newest)["description"] == clip.description
+    assert "bridge" not in version_to_dict(newest, operator=clip)
+    assert version_to_dict(exception, operator=clip)["bridge"] is None  # differs from the whole file
+    assert version_to_dict(newest)["bridge"] == clip.bridge
+
+
+def test_omits_the_texts_of_the_previous_version() -> None:
+    softmax = default_registry().operator("Softmax")
+    assert softmax is not None
+    first, second, third = softmax.versions
+    assert version_to_dict(first)["descriptions"].keys() == {"operator", *GROUPS}
+    assert version_to_dict(second, first)["descriptions"].keys() == {"attributes"}
+    assert version_to_dict(third, second)["descriptions"].keys() == {"operator", "attributes"}

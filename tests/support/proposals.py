@@ -107,7 +107,13 @@ REMOVED = """\
     up: adapter
 """
 BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
-    "function": ("squareplus", (replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),)),
+    "function": (
+        "squareplus",
+        (
+            replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),
+            truncate("operator.yaml", "    inputs:\n      X: The values"),
+        ),
+    ),
     "update": ("elu_alpha", ()),
     "deprecation": ("global_max_pool", ()),
     "removal": (

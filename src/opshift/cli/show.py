@@ -66,9 +66,6 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
         event = f"removed in opset {version.removal.removed_in}"
         page.prose(_replacement_text(event, version.removal), style="yellow")
     page.blank()
-    newest = entries[-1].version
-    if version is not newest and version.description == newest.description:
-        page.line(f"Description of version {newest.since_version}:", style="dim")
     page.prose(" ".join(version.description.split()))
     _write_signature(page, version, registry)
     page.heading("History")

@@ -16,9 +16,9 @@ from opshift.registry.registry import Registry, default_registry
 DEFINITION = """\
 domain: com.acme
 name: Scaled
-description: Scale and shift, and also return the scaled values.
 versions:
 - since_version: 2
+  descriptions: {operator: "Scale and shift, and also return the scaled values."}
   before: body
   inputs:
   - {name: X, type: T}

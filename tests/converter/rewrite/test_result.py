@@ -19,9 +19,9 @@ X = np.ones((1, 3), np.float32)
 CHOOSE = """
 domain: com.acme
 name: Choose
-description: Runs one of two graphs.
 versions:
 - since_version: 1
+  descriptions: {operator: Runs one of two graphs.}
   inputs:
   - {name: X, type: T}
   outputs:

@@ -213,9 +213,9 @@ def test_emitted_nodes_match_the_imported_default_opset(
 FAST_CONV = """
 domain: com.acme
 name: FastConv
-description: A convolution.
 versions:
 - since_version: 1
+  descriptions: {operator: A convolution.}
   inputs:
   - {name: X, type: T}
   outputs:

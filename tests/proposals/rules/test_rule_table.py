@@ -96,7 +96,9 @@ CASES = (
     BrokenProposal("operator.name", "function", (rename_operator("square_plus"),)),
     BrokenProposal("operator.domain", "function", (rename_operator("Squareplus", "Acme"),)),
     BrokenProposal("operator.taken", "function", (rename_operator("Softplus"),)),
-    BrokenProposal("operator.description", "update", (set_newest_version(description="Elu."),)),
+    BrokenProposal(
+        "operator.description", "update", (set_newest_version(descriptions={"operator": "Elu."}),)
+    ),
     BrokenProposal("operator.attributes", "function", (replace_text(OPERATOR, "{name: X,", "{name: axis,"),)),
     BrokenProposal("operator.shape", "function", (replace_text(OPERATOR, "same_as_first", "same_as_last"),)),
     BrokenProposal(
@@ -297,10 +299,10 @@ def _check_removal(folder: Path, replacement: str) -> CheckResult:
 ACME = """\
 domain: com.acme
 name: {name}
-description: It doubles every element of its input.
 shape: same_as_first
 versions:
 - since_version: 1
+  descriptions: {{operator: It doubles every element of its input.}}
   inputs: [{{name: X, type: T}}]
   outputs: [{{name: Y, type: T}}]
   type_constraints: {{T: [tensor(float)]}}

@@ -16,6 +16,7 @@ from opshift.registry.changes.classify import (
 from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.rule_selection import RULE_SELECTION
 from opshift.registry.changes.rules import CHANGE_RULES
+from opshift.registry.descriptions import set_texts
 from opshift.registry.diff import Change
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
@@ -32,8 +33,12 @@ REFUSED = {"refuse": "there is no direction to say that"}
 
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
-    data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return from_plain_data(OperatorVersion, data)
+    definition = {key: value for key, value in fields.items() if key != "texts"}
+    data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **definition}
+    version = from_plain_data(OperatorVersion, data)
+    if "texts" in fields:
+        set_texts(version, fields["texts"])
+    return version
 
 
 def _attribute(name: str = "mode", **fields: Any) -> Fields:
@@ -187,7 +192,13 @@ TRIGGERED = {
     "an added body": Pair("body-added", {}, _body("Relu")),
     "a removed body": Pair("body-removed", _body("Relu"), {}),
     "a changed body": Pair("body-changed", _body("Relu"), _body("Clip")),
-    "a changed description": Pair("description-changed", {"description": "a"}, {"description": "b"}),
+    "a changed description": Pair("description-changed", {"texts": ["a"]}, {"texts": ["b"]}, True),
+    "a changed text of an input": Pair(
+        "description-changed",
+        {**_inputs(X), "texts": ["a", "b"]},
+        {**_inputs(X), "texts": ["a", "c"]},
+        True,
+    ),
     "a changed description of an absent attribute": Pair(
         "description-changed", _attribute(absent="none"), _attribute(absent="nothing")
     ),
@@ -275,7 +286,7 @@ SIMILAR = {
     "body-removed": Pair("body-added", {}, _body("Relu")),
     "body-changed": Pair("body-rewritten", _body("Relu"), {**_body("Clip"), "step": COMPATIBLE}),
     "description-changed": Pair("facts-changed", {"shape": "first"}, {}),
-    "facts-changed": Pair("description-changed", {"description": "a"}, {}),
+    "facts-changed": Pair("description-changed", {"texts": ["a"]}, {}, True),
     "conversion-changed": Pair("meaning-re-encoded", {}, {"step": ADAPTERS}),
     "meaning-changed": Pair("behaviour-removed", {}, _step(REFUSED, "adapter")),
     "behaviour-removed": Pair("meaning-changed", {}, _step(REFUSED, REFUSED)),

@@ -13,9 +13,9 @@ from opshift.registry.errors import DefinitionError
 BLUR = """\
 domain: com.acme
 name: Blur
-description: It blurs.
 versions:
 - since_version: 1
+  descriptions: {operator: It blurs.}
   inputs: [{name: X, type: T}]
   outputs: [{name: Y, type: T}]
   attributes:

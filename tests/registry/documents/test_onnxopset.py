@@ -19,7 +19,6 @@ SQUASH: dict[str, Any] = {
     "domain": "com.acme",
     "name": "Squash",
     "since_version": 1,
-    "description": "Scales and limits.",
     "inputs": [{"name": "X", "type": "tensor(float)"}],
     "outputs": [{"name": "Y", "type": "tensor(float)"}],
     "attributes": {"alpha": {"type": "FLOAT", "default": 0.5}, "axes": {"type": "INTS"}},

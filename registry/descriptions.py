@@ -1,0 +1,67 @@
+"""The texts of operator versions: list, set and load them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from opshift.model.plain_data import Json
+from opshift.registry.described import TEXT_LOADER, Described, Descriptions
+from opshift.registry.models import Operator, OperatorVersion
+
+Texts = Mapping[tuple[str, str], str]
+"""Texts by group (a field of `Descriptions`) and name; the name of the operator's own text is empty."""
+
+GROUPS: Final = {"inputs": "input", "outputs": "output", "attributes": "attribute", "types": "type variable"}
+"""The groups with a text for each name, and the kind of these names."""
+
+
+def texts_of(version: OperatorVersion) -> Texts:
+    """Return all texts of a version; a missing one is empty."""
+    return {
+        ("operator", ""): version.description,
+        **{("inputs", each.name): each.description for each in version.inputs},
+        **{("outputs", each.name): each.description for each in version.outputs},
+        **{("attributes", name): each.description for name, each in version.attributes.items()},
+        **{("types", name): version.type_descriptions.get(name, "") for name in version.type_constraints},
+    }
+
+
+def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
+    """Set the texts of a version that is not in use yet, in the order of `texts_of`."""
+    left = iter(texts)
+    for record in _records(version):
+        object.__setattr__(record, "description", next(left))
+    types = dict(zip(version.type_constraints, left, strict=True))
+    object.__setattr__(version, "type_descriptions", types)
+
+
+def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
+    """Let the first read of a text set those of all versions."""
+
+    def load_all() -> None:
+        for version, texts in zip(operator.versions, load(), strict=True):
+            set_texts(version, texts)
+
+    for version in operator.versions:
+        del version.__dict__["type_descriptions"]
+        for record in _records(version):
+            del record.__dict__["description"]
+            record.__dict__[TEXT_LOADER] = load_all
+
+
+def flatten(descriptions: Descriptions) -> Texts:
+    """Return the texts of a block `descriptions` of a file."""
+    named = {(g, name): text for g in GROUPS for name, text in getattr(descriptions, g).items()}
+    return {("operator", ""): descriptions.operator} | named
+
+
+def descriptions_block(texts: Texts) -> dict[str, Json]:
+    """Return texts as the content of a block `descriptions`."""
+    groups = {g: {name: text for (group, name), text in texts.items() if group == g} for g in GROUPS}
+    own = {group: text for (group, name), text in texts.items() if not name}
+    return {**own, **{group: named for group, named in groups.items() if named}}
+
+
+def _records(version: OperatorVersion) -> tuple[Described, ...]:
+    return (version, *version.inputs, *version.outputs, *version.attributes.values())
