@@ -17,17 +17,11 @@ class ChangeRule(NamedTuple):
 _PURPOSES: Final = {
     ChangeClass.DOCUMENTATION: {
         "parameter-renamed": "An input or output was renamed; nodes do not contain its name.",
-        "determinism-stated": (
-            "The definition now specifies whether equal inputs produce equal outputs, or no longer does."
-        ),
+        "determinism-stated": "Whether equal inputs produce equal outputs became known, or unknown.",
         "experiment-ended": "An experimental operator became stable.",
         "body-rewritten": "The function body changed, and the step declares that the result is the same.",
-        "description-changed": (
-            "The text of the description or of the meaning of an absent attribute changed."
-        ),
-        "facts-changed": (
-            "Data that the registry adds changed: shape rule, bridge, differentiation or type variables."
-        ),
+        "description-changed": "The description, or that of an absent attribute, changed.",
+        "facts-changed": "The shape rule, bridge, differentiation or type variables changed.",
         "conversion-changed": "The conversion of nodes from the previous version or back changed.",
         "text-clarified": "A new version was published, and its nodes keep their meaning.",
     },
@@ -46,36 +40,20 @@ _PURPOSES: Final = {
         "operator-added": "An operator was added to the operator set.",
         "type-rule-added": "An attribute can now set the type of an output.",
         "body-added": "The operator became a function: runtimes without a kernel can execute its body.",
-        "behaviour-added": (
-            "The same signature allows nodes with a meaning that the old version cannot express."
-        ),
+        "behaviour-added": "The signature allows nodes with a meaning that the old version cannot express.",
     },
     ChangeClass.RE_ENCODES: {
         "attribute-became-input": "An attribute became an input, so that its value can be computed.",
-        "attribute-without-effect-removed": (
-            "An attribute without any effect was removed; the step removes it from nodes."
-        ),
+        "attribute-without-effect-removed": "An attribute without any effect was removed, also from nodes.",
         "attribute-renamed": "The attribute was renamed.",
-        "attributes-replaced": (
-            "Attributes were replaced by other attributes, and the step rewrites nodes in both directions."
-        ),
-        "input-became-attribute": (
-            "An input became an attribute, so that its value can no longer be computed."
-        ),
-        "required-attribute-supplied": (
-            "A new attribute is required, and the step provides its value for older nodes."
-        ),
+        "attributes-replaced": "Attributes were replaced; the step rewrites nodes in both directions.",
+        "input-became-attribute": "An input became an attribute, so its value must be constant.",
+        "required-attribute-supplied": "A new attribute is required; the step provides it for older nodes.",
         "attribute-retyped": "The type of the attribute changed, and the step rewrites its value.",
         "values-renamed": "Values of the attribute were renamed.",
-        "parameters-rearranged": (
-            "Inputs or outputs were moved or removed, and nodes are rewritten in both directions."
-        ),
-        "required-input-supplied": (
-            "A new input is required, and the step provides its value for older nodes."
-        ),
-        "meaning-re-encoded": (
-            "The meaning of a node changed, and the step expresses the old meaning in the new version."
-        ),
+        "parameters-rearranged": "Inputs or outputs were moved or removed; the step rewrites nodes.",
+        "required-input-supplied": "A new input is required; the step provides it for older nodes.",
+        "meaning-re-encoded": "The meaning of a node changed; the new version can express the old one.",
     },
     ChangeClass.CHANGES_DEFAULT: {
         "default-changed": "The meaning of a node without the attribute changed.",
@@ -86,13 +64,9 @@ _PURPOSES: Final = {
         "values-removed": "A node with one of the removed values is no longer legal.",
         "input-removed": "A node with the input is no longer legal.",
         "output-removed": "A node with the output is no longer legal.",
-        "parameter-demands-more": (
-            "A node without the input or output, or with too few values for it, is no longer legal."
-        ),
+        "parameter-demands-more": "A node without it, or with too few values for it, is no longer legal.",
         "types-removed": "A node with one of the removed types is no longer legal.",
-        "body-removed": (
-            "The operator is no longer a function: runtimes that executed its body need a kernel."
-        ),
+        "body-removed": "The operator is no longer a function: runtimes need a kernel.",
         "behaviour-removed": "The new version cannot express the meaning of some older nodes.",
     },
     ChangeClass.INCOMPATIBLE: {
@@ -102,30 +76,18 @@ _PURPOSES: Final = {
         "required-input-removed": "A required input was removed, so every older node is illegal.",
         "required-output-added": "A new output is required, so every older node is illegal.",
         "required-output-removed": "A required output was removed, so every older node is illegal.",
-        "parameters-reordered": (
-            "An input or output was moved, so that older nodes would bind it to a different value."
-        ),
+        "parameters-reordered": "An input or output was moved: older nodes bind it to a different value.",
         "determinism-changed": "A deterministic operator became non-deterministic, or the reverse.",
-        "stability-lost": (
-            "A stable operator became experimental, so that its meaning may change for existing models."
-        ),
-        "version-inserted": (
-            "A version was added to a released opset, where models refer to a different version."
-        ),
-        "type-rule-changed": (
-            "The attribute that sets an output's type changed, or the type without this attribute did."
-        ),
+        "stability-lost": "A stable operator became experimental: its meaning may change.",
+        "version-inserted": "A version was added to a released opset, where models use a different one.",
+        "type-rule-changed": "The attribute that sets an output's type changed, or the type without it.",
         "body-changed": "The function body changed, which defines the result of the operator.",
-        "meaning-changed": (
-            "The meaning of a node changed, and nodes cannot be converted in either direction."
-        ),
+        "meaning-changed": "The meaning changed, and nodes cannot be converted in either direction.",
     },
     ChangeClass.REMOVAL: {
         "operator-deprecated": "The operator was deprecated; models must use its replacement.",
         "operator-removed": "The operator was removed from its operator set.",
-        "version-deleted": (
-            "A published version was deleted, so models of its opsets have an undefined operator."
-        ),
+        "version-deleted": "A published version was deleted: models of its opsets become invalid.",
     },
 }
 """Class to the rules of the class, each with its purpose."""
