@@ -1,4 +1,4 @@
-"""Texts hold from their version on, are complete, and are loaded only when they are read."""
+"""Texts apply to later versions too, are complete, and are loaded only when they are read."""
 
 from __future__ import annotations
 
