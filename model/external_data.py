@@ -3,12 +3,9 @@
 Source: ONNX's IR specification, "External Tensor Data".
 """
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from opshift.model.messages import TensorProto
+from opshift.model.messages import TensorProto
 
 EXTERNAL = 1
 """`TensorProto.data_location` of a tensor with elements in a separate file."""

@@ -4,17 +4,12 @@ Serializing a node is several times faster than reading its attributes one by on
 first in the serialized node, so the bytes after them identify its operator and attributes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import NodeRecord
+from opshift.model.messages import NodeProto
 from opshift.model.node import serialized_attributes
-
-if TYPE_CHECKING:
-    from opshift.model.messages import NodeProto
 
 OperatorKey = tuple[str | bytes, ...]
 """op_type, domain and serialized attributes of a node."""

@@ -5,12 +5,9 @@ of the payload. Code that reads elements, or serializes messages that may contai
 module.
 """
 
-from __future__ import annotations
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from opshift.model.messages import Message, TensorProto
+from opshift.model.messages import Message, TensorProto
 
 PLACEHOLDER_KEY_SIZE = 16
 """Number of random bytes that start each placeholder, so that payloads do not match it by accident."""

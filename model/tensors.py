@@ -1,23 +1,19 @@
 """Read and write the values of small TensorProtos, without NumPy."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain, zip_longest
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
+from opshift.model.messages import SparseTensorProto, TensorProto
 from opshift.model.node import Tensor
 from opshift.model.offloaded_tensors import with_payload
-
-if TYPE_CHECKING:
-    from opshift.model.messages import SparseTensorProto, TensorProto
 
 DATA_FIELDS = (
     "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "raw_data",

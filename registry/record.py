@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
-from opshift.model.errors import Place
 from opshift.model.plain_data import Json
-from opshift.registry.errors import DefinitionError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -60,14 +58,17 @@ def from_plain_data(kind: type[Kind], data: object) -> Kind:
 
 
 def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
-    """Return a record from the content of a file, or raise `DefinitionError`."""
+    """Return a record or pydantic model from the content of a file, or raise `DefinitionError`."""
     from pydantic import ValidationError
+
+    from opshift.registry.yaml_files import error_at
 
     try:
         return from_plain_data(kind, data)
     except ValidationError as error:
         first = error.errors()[0]
-        raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
+        keys, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise error_at(path, first["loc"], f"{keys}: {reason}") from error
 
 
 def to_plain_data(

@@ -79,6 +79,12 @@ class Releases(Record):
         """Return the newest opset of a domain in any ONNX release; `None` for a domain outside ONNX."""
         return max((r.opsets[domain] for r in self.onnx.values() if domain in r.opsets), default=None)
 
+    def released_opset(self, domain: str) -> int | None:
+        """Return the newest published opset of a domain; `None` for a domain outside ONNX."""
+        listed = [each for each in self.onnx.values() if domain in each.opsets]
+        newest = max((each.opsets[domain] for each in listed if each.released), default=0)
+        return newest if listed else None
+
     def first_release_with(self, domain: str, opset: int) -> Release | None:
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
         return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)

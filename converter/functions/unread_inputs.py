@@ -1,15 +1,10 @@
 """Omission of arguments that converted functions do not read any more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING
 
 from opshift.model.graphs import Container, ContainerProto, nested_containers, nested_nodes, root_graphs
+from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.operator_ids import LocalFunction, called_function, function_id
-
-if TYPE_CHECKING:
-    from opshift.model.messages import FunctionProto, ModelProto
 
 
 def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> set[str]:

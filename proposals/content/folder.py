@@ -5,16 +5,13 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from opshift.model.errors import Place
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.models import Example, ExampleFile, Proposal
-from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
+from opshift.registry.record import from_file_content
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
@@ -23,8 +20,6 @@ REFERENCE, ADAPTERS = "reference.py", "adapters.py"
 
 PROPOSAL_FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
 """Files that make up a proposal. Other files in the folder are ignored."""
-
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class ProposalFolder:
                 place=str(self.path),
                 remedy="create a proposal with `opshift proposal new`",
             )
-        return _read(self.file(PROPOSAL), Proposal)
+        return from_file_content(Proposal, load_yaml(self.file(PROPOSAL)), self.file(PROPOSAL))
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -87,17 +82,7 @@ class ProposalFolder:
 
 def read_examples(path: Path) -> tuple[Example, ...]:
     """Read a file of examples; raise a DefinitionError if it is invalid."""
-    return _read(path, ExampleFile).examples
-
-
-def _read(path: Path, model: type[AnyModel]) -> AnyModel:
-    try:
-        return model.model_validate(load_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        keys_text = ".".join(map(str, first["loc"]))
-        place = Place(str(path), line_of(path, first["loc"]))
-        raise DefinitionError(f"{keys_text}: {first['msg']}", place=place) from error
+    return from_file_content(ExampleFile, load_yaml(path), path).examples
 
 
 def fingerprint(folder: ProposalFolder) -> str:

@@ -22,9 +22,9 @@ def released_opset(registry: Registry, domain: str) -> int:
     In a domain that `releases.yaml` does not list, every opset counts as released once it is defined.
     """
     domain = canonical_domain(domain)
-    listed = [each for each in registry.releases.onnx.values() if domain in each.opsets]
-    if listed:
-        return max((each.opsets[domain] for each in listed if each.released), default=0)
+    published = registry.releases.released_opset(domain)
+    if published is not None:
+        return published
     try:
         return registry.newest_opset(domain)
     except UnknownDomain:

@@ -5,14 +5,14 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from opshift.model.plain_data import Json
 from opshift.registry.changes.classify import ClassifiedChange
 from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.frozen import Frozen
-from opshift.registry.record import from_plain_data
-from opshift.registry.yaml_files import error_at, load_yaml
+from opshift.registry.record import from_file_content
+from opshift.registry.yaml_files import load_yaml
 
 
 class Waiver(Frozen):
@@ -84,8 +84,4 @@ def find_unused_waivers(findings: Iterable[ChangeFinding], waivers: Iterable[Wai
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
     """Read a YAML list of waivers; raise `DefinitionError` if it is invalid or names an unknown rule."""
-    try:
-        return from_plain_data(tuple[Waiver, ...], load_yaml(path) or [])
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise error_at(path, first["loc"], first["msg"].removeprefix("Value error, ")) from error
+    return from_file_content(tuple[Waiver, ...], load_yaml(path) or [], path)

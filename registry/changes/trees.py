@@ -26,11 +26,10 @@ class Tree:
 
     def released(self, domain: str) -> int:
         """Return the newest released opset; for a domain without releases, the newest since_version."""
-        named = [each for each in self.releases.onnx.values() if domain in each.opsets]
-        if named:
-            return max((each.opsets[domain] for each in named if each.released), default=0)
+        published = self.releases.released_opset(domain)
         operators = (each for each in self.operators.values() if each.domain == domain)
-        return max((each.versions[-1].since_version for each in operators), default=0)
+        newest = max((each.versions[-1].since_version for each in operators), default=0)
+        return newest if published is None else published
 
 
 def read_tree(folder: Path) -> Tree:
