@@ -164,7 +164,7 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     source, owned = model_of(model)
     if options.check:
         _require_legal(source, options.registry, "before the conversion")
-    ordered, plan = _plan_in_order(source, options)
+    ordered, plan = _plan_model(source, options)
     plan.require_possible()
     result = ordered
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
@@ -180,6 +180,16 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
             source.CopyFrom(result)
         result = source
     return result, plan
+
+
+def _plan_model(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
+    """Plan the conversion of a model, or of a copy without types that the target lacks."""
+    ordered, plan = _plan_in_order(model, options)
+    if not plan.refusals:
+        return ordered, plan
+    from opshift.converter.internal_types.replan import replan  # few models need it
+
+    return replan(ordered, plan, options, _plan)
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
@@ -214,7 +224,7 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
-    return _plan_in_order(model, options)[1]
+    return _plan_model(model, options)[1]
 
 
 def _plan(model: ModelProto, options: Options) -> Plan:

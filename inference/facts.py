@@ -195,6 +195,12 @@ class InferenceScope(Container, Facts):
                 # Inference knows most about the first node: later steps use older operators.
                 self._emitted_producers.setdefault(name, (node, position, opset))
 
+    def replace_producer(self, node: Node) -> None:
+        """Make an emitted node the producer of its outputs, in place of the nodes that produced them."""
+        for position, name in enumerate(node.outputs):
+            self._emitted_producers[name] = (node, position, self.opset_of(node.domain))
+            self.producing_records.pop(name, None)
+
     def emitted_producer(self, name: str) -> tuple[Node, OperatorVersion | None] | None:
         """Return the emitted node that produces a value, with its operator version, or `None`."""
         if name not in self._emitted_producers:

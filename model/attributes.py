@@ -48,8 +48,8 @@ TYPE_BY_NUMBER: Mapping[int, AttributeType] = {each.number: each for each in _TY
 TYPE_BY_FIELD: Mapping[str, AttributeType] = {each.field: each for each in _TYPES}
 """Attribute types by the field of AttributeProto that holds the value."""
 
-INT, STRING, TENSOR, GRAPH, GRAPHS = (
-    ATTRIBUTE_TYPES[name].number for name in ("INT", "STRING", "TENSOR", "GRAPH", "GRAPHS")
+INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
+    ATTRIBUTE_TYPES[name].number for name in ("INT", "INTS", "STRING", "TENSOR", "GRAPH", "GRAPHS")
 )
 
 

@@ -126,7 +126,7 @@ class Container:
         return self.container.node[record[0]]
 
     @cached_property
-    def producing_records(self) -> Mapping[str, NodeRecord]:
+    def producing_records(self) -> dict[str, NodeRecord]:
         """Records of the nodes that produce values, by name of the value."""
         return {name: record for record in self.node_records for name in record[4]}
 
@@ -206,6 +206,14 @@ def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | Grap
         yield container
         for node in container.node:
             pending += graphs_of(node)
+
+
+def defined_values(*roots: ContainerProto) -> Iterator[str]:
+    """Yield the names of the values that graphs or functions and all their subgraphs define."""
+    for container in nested_containers(roots):
+        yield from Container(container).predefined_names()
+        for node in container.node:
+            yield from node.output
 
 
 def nested_nodes(*roots: ContainerProto) -> Iterator[NodeProto]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.converter.repeated_fields import sort_by_keys
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
+from opshift.model.graphs import graphs_of, nested_nodes, root_graphs
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -97,7 +97,7 @@ class _Inliner:
     def __init__(self, model: ModelProto) -> None:
         self._functions = {function_id(each): each for each in model.functions}
         self._names = FreshNames()
-        self._names.sources.append(lambda: [_value_names(model)])
+        self._names.avoid(*root_graphs(model))
         self.needs_identity = False
 
     def inline(self, top: GraphProto) -> None:
@@ -138,20 +138,11 @@ class _Inliner:
             if function is None:
                 done.append(node)
                 continue
-            instance = _InlinedCall(node, function, self._names.fresh)
+            instance = InlinedCall(node, function, self._names.fresh)
             self.needs_identity = self.needs_identity or instance.has_identity
             graph.value_info.extend(instance.value_info)
             waiting += reversed(instance.nodes)
         return done
-
-
-def _value_names(model: ModelProto) -> Iterator[str]:
-    for graph in nested_containers(root_graphs(model)):
-        yield from (value.name for value in (*graph.input, *graph.value_info))
-        yield from (tensor.name for tensor in graph.initializer)
-        yield from (tensor.values.name for tensor in graph.sparse_initializer)
-        for node in graph.node:
-            yield from node.output
 
 
 def _inlined_size(model: ModelProto) -> int:
@@ -165,7 +156,15 @@ def _inlined_size(model: ModelProto) -> int:
     return sum(sizes.get(called_function(node), 1) for node in nested_nodes(*root_graphs(model)))
 
 
-class _InlinedCall:
+class Body(NamedTuple):
+    """Nodes to be inlined like a function, with the names of their inputs and outputs."""
+
+    input: Sequence[str]
+    output: Sequence[str]
+    node: Iterable[NodeProto]
+
+
+class InlinedCall:
     """Function with the inputs, outputs and attributes of one call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
@@ -174,7 +173,7 @@ class _InlinedCall:
     Identity nodes were added, for outputs that are also inputs or returned twice.
     """
 
-    def __init__(self, call: NodeProto, function: FunctionProto, fresh: Callable[[str], str]) -> None:
+    def __init__(self, call: NodeProto, function: FunctionProto | Body, fresh: Callable[[str], str]) -> None:
         self._call = call
         self._fresh = fresh
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
@@ -195,7 +194,7 @@ class _InlinedCall:
         self._copy_call_properties()
 
     def _values(
-        self, function: FunctionProto, names: Mapping[str, str], known: set[str]
+        self, function: FunctionProto | Body, names: Mapping[str, str], known: set[str]
     ) -> Iterator[ValueInfoProto]:
         for value in getattr(function, "value_info", ()):
             name = names.get(value.name, "")
@@ -269,6 +268,6 @@ class _InlinedCall:
                 entry.value = names.get(entry.value, entry.value)
 
 
-def _used_outputs(call: NodeProto, function: FunctionProto) -> list[tuple[str, str]]:
+def _used_outputs(call: NodeProto, function: FunctionProto | Body) -> list[tuple[str, str]]:
     """Return the outputs of a function that a call uses, each with its name in the call."""
     return [(name, output) for name, output in zip(function.output, call.output, strict=False) if output]

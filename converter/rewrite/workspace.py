@@ -11,6 +11,7 @@ from opshift.converter.options import Allowances
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
+from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.tensors import pack_tensor
 from opshift.registry.steps import Allow
@@ -27,6 +28,11 @@ class FreshNames:
         """Functions that return groups of used names; they are called before the first fresh name."""
         self.created: set[str] = set()
         self._next_number: dict[str, int] = {}
+
+    def avoid(self, *roots: ContainerProto) -> None:
+        """Add the names in graphs or functions and all their subgraphs to the used names."""
+        containers = nested_containers(roots)
+        self.sources.append(lambda: (defined_values(*roots), *map(mentioned_names, containers)))
 
     @cached_property
     def _existing(self) -> set[str]:

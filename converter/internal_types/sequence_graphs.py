@@ -1,0 +1,214 @@
+"""Nodes with subgraphs that pass sequences: If, Loop and SequenceMap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import chain
+
+from opshift.adapters.core.limits import MAX_NODES
+from opshift.converter.functions.inlining import Body, InlinedCall
+from opshift.converter.internal_types.sequence_operators import stack
+from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
+from opshift.model.attributes import TENSOR
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import graphs_of
+from opshift.model.messages import GraphProto, NodeProto, ValueInfoProto
+from opshift.model.node import Node, Tensor, Value
+
+ITERATION_WORK, BYTES_PER_WORK = 256, 64
+"""Work of an unrolled iteration: a constant, and the size of the body."""
+
+
+def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
+    """Return the tensors of sequences from both branches."""
+    copy, branches = out.copy_node(proto)
+    lengths = []
+    for inner, graph in branches:
+        inner.run()
+        lengths.append(_return_tensors(inner, graph))
+        out.finish(inner, graph)
+    if any(each != lengths[0] for each in lengths):
+        raise CannotConvert("the branches return sequences with different numbers of tensors", remedy=REMEDY)
+    _set_outputs(copy, lengths[0], out)
+
+
+def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
+    """Carry the tensors of sequences; unroll the loop if its iterations change their numbers."""
+    start = len(out.result.node)
+    reasons = _carry_tensors(proto, out)
+    count = _iteration_count(Node.from_proto(proto), out) if reasons else None
+    if count is None:
+        out.reasons |= reasons
+    else:
+        del out.result.node[start:]
+        _unroll(proto, count, out)
+
+
+def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
+    """Replace SequenceMap by the nodes of its body for each tensor."""
+    (body,) = graphs_of(proto)
+    length = len(out.tensors(proto.input[0]))
+    arguments: list[Sequence[str]] = []
+    for name in proto.input:
+        is_tensor = name not in out.sequences and "(" not in (out.scope.element_type(name) or "(")
+        arguments.append([name] * length if is_tensor else out.tensors(name))
+    if any(len(each) != length for each in arguments):
+        raise CannotConvert("the sequences have different numbers of tensors")
+    rows = [_inline(proto, body, row, out) for row in zip(*arguments, strict=True)]
+    for position, name in enumerate(proto.output):
+        out.set_sequence(name, (out.element(_tensor(row[position])) for row in rows))
+
+
+def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConvert]:
+    """Replace the sequences that a Loop carries by their tensors, or return the reasons against it."""
+    copy, [(inner, graph)] = out.copy_node(proto)
+    out.context.spend(ITERATION_WORK + graph.ByteSize() // BYTES_PER_WORK)
+    declared = [deepcopy(value) for value in graph.input]
+    del copy.input[:], graph.input[:]
+    given = [out.sequences.get(name) for name in proto.input]
+    for name, value, tensors in zip(proto.input, declared, given, strict=False):
+        copy.input.extend([name] if tensors is None else tensors)
+        if tensors is None:
+            graph.input.append(value)
+        else:
+            names = [out.fresh(value.name) for _ in tensors]
+            for name, tensor in zip(names, tensors, strict=True):
+                element_type = _declare(graph.input.add(name=name), out.scope.element_type(tensor), value)
+                if element_type:
+                    inner.scope.declare(Value(name, element_type, None))
+            inner.set_sequence(value.name, names)
+    inner.run()
+    lengths = _return_tensors(inner, graph)
+    carried = [None if tensors is None else len(tensors) for tensors in given[2:]]
+    if lengths != [None, *carried, *[None] * (len(lengths) - len(given) + 1)]:
+        reason = "the iterations change the number of tensors in a sequence"
+        inner.reasons[out.place(proto)] = CannotConvert(reason, remedy=REMEDY)
+    if not inner.reasons:
+        out.finish(inner, graph)
+        _set_outputs(copy, lengths[1:], out)
+    return inner.reasons
+
+
+def _iteration_count(loop: Node, out: SequencePass) -> int | None:
+    """Return the number of iterations of a Loop if it is constant and no condition ends the loop earlier."""
+    limit = out.scope.constant(loop.input(0)) if loop.input(0) else None
+    condition = out.scope.constant(loop.input(1)) if loop.input(1) else Tensor("bool", (), (True,))
+    if limit is None or condition is None or len(limit.values) != 1 or len(condition.values) != 1:
+        return None
+    return max(limit.scalar, 0) if condition.scalar else 0
+
+
+def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
+    """Replace a Loop by the nodes of its body for each iteration."""
+    if count > MAX_NODES:
+        raise CannotConvert(
+            f"unrolling the loop adds {count:,} iterations, more than {MAX_NODES:,}", remedy=REMEDY
+        )
+    (body,) = graphs_of(proto)
+    values: list[str | Tensors] = [out.sequences.get(name, name) for name in proto.input[2:]]
+    condition: str | Tensors = out.constant(Tensor("bool", (), (True,)))
+    rows = []
+    for index in range(count):
+        iteration = out.constant(Tensor("int64", (), (index,)))
+        condition, *results = _inline(proto, body, [iteration, condition, *values], out)
+        found = out.scope.constant(_tensor(condition))
+        if found is None or found.values != (True,):
+            raise CannotConvert("the condition in the body of the loop depends on the input", remedy=REMEDY)
+        values[:], row = results[: len(values)], results[len(values) :]
+        rows.append(row)
+    for name, value in zip(proto.output, values, strict=False):
+        if isinstance(value, tuple):
+            out.set_sequence(name, value)
+        elif name:
+            out.emit("Identity", [value], [name])
+    for position, name in enumerate(proto.output[len(values) :]):
+        if name and not rows:
+            raise CannotConvert(f"{name!r} is empty, and its shape is unknown", remedy=REMEDY)
+        if name:
+            stack([_tensor(row[position]) for row in rows], 0, out, [name])
+
+
+def _inline(
+    proto: NodeProto, body: GraphProto, arguments: Sequence[str | Tensors], out: SequencePass
+) -> list[str | Tensors]:
+    """Add the nodes of one iteration of a body, and return its outputs."""
+    out.context.spend(ITERATION_WORK + body.ByteSize() // BYTES_PER_WORK)
+    if body.sparse_initializer:
+        raise CannotConvert("the body has a sparse initializer", remedy="replace it by a Constant node")
+    # a copy, because each iteration needs its own facts
+    inner = out.nested(deepcopy(body), "body", proto)
+    names: dict[str, str] = {}
+    for value, argument in zip(body.input, arguments, strict=False):
+        if isinstance(argument, tuple):
+            inner.set_sequence(value.name, argument)
+        else:
+            names[value.name] = argument
+            inner.scope.replace_producer(Node("Identity", (argument,), (value.name,), {}))
+    for tensor in body.initializer:
+        node = inner.result.node.add(op_type="Constant", output=[tensor.name])
+        node.attribute.add(name="value", type=TENSOR).t.CopyFrom(tensor)
+    inner.run()
+    for reason in inner.reasons.values():
+        raise reason
+    results = [inner.sequences.get(value.name, value.name) for value in body.output]
+    returned = chain.from_iterable([each] if isinstance(each, str) else each for each in results)
+    produced = {name for node in inner.result.node for name in node.output}
+    new_names = {name: out.fresh(name) for name in dict.fromkeys(returned) if name in produced}
+    call = type(proto)(input=names.values(), output=new_names.values())
+    instance = InlinedCall(call, Body([*names], [*new_names], inner.result.node), out.fresh)
+    for node in instance.nodes:
+        out.result.node.append(node)
+        out.scope.replace_producer(Node.from_proto(node))
+    names |= new_names
+    return [
+        names.get(each, each) if isinstance(each, str) else tuple(names.get(name, name) for name in each)
+        for each in results
+    ]
+
+
+def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
+    """Return tensors from a subgraph; return the number of tensors of each sequence, `None` for a tensor."""
+    lengths: list[int | None] = []
+    declared = [deepcopy(value) for value in graph.output]
+    del graph.output[:]
+    for value in declared:
+        tensors = inner.sequences.get(value.name)
+        lengths.append(None if tensors is None else len(tensors))
+        if tensors is None:
+            graph.output.append(value)
+        for tensor in tensors or ():
+            name = inner.emit("Identity", [tensor])
+            _declare(graph.output.add(name=name), inner.scope.element_type(tensor), value)
+    return lengths
+
+
+def _declare(tensor: ValueInfoProto, inferred: str | None, sequence: ValueInfoProto) -> str | None:
+    """Write and return the element type of a tensor: the inferred one, or that of the declared sequence."""
+    kind = BY_NUMBER.get(sequence.type.sequence_type.elem_type.tensor_type.elem_type)
+    kind = BY_NAME.get(inferred or "", kind)
+    if kind is None:
+        return None
+    tensor.type.tensor_type.elem_type = kind.number
+    return kind.name
+
+
+def _set_outputs(copy: NodeProto, lengths: Sequence[int | None], out: SequencePass) -> None:
+    """Write the tensors of sequences to the outputs of a copied node."""
+    names = [*copy.output]
+    del copy.output[:]
+    for name, length in zip(names, lengths, strict=False):
+        if length is None:
+            copy.output.append(name)
+        else:
+            tensors = [out.fresh(f"{name}_{index}") for index in range(length)]
+            copy.output.extend(tensors)
+            out.set_sequence(name, tensors)
+    out.scope.replace_producer(Node.from_proto(copy))
+
+
+def _tensor(value: str | Tensors) -> str:
+    if isinstance(value, tuple):
+        raise CannotConvert("the body returns a sequence in place of a tensor")
+    return value

@@ -1,0 +1,141 @@
+"""Sequence operators, as operators on the tensors of the sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.limits import MAX_NODES
+from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
+from opshift.model.errors import CannotConvert
+from opshift.model.messages import NodeProto
+from opshift.model.node import Node, Tensor
+
+
+def construct(proto: NodeProto, out: SequencePass) -> None:
+    """Set the tensors of SequenceConstruct or SequenceEmpty."""
+    out.set_sequence(proto.output[0], map(out.element, proto.input))
+
+
+def insert(proto: NodeProto, out: SequencePass) -> None:
+    """Set the tensors of SequenceInsert."""
+    node = Node.from_proto(proto)
+    tensors = out.tensors(node.inputs[0])
+    position = _position(node, 2, len(tensors), len(tensors) + 1, out)
+    out.set_sequence(node.outputs[0], (*tensors[:position], out.element(node.inputs[1]), *tensors[position:]))
+
+
+def erase(proto: NodeProto, out: SequencePass) -> None:
+    """Set the tensors of SequenceErase."""
+    node = Node.from_proto(proto)
+    tensors = out.tensors(node.inputs[0])
+    position = _position(node, 1, -1, len(tensors), out)
+    out.set_sequence(node.outputs[0], (*tensors[:position], *tensors[position + 1 :]))
+
+
+def select(proto: NodeProto, out: SequencePass) -> None:
+    """Replace SequenceAt by Identity, or by Gather if the position is computed and all shapes are equal."""
+    node = Node.from_proto(proto)
+    tensors = out.tensors(node.inputs[0])
+    if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
+        inputs = [stack(tensors, 0, out), node.inputs[1]]
+        out.emit("Gather", inputs, node.outputs, name=proto.name, axis=0)
+    else:
+        tensor = tensors[_position(node, 1, -1, len(tensors), out)]
+        out.emit("Identity", [tensor], node.outputs, name=proto.name)
+
+
+def identity(proto: NodeProto, out: SequencePass) -> None:
+    """Remove an Identity of a sequence."""
+    if proto.input[0] in out.sequences:
+        out.set_sequence(proto.output[0], out.tensors(proto.input[0]))
+    else:
+        out.keep(proto)
+
+
+def count(proto: NodeProto, out: SequencePass) -> None:
+    """Replace SequenceLength by a constant."""
+    out.constant(Tensor("int64", (), (len(out.tensors(proto.input[0])),)), proto.output[0])
+
+
+def concatenate(proto: NodeProto, out: SequencePass) -> None:
+    """Replace ConcatFromSequence by Concat."""
+    node = Node.from_proto(proto)
+    tensors, axis = out.tensors(node.inputs[0]), node.attribute("axis", 0)
+    if not tensors:
+        raise CannotConvert(f"sequence {node.inputs[0]!r} is empty and has no concatenation")
+    if node.attribute("new_axis", 0):
+        stack(tensors, axis, out, node.outputs)
+    else:
+        out.emit("Concat", tensors, node.outputs, name=proto.name, axis=axis)
+
+
+def stack(tensors: Sequence[str], axis: int, out: SequencePass, outputs: Sequence[str] = ()) -> str:
+    """Add the concatenation of tensors along a new axis."""
+    wide = [out.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
+    return out.emit("Concat", wide, outputs, axis=axis)
+
+
+def split(proto: NodeProto, out: SequencePass) -> None:
+    """Replace SplitToSequence by Split, and by Squeeze if the pieces lose the dimension."""
+    node = Node.from_proto(proto)
+    (sequence,), axis = node.outputs, node.attribute("axis", 0)
+    lengths = _lengths(node, axis, out)
+    _require_limit(len(lengths), sequence)
+    pieces = [out.fresh(f"{sequence}_{index}") for index in range(len(lengths))]
+    if pieces:
+        out.emit("Split", node.inputs[:1], pieces, name=proto.name, axis=axis, split=lengths)
+    if not node.attribute("keepdims", 1) and not node.input(1):
+        pieces = [out.emit("Squeeze", [piece], axes=[axis]) for piece in pieces]
+    out.set_sequence(sequence, pieces)
+
+
+def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
+    """Return the lengths of the pieces of SplitToSequence along its axis."""
+    value, piece = node.inputs[0], 1
+    if node.input(1):
+        sizes = _constant(node.inputs[1], "the lengths of pieces", out)
+        if sizes.dims:
+            return sizes.values
+        piece = sizes.scalar
+    shape = out.scope.shape(value)
+    size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+    if size is None:
+        reason = f"dimension {axis} of {value!r} is unknown, and so is the number of its pieces"
+        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {value!r}")
+    if piece < 1:
+        raise CannotConvert(f"{value!r} is split into pieces of length {piece}")
+    _require_limit(-(-size // piece), node.outputs[0])
+    return [min(piece, size - start) for start in range(0, size, piece)]
+
+
+def _require_limit(length: int, sequence: str) -> None:
+    if length > MAX_NODES:
+        raise CannotConvert(
+            f"sequence {sequence!r} has {length:,} tensors, more than {MAX_NODES:,}", remedy=REMEDY
+        )
+
+
+def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
+    """Return the nonnegative position below `end` in an input of a node; negative ones count from the end."""
+    sequence, name, position = node.inputs[0], node.input(index), default
+    length = len(out.tensors(sequence))
+    if name:
+        numbers = _constant(name, "a position in a sequence", out).values
+        position = numbers[0] if len(numbers) == 1 else end
+    found = position + length if position < 0 else position
+    if not 0 <= found < end:
+        raise CannotConvert(f"sequence {sequence!r} has {length} tensors, and no position {position}")
+    return found
+
+
+def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
+    found = out.scope.constant(name)
+    if found is None:
+        raise CannotConvert(f"{name!r}, {meaning}, is known only at run time", remedy=REMEDY)
+    return found
+
+
+def _have_equal_shapes(tensors: Tensors, out: SequencePass) -> bool:
+    """Whether all shapes are known and equal."""
+    shapes = {out.scope.shape(tensor) for tensor in tensors}
+    return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)

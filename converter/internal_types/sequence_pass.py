@@ -1,0 +1,228 @@
+"""Pass over the nodes of one graph or function that replaces its sequences by their tensors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from opshift.converter.constant_nodes import add_constant_node
+from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.rewrite.workspace import FreshNames
+from opshift.inference.scope import Scope
+from opshift.model.attributes import INT, INTS, graphs_in
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import (
+    Container,
+    ContainerProto,
+    captured_names,
+    graphs_of,
+    names_outside_nodes,
+    node_label,
+)
+from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, called_function, canonical_domain
+
+Tensors = tuple[str, ...]
+"""Names of the tensors in a sequence."""
+
+LISTS_ARE_INPUTS_SINCE = 13
+"""First opset in which the sizes of Split and the axes of Squeeze and Unsqueeze are inputs."""
+
+MAX_WORK = 1 << 20
+"""Maximum total length of the sequences and iterations of a model: unrolled loops multiply them."""
+
+REMEDY = "work on the tensors themselves, with Split and Concat, or convert to opset 11 or later"
+
+
+@dataclass
+class Context:
+    """State that the passes over one model share.
+
+    Attributes:
+        operators: functions that replace the nodes of operators of the default domain.
+        functions: local functions of the model, which may have names of operators.
+        fresh_names: generator of new names.
+        work: total length of sequences and iterations so far.
+        sequence_count: number of sequences so far.
+    """
+
+    operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
+    functions: set[LocalFunction]
+    fresh_names: FreshNames = field(default_factory=FreshNames)
+    work: int = 0
+    sequence_count: int = 0
+
+    def spend(self, length: int) -> None:
+        """Count the length of a sequence or an iteration; refuse the node if the total is too large."""
+        self.work += length
+        if self.work > MAX_WORK:
+            raise CannotConvert(f"the sequences of the model contain more than {MAX_WORK:,} tensors in total")
+
+
+class SequencePass:
+    """Pass over a graph or function.
+
+    Attributes:
+        scope: facts about values before the pass, and about those that it adds.
+        names: number of definitions of each name in the outermost graph and its subgraphs.
+        result: message that receives the new nodes.
+        sequences: tensors of each sequence, also of the enclosing graphs.
+        reasons: reasons why nodes cannot be replaced, by place.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        path: str,
+        context: Context,
+        names: Counter[str],
+        outer: Mapping[str, Tensors] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.context = context
+        self.names = names
+        self.result: ContainerProto = type(scope.container)()
+        self.reasons: dict[str, CannotConvert] = {}
+        self._path = path
+        scope.defined_names.update(chain.from_iterable(node.output for node in scope.container.node))
+        own = scope.defined_names
+        self.sequences = {name: each for name, each in (outer or {}).items() if name not in own}
+
+    def run(self) -> None:
+        """Write the new nodes to `result`, and the reasons for refusal to `reasons`."""
+        for proto in self.scope.container.node:
+            try:
+                self._replace(proto)
+            except CannotConvert as error:
+                self.reasons.setdefault(self.place(proto), error)
+
+    def write_to(self, container: ContainerProto) -> None:
+        """Move the new nodes to a copy of the graph or function; refuse sequences among the outputs."""
+        for name in {*Container(container).outputs} & self.sequences.keys():
+            record = self.scope.producing_records.get(name)
+            place = self._path if record is None else self.place(self.scope.proto_of(record))
+            reason = f"the graph or function returns sequence {name!r}"
+            self.reasons[place] = CannotConvert(reason, remedy=REMEDY)
+        self._remove_unread_nodes(container)
+        del container.node[:]
+        container.node.extend(self.result.node)
+        values = getattr(container, "value_info", ())
+        if values:
+            remove_messages(values, [value.name in self.sequences for value in values])
+
+    def tensors(self, name: str) -> Tensors:
+        """Return the tensors of a sequence; refuse the node that reads it if they are unknown."""
+        found = self.sequences.get(name)
+        if found is None:
+            raise CannotConvert(f"the tensors of sequence {name!r} are known only at run time", remedy=REMEDY)
+        return found
+
+    def set_sequence(self, name: str, tensors: Iterable[str]) -> None:
+        """Set the tensors of a sequence."""
+        found = tuple(tensors)
+        self.context.spend(len(found) + 1)
+        self.context.sequence_count += 1
+        self.sequences[name] = found
+
+    def element(self, name: str) -> str:
+        """Return a name for a tensor that subgraphs can read: none of them defines it again."""
+        return name if self.names[name] <= 1 else self.emit("Identity", [name])
+
+    def fresh(self, hint: str) -> str:
+        """Return an unused name."""
+        return self.context.fresh_names.fresh(hint)
+
+    def emit(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str] = (),
+        *,
+        name: str = "",
+        **attributes: int | Sequence[int],
+    ) -> str:
+        """Add a node named `name` and return its first output, by default a new value.
+
+        Lists in `attributes` become inputs since the opset at which the operators have them as inputs.
+        """
+        inputs, outputs = [*inputs], outputs or [self.fresh(op_type.lower())]
+        numbers = {}
+        for key, value in attributes.items():
+            if isinstance(value, int) or self.scope.opset_of("") < LISTS_ARE_INPUTS_SINCE:
+                numbers[key] = value
+            else:
+                inputs.append(self.constant(Tensor("int64", (len(value),), tuple(value))))
+        node = self.result.node.add(op_type=op_type, input=inputs, output=outputs, name=name)
+        for key, value in numbers.items():
+            if isinstance(value, int):
+                node.attribute.add(name=key, type=INT, i=value)
+            else:
+                node.attribute.add(name=key, type=INTS, ints=value)
+        self.scope.replace_producer(Node.from_proto(node))
+        return outputs[0]
+
+    def constant(self, tensor: Tensor, name: str = "") -> str:
+        """Add a Constant node and return the name of its output."""
+        name = name or self.fresh("const")
+        add_constant_node(self.result, name, tensor)
+        self.scope.replace_producer(Node("Constant", (), (name,), {"value": tensor}))
+        return name
+
+    def nested(self, graph: GraphProto, attribute: str, owner: NodeProto) -> SequencePass:
+        """Return a pass over a subgraph in an attribute of a node."""
+        scope = self.scope.child(graph)
+        scope.owner = owner
+        path = f"{self._path} / {owner.name or owner.op_type}.{attribute}"
+        return SequencePass(scope, path, self.context, self.names, self.sequences)
+
+    def copy_node(self, proto: NodeProto) -> tuple[NodeProto, list[tuple[SequencePass, GraphProto]]]:
+        """Add a copy of a node, and return it with a pass over each subgraph and the copy of the subgraph."""
+        copy = self.result.node.add()
+        copy.CopyFrom(proto)
+        return copy, [
+            (self.nested(graph, attribute.name, proto), new)
+            for attribute, changed in zip(proto.attribute, copy.attribute, strict=True)
+            for graph, new in zip(graphs_in(attribute), graphs_in(changed), strict=True)
+        ]
+
+    def keep(self, proto: NodeProto) -> None:
+        """Add a copy of a node that reads no sequences, and replace the sequences in its subgraphs."""
+        for name in proto.input:
+            if name in self.sequences:
+                raise CannotConvert(f"{proto.op_type} reads sequence {name!r} as a whole", remedy=REMEDY)
+        for inner, graph in self.copy_node(proto)[1]:
+            inner.run()
+            self.finish(inner, graph)
+
+    def finish(self, inner: SequencePass, graph: GraphProto) -> None:
+        """Move the new nodes of a subgraph to its copy."""
+        inner.write_to(graph)
+        self.reasons |= inner.reasons
+
+    def _remove_unread_nodes(self, container: ContainerProto) -> None:
+        """Remove added nodes with outputs that nothing reads, such as a Split for the length alone."""
+        read = set(names_outside_nodes(container))
+        is_removed = []
+        for node in reversed(self.result.node):
+            is_added = self.context.fresh_names.created.issuperset(node.output)
+            is_removed.append(is_added and read.isdisjoint(node.output))
+            if not is_removed[-1]:
+                read.update(node.input)
+                for graph in graphs_of(node):
+                    read.update(captured_names(graph))
+        remove_messages(self.result.node, is_removed[::-1])
+
+    def _replace(self, proto: NodeProto) -> None:
+        is_operator = canonical_domain(proto.domain) == DEFAULT_DOMAIN
+        replace = self.context.operators.get(proto.op_type) if is_operator else None
+        if replace is None or called_function(proto) in self.context.functions:
+            self.keep(proto)
+        else:
+            replace(proto, self)
+
+    def place(self, proto: NodeProto) -> str:
+        """Return the label of a node, with its graph or function."""
+        return f"{self._path}, node {node_label(proto.name, proto.op_type, proto.output)}"
