@@ -58,7 +58,7 @@ class Report:
         concessions: allowed inexact conversions, each kind with its reason.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with a copy for some of their calls.
-        repairs: sorted graphs and removed dead nodes, a sentence each.
+        repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
     """
 
     opsets: tuple[OpsetChange, ...]

@@ -157,7 +157,10 @@ def _inlined_size(model: ModelProto) -> int:
 
 
 class Body(NamedTuple):
-    """Nodes to be inlined like a function, with the names of their inputs and outputs."""
+    """Nodes to be inlined like a function, with the names of their inputs and outputs.
+
+    Their attribute references remain: those refer to the function that contains the call.
+    """
 
     input: Sequence[str]
     output: Sequence[str]
@@ -176,6 +179,7 @@ class InlinedCall:
     def __init__(self, call: NodeProto, function: FunctionProto | Body, fresh: Callable[[str], str]) -> None:
         self._call = call
         self._fresh = fresh
+        self._has_attributes = not isinstance(function, Body)
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
         self._attributes = {**defaults, **{each.name: each for each in call.attribute}}
         arguments = dict(zip(function.input, call.input, strict=False))
@@ -235,7 +239,7 @@ class InlinedCall:
         # Backwards, because references without a value are deleted.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
-            if attribute.ref_attr_name:
+            if attribute.ref_attr_name and self._has_attributes:
                 self._resolve(node.attribute, position)
                 continue
             for graph in graphs_in(attribute):

@@ -1,1 +1,1 @@
-"""Rewrite a model whose types the target lacks, if its inputs and outputs have other types."""
+"""Rewrite models without types that the target lacks, if no input or output has such a type."""

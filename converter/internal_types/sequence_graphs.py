@@ -8,7 +8,7 @@ from itertools import chain
 
 from opshift.adapters.core.limits import MAX_NODES
 from opshift.converter.functions.inlining import Body, InlinedCall
-from opshift.converter.internal_types.sequence_operators import stack
+from opshift.converter.internal_types.sequence_operators import INVALID, stack
 from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER
@@ -23,6 +23,7 @@ ITERATION_WORK, BYTES_PER_WORK = 256, 64
 
 def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
     """Return the tensors of sequences from both branches."""
+    _require_graphs(proto, 2, 0, len(proto.output))
     copy, branches = out.copy_node(proto)
     lengths = []
     for inner, graph in branches:
@@ -36,6 +37,8 @@ def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
 
 def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
     """Carry the tensors of sequences; unroll the loop if its iterations change their numbers."""
+    inputs = max(len(proto.input), 2)
+    _require_graphs(proto, 1, inputs, inputs - 1)
     start = len(out.result.node)
     reasons = _carry_tensors(proto, out)
     count = _iteration_count(Node.from_proto(proto), out) if reasons else None
@@ -48,6 +51,7 @@ def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
 
 def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
     """Replace SequenceMap by the nodes of its body for each tensor."""
+    _require_graphs(proto, 1, len(proto.input), len(proto.output))
     (body,) = graphs_of(proto)
     length = len(out.tensors(proto.input[0]))
     arguments: list[Sequence[str]] = []
@@ -55,10 +59,19 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
         is_tensor = name not in out.sequences and "(" not in (out.scope.element_type(name) or "(")
         arguments.append([name] * length if is_tensor else out.tensors(name))
     if any(len(each) != length for each in arguments):
-        raise CannotConvert("the sequences have different numbers of tensors")
+        raise CannotConvert("the sequences have different numbers of tensors", remedy=INVALID)
     rows = [_inline(proto, body, row, out) for row in zip(*arguments, strict=True)]
     for position, name in enumerate(proto.output):
         out.set_sequence(name, (out.element(_tensor(row[position])) for row in rows))
+
+
+def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> None:
+    """Require the number of subgraphs of a node, with this number of inputs and at least these outputs."""
+    graphs = [*graphs_of(proto)]
+    if len(graphs) != count or any(
+        len(each.input) != inputs or len(each.output) < outputs for each in graphs
+    ):
+        raise CannotConvert("the subgraphs do not match the inputs and outputs of the node", remedy=INVALID)
 
 
 def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConvert]:
@@ -67,22 +80,24 @@ def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConve
     out.context.spend(ITERATION_WORK + graph.ByteSize() // BYTES_PER_WORK)
     declared = [deepcopy(value) for value in graph.input]
     del copy.input[:], graph.input[:]
-    given = [out.sequences.get(name) for name in proto.input]
-    for name, value, tensors in zip(proto.input, declared, given, strict=False):
+    # The first two inputs may be omitted.
+    names = [*proto.input, *[""] * (len(declared) - len(proto.input))]
+    given = [out.sequences.get(name) for name in names]
+    for name, value, tensors in zip(names, declared, given, strict=True):
         copy.input.extend([name] if tensors is None else tensors)
         if tensors is None:
             graph.input.append(value)
         else:
-            names = [out.fresh(value.name) for _ in tensors]
-            for name, tensor in zip(names, tensors, strict=True):
-                element_type = _declare(graph.input.add(name=name), out.scope.element_type(tensor), value)
+            carried = [out.fresh(value.name) for _ in tensors]
+            for new, tensor in zip(carried, tensors, strict=True):
+                element_type = _declare(graph.input.add(name=new), out.scope.element_type(tensor), value)
                 if element_type:
-                    inner.scope.declare(Value(name, element_type, None))
-            inner.set_sequence(value.name, names)
+                    inner.scope.declare(Value(new, element_type, None))
+            inner.set_sequence(value.name, carried)
     inner.run()
     lengths = _return_tensors(inner, graph)
-    carried = [None if tensors is None else len(tensors) for tensors in given[2:]]
-    if lengths != [None, *carried, *[None] * (len(lengths) - len(given) + 1)]:
+    expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
+    if lengths != expected + [None] * (len(lengths) - len(expected)):
         reason = "the iterations change the number of tensors in a sequence"
         inner.reasons[out.place(proto)] = CannotConvert(reason, remedy=REMEDY)
     if not inner.reasons:
@@ -95,9 +110,9 @@ def _iteration_count(loop: Node, out: SequencePass) -> int | None:
     """Return the number of iterations of a Loop if it is constant and no condition ends the loop earlier."""
     limit = out.scope.constant(loop.input(0)) if loop.input(0) else None
     condition = out.scope.constant(loop.input(1)) if loop.input(1) else Tensor("bool", (), (True,))
-    if limit is None or condition is None or len(limit.values) != 1 or len(condition.values) != 1:
+    if limit is None or condition is None or limit.element_type != "int64" or len(limit.values) != 1:
         return None
-    return max(limit.scalar, 0) if condition.scalar else 0
+    return max(limit.scalar, 0) if any(condition.values) else 0
 
 
 def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
@@ -210,5 +225,5 @@ def _set_outputs(copy: NodeProto, lengths: Sequence[int | None], out: SequencePa
 
 def _tensor(value: str | Tensors) -> str:
     if isinstance(value, tuple):
-        raise CannotConvert("the body returns a sequence in place of a tensor")
+        raise CannotConvert("the body returns a sequence in place of a tensor", remedy=INVALID)
     return value

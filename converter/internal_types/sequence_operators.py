@@ -10,10 +10,13 @@ from opshift.model.errors import CannotConvert
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
 
+INVALID = "correct the model, which fails in every run"
+
 
 def construct(proto: NodeProto, out: SequencePass) -> None:
     """Set the tensors of SequenceConstruct or SequenceEmpty."""
-    out.set_sequence(proto.output[0], map(out.element, proto.input))
+    node = Node.from_proto(proto)
+    out.set_sequence(node.output(0), map(out.element, node.inputs))
 
 
 def insert(proto: NodeProto, out: SequencePass) -> None:
@@ -21,7 +24,7 @@ def insert(proto: NodeProto, out: SequencePass) -> None:
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 2, len(tensors), len(tensors) + 1, out)
-    out.set_sequence(node.outputs[0], (*tensors[:position], out.element(node.inputs[1]), *tensors[position:]))
+    out.set_sequence(node.output(0), (*tensors[:position], out.element(node.inputs[1]), *tensors[position:]))
 
 
 def erase(proto: NodeProto, out: SequencePass) -> None:
@@ -29,7 +32,7 @@ def erase(proto: NodeProto, out: SequencePass) -> None:
     node = Node.from_proto(proto)
     tensors = out.tensors(node.inputs[0])
     position = _position(node, 1, -1, len(tensors), out)
-    out.set_sequence(node.outputs[0], (*tensors[:position], *tensors[position + 1 :]))
+    out.set_sequence(node.output(0), (*tensors[:position], *tensors[position + 1 :]))
 
 
 def select(proto: NodeProto, out: SequencePass) -> None:
@@ -38,23 +41,25 @@ def select(proto: NodeProto, out: SequencePass) -> None:
     tensors = out.tensors(node.inputs[0])
     if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
         inputs = [stack(tensors, 0, out), node.inputs[1]]
-        out.emit("Gather", inputs, node.outputs, name=proto.name, axis=0)
+        out.emit("Gather", inputs, node.outputs, origin=proto, axis=0)
     else:
         tensor = tensors[_position(node, 1, -1, len(tensors), out)]
-        out.emit("Identity", [tensor], node.outputs, name=proto.name)
+        out.emit("Identity", [tensor], node.outputs, origin=proto)
 
 
 def identity(proto: NodeProto, out: SequencePass) -> None:
     """Remove an Identity of a sequence."""
-    if proto.input[0] in out.sequences:
-        out.set_sequence(proto.output[0], out.tensors(proto.input[0]))
+    node = Node.from_proto(proto)
+    if node.inputs[0] in out.sequences:
+        out.set_sequence(node.output(0), out.tensors(node.inputs[0]))
     else:
         out.keep(proto)
 
 
 def count(proto: NodeProto, out: SequencePass) -> None:
     """Replace SequenceLength by a constant."""
-    out.constant(Tensor("int64", (), (len(out.tensors(proto.input[0])),)), proto.output[0])
+    node = Node.from_proto(proto)
+    out.constant(Tensor("int64", (), (len(out.tensors(node.inputs[0])),)), node.output(0))
 
 
 def concatenate(proto: NodeProto, out: SequencePass) -> None:
@@ -62,28 +67,34 @@ def concatenate(proto: NodeProto, out: SequencePass) -> None:
     node = Node.from_proto(proto)
     tensors, axis = out.tensors(node.inputs[0]), node.attribute("axis", 0)
     if not tensors:
-        raise CannotConvert(f"sequence {node.inputs[0]!r} is empty and has no concatenation")
+        raise CannotConvert(f"sequence {node.inputs[0]!r} is empty and has no concatenation", remedy=INVALID)
     if node.attribute("new_axis", 0):
-        stack(tensors, axis, out, node.outputs)
+        stack(tensors, axis, out, node.outputs, proto)
     else:
-        out.emit("Concat", tensors, node.outputs, name=proto.name, axis=axis)
+        out.emit("Concat", tensors, node.outputs, origin=proto, axis=axis)
 
 
-def stack(tensors: Sequence[str], axis: int, out: SequencePass, outputs: Sequence[str] = ()) -> str:
+def stack(
+    tensors: Sequence[str],
+    axis: int,
+    out: SequencePass,
+    outputs: Sequence[str] = (),
+    origin: NodeProto | None = None,
+) -> str:
     """Add the concatenation of tensors along a new axis."""
     wide = [out.emit("Unsqueeze", [tensor], axes=[axis]) for tensor in tensors]
-    return out.emit("Concat", wide, outputs, axis=axis)
+    return out.emit("Concat", wide, outputs, origin=origin, axis=axis)
 
 
 def split(proto: NodeProto, out: SequencePass) -> None:
     """Replace SplitToSequence by Split, and by Squeeze if the pieces lose the dimension."""
     node = Node.from_proto(proto)
-    (sequence,), axis = node.outputs, node.attribute("axis", 0)
+    sequence, axis = node.output(0), node.attribute("axis", 0)
     lengths = _lengths(node, axis, out)
     _require_limit(len(lengths), sequence)
     pieces = [out.fresh(f"{sequence}_{index}") for index in range(len(lengths))]
     if pieces:
-        out.emit("Split", node.inputs[:1], pieces, name=proto.name, axis=axis, split=lengths)
+        out.emit("Split", node.inputs[:1], pieces, origin=proto, axis=axis, split=lengths)
     if not node.attribute("keepdims", 1) and not node.input(1):
         pieces = [out.emit("Squeeze", [piece], axes=[axis]) for piece in pieces]
     out.set_sequence(sequence, pieces)
@@ -103,8 +114,8 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
         reason = f"dimension {axis} of {value!r} is unknown, and so is the number of its pieces"
         raise CannotConvert(reason, remedy=f"declare it: add a value_info for {value!r}")
     if piece < 1:
-        raise CannotConvert(f"{value!r} is split into pieces of length {piece}")
-    _require_limit(-(-size // piece), node.outputs[0])
+        raise CannotConvert(f"{value!r} is split into pieces of length {piece}", remedy=INVALID)
+    _require_limit(-(-size // piece), node.output(0))
     return [min(piece, size - start) for start in range(0, size, piece)]
 
 
@@ -124,14 +135,19 @@ def _position(node: Node, index: int, default: int, end: int, out: SequencePass)
         position = numbers[0] if len(numbers) == 1 else end
     found = position + length if position < 0 else position
     if not 0 <= found < end:
-        raise CannotConvert(f"sequence {sequence!r} has {length} tensors, and no position {position}")
+        raise CannotConvert(
+            f"sequence {sequence!r} has {length} tensors, and no position {position}", remedy=INVALID
+        )
     return found
 
 
 def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
     found = out.scope.constant(name)
     if found is None:
-        raise CannotConvert(f"{name!r}, {meaning}, is known only at run time", remedy=REMEDY)
+        remedy = f"make {name!r} a Constant, or an initializer that is not a graph input"
+        raise CannotConvert(f"{name!r}, {meaning}, is known only at run time", remedy=remedy)
+    if found.element_type not in ("int32", "int64"):
+        raise CannotConvert(f"{name!r}, {meaning}, is of type {found.element_type}", remedy=INVALID)
     return found
 
 

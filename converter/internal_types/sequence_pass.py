@@ -9,6 +9,7 @@ from itertools import chain
 
 from opshift.converter.constant_nodes import add_constant_node
 from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.rewrite.validation import validate_axes, validate_node
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in
@@ -23,7 +24,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, called_function, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""
@@ -43,14 +44,12 @@ class Context:
 
     Attributes:
         operators: functions that replace the nodes of operators of the default domain.
-        functions: local functions of the model, which may have names of operators.
         fresh_names: generator of new names.
         work: total length of sequences and iterations so far.
         sequence_count: number of sequences so far.
     """
 
     operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
-    functions: set[LocalFunction]
     fresh_names: FreshNames = field(default_factory=FreshNames)
     work: int = 0
     sequence_count: int = 0
@@ -125,7 +124,8 @@ class SequencePass:
         found = tuple(tensors)
         self.context.spend(len(found) + 1)
         self.context.sequence_count += 1
-        self.sequences[name] = found
+        if name:
+            self.sequences[name] = found
 
     def element(self, name: str) -> str:
         """Return a name for a tensor that subgraphs can read: none of them defines it again."""
@@ -141,12 +141,13 @@ class SequencePass:
         inputs: Sequence[str],
         outputs: Sequence[str] = (),
         *,
-        name: str = "",
+        origin: NodeProto | None = None,
         **attributes: int | Sequence[int],
     ) -> str:
-        """Add a node named `name` and return its first output, by default a new value.
+        """Add a node and return its first output, by default a new value.
 
-        Lists in `attributes` become inputs since the opset at which the operators have them as inputs.
+        Lists in `attributes` become inputs since the opset at which the operators have them as inputs. The
+        replacement of `origin` inherits its name, doc string and metadata.
         """
         inputs, outputs = [*inputs], outputs or [self.fresh(op_type.lower())]
         numbers = {}
@@ -155,7 +156,13 @@ class SequencePass:
                 numbers[key] = value
             else:
                 inputs.append(self.constant(Tensor("int64", (len(value),), tuple(value))))
-        node = self.result.node.add(op_type=op_type, input=inputs, output=outputs, name=name)
+        node = self.result.node.add()
+        if origin is not None:
+            node.CopyFrom(origin)
+            del node.input[:], node.output[:], node.attribute[:]
+        node.op_type = op_type
+        node.input.extend(inputs)
+        node.output.extend(outputs)
         for key, value in numbers.items():
             if isinstance(value, int):
                 node.attribute.add(name=key, type=INT, i=value)
@@ -203,7 +210,7 @@ class SequencePass:
         self.reasons |= inner.reasons
 
     def _remove_unread_nodes(self, container: ContainerProto) -> None:
-        """Remove added nodes with outputs that nothing reads, such as a Split for the length alone."""
+        """Remove added nodes without readers: a model may need only the length of a sequence."""
         read = set(names_outside_nodes(container))
         is_removed = []
         for node in reversed(self.result.node):
@@ -216,11 +223,14 @@ class SequencePass:
         remove_messages(self.result.node, is_removed[::-1])
 
     def _replace(self, proto: NodeProto) -> None:
-        is_operator = canonical_domain(proto.domain) == DEFAULT_DOMAIN
-        replace = self.context.operators.get(proto.op_type) if is_operator else None
-        if replace is None or called_function(proto) in self.context.functions:
+        replace = self.context.operators.get(proto.op_type)
+        operator = self.scope.operator(proto.op_type, proto.domain) if replace else None
+        if replace is None or operator is None or operator.domain != DEFAULT_DOMAIN:
             self.keep(proto)
         else:
+            node = Node.from_proto(proto)
+            validate_node(node, operator)
+            validate_axes(node, operator, self.scope)
             replace(proto, self)
 
     def place(self, proto: NodeProto) -> str:

@@ -30,7 +30,7 @@ from opshift.inference.function_scope import FunctionTable
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, root_graphs, training_graphs
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import function_id, function_label, opset_imports
+from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry
 
 OPERATORS = {
@@ -53,7 +53,7 @@ def replace_sequences(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without sequences, or the reasons against it by the places of the nodes."""
-    context = Context(OPERATORS, {function_id(each) for each in model.functions})
+    context = Context(OPERATORS)
     context.fresh_names.avoid(*root_graphs(model), *model.functions)
     opsets = opset_imports(model.opset_import, model.ir_version)
     copy, functions = deepcopy(model), FunctionTable(model, registry)

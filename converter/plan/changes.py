@@ -232,7 +232,7 @@ class Plan:
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
-    """Repairs of the order of nodes that precede the changes, a sentence each."""
+    """Repairs of the order of nodes, and replacements of types, that precede the changes, a sentence each."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""

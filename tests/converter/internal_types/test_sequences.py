@@ -1,0 +1,419 @@
+"""Sequences that stay inside of a model are replaced by their tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from support.deadline import deadline
+from support.running import assert_equal, run, run_reference
+
+from opshift.converter.convert import convert, convert_version, plan_version
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.streaming.convert_file import convert_file
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3) / 7 - 0.6
+FEEDS = {"x": X, "z": X[::-1] * 2, "c": np.array(True), "i": np.array(1)}
+
+OPERATORS = {
+    "construct, at": "s = SequenceConstruct(x, z) p = Constant<value_int = 1>() y = SequenceAt(s, p)",
+    "negative position": "s = SequenceConstruct(x, z) p = Constant<value_int = -2>() y = SequenceAt(s, p)",
+    "computed position": "s = SequenceConstruct(x, z, x) y = SequenceAt(s, i)",
+    "initializer position": "s = SequenceConstruct(x, z) y = SequenceAt(s, one)",
+    "empty, insert": """
+        e = SequenceEmpty() a = SequenceInsert(e, x) b = SequenceInsert(a, z, zero)
+        y = ConcatFromSequence<axis = 1>(b)
+    """,
+    "insert before the last": """
+        s = SequenceConstruct(x, z) m = Constant<value_int = -1>() n = Neg(x) t = SequenceInsert(s, n, m)
+        y = ConcatFromSequence<axis = 0>(t)
+    """,
+    "insert at the end": """
+        s = SequenceConstruct(x, z) n = Neg(x) l = SequenceLength(s) t = SequenceInsert(s, n, l)
+        y = ConcatFromSequence<axis = -1>(t)
+    """,
+    "erase": """
+        s = SequenceConstruct(x, z, x) a = SequenceErase(s) b = SequenceErase(a, zero) y = SequenceAt(b, zero)
+    """,
+    "length": """
+        s = SequenceConstruct(x, z, x) n = SequenceLength(s) f = Cast<to = 1>(n) y = Mul(x, f)
+    """,
+    "stack": "s = SequenceConstruct(x, z) y = ConcatFromSequence<axis = 1, new_axis = 1>(s)",
+    "stack at a negative axis": """
+        s = SequenceConstruct(x, z) y = ConcatFromSequence<axis = -1, new_axis = 1>(s)
+    """,
+    "identity": "s = SequenceConstruct(x, z) t = Identity(s) y = ConcatFromSequence<axis = 0>(t)",
+    "split by default": "s = SplitToSequence<axis = 0>(x) y = SequenceAt(s, one)",
+    "split without the dimension": "s = SplitToSequence<axis = 0, keepdims = 0>(x) y = SequenceAt(s, one)",
+    "split along a negative axis": "s = SplitToSequence<axis = -1, keepdims = 0>(x) y = SequenceAt(s, one)",
+    "split into pieces": """
+        k = Constant<value_int = 3>() s = SplitToSequence<axis = 0>(x, k) y = SequenceAt(s, one)
+    """,
+    "split into lengths": """
+        k = Constant<value_ints = [1, 3]>() s = SplitToSequence<axis = 0, keepdims = 0>(x, k)
+        y = SequenceAt(s, one)
+    """,
+    "length of a split": """
+        s = SplitToSequence<axis = 1>(x) n = SequenceLength(s) f = Cast<to = 1>(n) y = Mul(x, f)
+    """,
+    "split of a tensor in a sequence": """
+        s = SequenceConstruct(x, z) t = SequenceAt(s, one) u = SplitToSequence<axis = 0>(t)
+        y = ConcatFromSequence<axis = 1>(u)
+    """,
+    "branches return sequences": """
+        s = If(c) <
+            then_branch = t () => (seq(float[4, 3]) a) { a = SequenceConstruct(x, z) },
+            else_branch = e () => (seq(float[4, 3]) b) { n = Neg(x) b = SequenceConstruct(n, n) }
+        >
+        y = ConcatFromSequence<axis = 0>(s)
+    """,
+    "branches read a sequence": """
+        s = SequenceConstruct(x, z)
+        y = If(c) <
+            then_branch = t () => (float[M, N] a) { a = ConcatFromSequence<axis = 0>(s) },
+            else_branch = e () => (float[M, N] b) { b = SequenceAt(s, one) }
+        >
+    """,
+    "loop carries a sequence": """
+        s = SequenceConstruct(x, z)
+        t = Loop(i, c, s) <
+            body = b (int64 k, bool c_in, seq(float[4, 3]) s_in) => (bool c_out, seq(float[4, 3]) s_out) {
+                c_out = Identity(c_in)
+                first = SequenceAt(s_in, zero) neg = Neg(first) rest = SequenceErase(s_in, zero)
+                s_out = SequenceInsert(rest, neg)
+            }
+        >
+        y = ConcatFromSequence<axis = 0>(t)
+    """,
+    "loop reads a sequence": """
+        s = SequenceConstruct(x, z)
+        y = Loop(i, c, x) <
+            body = b (int64 k, bool c_in, float[4, 3] v_in) => (bool c_out, float[4, 3] v_out) {
+                c_out = Identity(c_in) e = SequenceAt(s, k) v_out = Add(v_in, e)
+            }
+        >
+    """,
+    "loop appends to a sequence": """
+        s = SplitToSequence<axis = 0>(x) n = SequenceLength(s) e = SequenceEmpty()
+        yes = Constant<value = bool {1}>()
+        t, last = Loop(n, yes, e, x) <
+            body = b (int64 k, bool c_in, seq(float) s_in, float[4, 3] v_in)
+                => (bool c_out, seq(float) s_out, float[4, 3] v_out) {
+                c_out = Identity(c_in) row = SequenceAt(s, k) v_out = Add(v_in, row)
+        s_out = SequenceInsert(s_in, v_out)
+            }
+        >
+        all = ConcatFromSequence<axis = 1>(t) y = Concat<axis = 1>(all, last)
+    """,
+    "loop with scan outputs": """
+        e = SequenceEmpty() yes = Constant<value = bool {1}>() n = Constant<value_int = 3>()
+        t, v = Loop(n, yes, e) <
+            body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float)
+        s_out, float[4, 3] v_out) {
+                c_out = Identity(c_in) f = Cast<to = 1>(k) v_out = Mul(x, f)
+        s_out = SequenceInsert(s_in, v_out)
+            }
+        >
+        u = ConcatFromSequence<axis = 0, new_axis = 1>(t) y = Sub(v, u)
+    """,
+}
+
+MAPS = {
+    "one sequence": """
+        s = SplitToSequence<axis = 0>(x)
+        t = SequenceMap(s) <body = b (float[1, 3] e) => (float[1, 3] f) { n = Neg(e) f = Add(n, w) }>
+        y = ConcatFromSequence<axis = 0>(t)
+    """,
+    "sequences and tensors": """
+        s = SequenceConstruct(x, z) u = SequenceConstruct(z, z)
+        t, v = SequenceMap(s, u, x) <
+            body = b (float[4, 3] e, float[4, 3] f, float[4, 3] g) => (float[4, 3] h, float[4, 3] k) {
+                a = Add(e, f) h = Mul(a, g) k = Identity(g)
+            }
+        >
+        p = ConcatFromSequence<axis = 0>(t) q = ConcatFromSequence<axis = 0>(v) y = Concat<axis = 1>(p, q)
+    """,
+}
+
+
+INPUTS = "float[4, 3] x, float[4, 3] z, bool c, int64 i"
+
+
+def model_of(
+    body: str, opset: int, output: str = "float[a, b] y", inputs: str = INPUTS, *, runs: bool = True
+) -> onnx.ModelProto:
+    text = f"""
+        <ir_version: {8 if opset < 21 else 10}, opset_import: ["" : {opset}]>
+        g ({inputs}) => ({output})
+            <int64 zero = {{0}}, int64 one = {{1}}, float[3] w = {{1, 2, 3}}>
+        {{ {body} }}
+    """
+    model: onnx.ModelProto = parser.parse_model(text)
+    shape = model.graph.output[0].type.tensor_type.shape
+    if runs and model.graph.output[0].type.HasField("tensor_type"):
+        del shape.dim[:]
+        for _ in range(run(model, FEEDS)[0].ndim):
+            shape.dim.add()
+    return model
+
+
+def operators_of(model: Any) -> set[str]:
+    found, graphs = set(), [model.graph]
+    while graphs:
+        for node in graphs.pop().node:
+            found.add(node.op_type)
+            graphs += [each.g for each in node.attribute if each.HasField("g")]
+    return found
+
+
+FIRST_OPSETS = {
+    "identity": 14,
+    **{name: 13 for name in OPERATORS if name.startswith(("branches return", "loop"))},
+}
+"""First opsets in which the operators support sequences; opset 11 has the others."""
+
+
+def assert_replaced(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """Convert a model without sequences among its inputs and outputs, run it, and return the result."""
+    onnx.checker.check_model(model, full_check=True)
+    converted = convert_version(model, target, allow="assume-nonnegative")
+    onnx.checker.check_model(converted, full_check=True)
+    assert not any("Sequence" in each for each in operators_of(converted))
+    assert_equal(run(converted, FEEDS), run(model, FEEDS))
+    return converted
+
+
+@pytest.mark.parametrize("opset", [11, 13, 24])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_replaces_sequences(name: str, opset: int) -> None:
+    if "value_int" in OPERATORS[name]:
+        opset = max(opset, 12)
+    model = model_of(OPERATORS[name], max(opset, FIRST_OPSETS.get(name, 11)))
+    for target in (10, 9, 8):
+        assert_replaced(model, target)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_replaces_sequence_map(name: str) -> None:
+    model = model_of(MAPS[name], 17)
+    for target in (10, 8):
+        assert_replaced(model, target)
+
+
+NEEDS_SHAPES = {
+    *(name for name in OPERATORS if "split" in name and "lengths" not in name),
+    *("computed position", "loop reads a sequence", "loop appends to a sequence"),
+}
+"""Models that depend on shapes, which calls pass to a function."""
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_replaces_sequences_in_functions(name: str) -> None:
+    opset = max(13, FIRST_OPSETS.get(name, 11))
+    plain = model_of(OPERATORS[name], opset)
+    body = [
+        onnx.helper.make_node("Constant", [], ["zero"], value_int=0),
+        onnx.helper.make_node("Constant", [], ["one"], value_int=1),
+        *plain.graph.node,
+    ]
+    inputs = [each.name for each in plain.graph.input]
+    imports = [onnx.helper.make_opsetid("", opset)]
+    function = onnx.helper.make_function("local", "F", inputs, ["y"], body, imports)
+    model = onnx.ModelProto()
+    model.CopyFrom(plain)
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.add(op_type="F", domain="local", input=inputs, output=["y"])
+    model.functions.append(function)
+    model.opset_import.add(domain="local", version=1)
+    if name in NEEDS_SHAPES:
+        with pytest.raises(ConversionRefused, match=r"unknown|known only at run time"):
+            convert_version(model, 10)
+        return
+    converted = convert_version(model, 10, allow="assume-nonnegative")
+    assert_equal(run(converted, FEEDS), run(model, FEEDS))
+
+
+REFUSALS = {
+    "position": (
+        "s = SequenceConstruct(x, z, v) y = SequenceAt(s, i)",
+        "'i', a position in a sequence, is known only",
+    ),
+    "position out of range": (
+        "s = SequenceConstruct(x, z) p = Constant<value_int = 2>() y = SequenceAt(s, p)",
+        "has 2 tensors, and no position 2",
+    ),
+    "dimension": ("s = SplitToSequence<axis = 1>(v) y = SequenceAt(s, one)", "dimension 1 of 'v' is unknown"),
+    "lengths": (
+        "s = SplitToSequence<axis = 0>(x, i) y = SequenceAt(s, one)",
+        "'i', the lengths of pieces, is known only",
+    ),
+    "input": ("y = SequenceAt(given, one)", "the tensors of sequence 'given' are known only"),
+    "empty": ("s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s)", "'s' is empty"),
+    "optional": (
+        "s = SequenceConstruct(x, z) o = Optional(s) t = OptionalGetElement(o) y = SequenceAt(t, one)",
+        "Optional reads sequence 's'",
+    ),
+    "length of branches": (
+        """
+        s = If(c) <
+            then_branch = t () => (seq(float[4, 3]) a) { a = SequenceConstruct(x, z) },
+            else_branch = e () => (seq(float[4, 3]) b) { b = SequenceConstruct(x) }
+        >
+        y = ConcatFromSequence<axis = 0>(s)
+    """,
+        "different numbers of tensors",
+    ),
+    "iterations": (
+        """
+        e = SequenceEmpty()
+        s = Loop(i, c, e) <
+            body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float) s_out) {
+                c_out = Identity(c_in) s_out = SequenceInsert(s_in, x)
+            }
+        >
+        y = ConcatFromSequence<axis = 0>(s)
+    """,
+        "the iterations change the number of tensors",
+    ),
+    "many tensors": (
+        """
+            r = Constant<value_ints = [3000, 1]>() t = Expand(one, r) s = SplitToSequence<axis = 0>(t)
+            a = SequenceAt(s, zero) y = Cast<to = 1>(a)
+        """,
+        "has 3,000 tensors, more than 2,000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refuses(name: str) -> None:
+    body, reason = REFUSALS[name]
+    model = model_of(body, 15, inputs=f"{INPUTS}, float[a, b] v, seq(float[4, 3]) given", runs=False)
+    onnx.checker.check_model(model, full_check=True)
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model, 10)
+    assert any(reason in str(each) and each.remedy for each in caught.value.refusals), caught.value.refusals
+
+
+def test_refuses_returned_sequence() -> None:
+    model = model_of("s = SequenceConstruct(x, z) t = SequenceInsert(s, x)", 13, "seq(float[4, 3]) t")
+    with pytest.raises(ConversionRefused, match="the graph or function returns sequence 't'") as caught:
+        convert_version(model, 10)
+    assert [each.place for each in caught.value.refusals] == [
+        "graph, node SequenceInsert -> t",
+        "graph, node SequenceConstruct -> s",
+    ]
+
+
+def test_reports_the_replacement() -> None:
+    model = model_of(OPERATORS["construct, at"], 13)
+    sentence = "model: the sequences were replaced by their tensors"
+    assert plan_version(model, 10).repairs == (sentence,)
+    assert convert(model, 10).report.repairs == (sentence,)
+    assert convert(model, 11).report.repairs == ()
+
+
+def test_keeps_metadata_and_unrelated_nodes() -> None:
+    model = model_of("r = Relu(x) s = SequenceConstruct(r, z) a = SequenceAt(s, one) y = Neg(a)", 13)
+    model.graph.node[0].name, model.graph.node[2].name = "relu", "at"
+    model.graph.node[2].doc_string = "second"
+    model.graph.node[2].metadata_props.add(key="k", value="v")
+    model.graph.value_info.append(onnx.helper.make_tensor_sequence_value_info("s", 1, None))
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("a", 1, [4, 3]))
+    model.ir_version = 10
+    converted = convert_version(model, 10, ir_version="keep")
+    assert [(each.op_type, each.name) for each in converted.graph.node] == [
+        ("Relu", "relu"), ("Identity", "at"), ("Neg", ""),
+    ]  # fmt: skip
+    assert converted.graph.node[1].doc_string == "second"
+    assert converted.graph.node[1].metadata_props[0].value == "v"
+    assert [each.name for each in converted.graph.value_info] == ["a"]
+
+
+def test_converts_files(tmp_path: Path) -> None:
+    weights = np.arange(60_000, dtype=np.float32).reshape(4, 15_000)
+    model = model_of("s = SequenceConstruct(x, big) y = ConcatFromSequence<axis = 1>(s)", 13, runs=False)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "big"))
+    model.graph.output[0].type.tensor_type.shape.dim.add()
+    model.graph.output[0].type.tensor_type.shape.dim.add()
+    onnx.save(model, tmp_path / "model.onnx")
+    convert_file(tmp_path / "model.onnx", tmp_path / "out.onnx", 9)
+    assert_equal(run(onnx.load(tmp_path / "out.onnx"), FEEDS), [np.concatenate([X, weights], 1)])
+
+
+def test_converts_in_place() -> None:
+    model = model_of(OPERATORS["stack"], 13)
+    before = run(model, FEEDS)
+    assert convert_version(model, 10, inplace=True) is model
+    assert_equal(run(model, FEEDS), before)
+
+
+def test_subgraphs_may_define_names_again() -> None:
+    body = """
+        r = Relu(x) s = SequenceConstruct(r, z)
+        y = If(c) <
+            then_branch = t () => (float[M, N] a) { r2 = Neg(x) q = SequenceAt(s, zero) a = Sub(q, r2) },
+            else_branch = e () => (float[M, N] b) { b = SequenceAt(s, one) }
+        >
+    """
+    expected = run(model_of(body, 13), FEEDS)
+    # onnxruntime refuses names that are defined again
+    model = model_of(body.replace("r2", "r"), 13, runs=False)
+    assert_equal(run_reference(convert_version(model, 10), FEEDS), expected)
+
+
+def test_unrolled_loops_keep_attribute_references() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+        g (float[4, 3] x) => (float[4, 12] y) { y = local.F<alpha = 0.25>(x) }
+        <domain: "local", opset_import: ["" : 13]>
+        F <alpha>(x) => (y) {
+            e = SequenceEmpty() n = Constant<value_int = 3>() yes = Constant<value = bool {1}>()
+            t, last = Loop(n, yes, e, x) <
+                body = b (int64 k, bool c_in, seq(float) s_in, float[4, 3] v_in)
+                    => (bool c_out, seq(float) s_out, float[4, 3] v_out) {
+                    c_out = Identity(c_in) v_out = Elu<alpha: float = @alpha>(v_in)
+                    s_out = SequenceInsert(s_in, v_out)
+                }
+            >
+            all = ConcatFromSequence<axis = 1>(t) y = Concat<axis = 1>(all, last)
+        }
+    """)
+    feeds = {"x": X}
+    converted = convert_version(model, 10)
+    assert_equal(run(converted, feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda node: node.input.pop(), "has 1 inputs"),
+        (lambda node: node.input.append("x"), "has 3 inputs"),
+        (lambda node: node.attribute.add(name="axis", type=2, i=1), "has no attribute 'axis'"),
+    ],
+)
+def test_refuses_invalid_nodes(change: Any, reason: str) -> None:
+    model = model_of(OPERATORS["construct, at"], 13)
+    change(model.graph.node[2])
+    with pytest.raises(ConversionRefused, match=reason):
+        convert_version(model, 10)
+
+
+def test_bounds_the_work() -> None:
+    """Nested loops with constant numbers of iterations end with a refusal, not after hours."""
+    body = "r0 = SequenceInsert(q0, x)"
+    for level in range(1, 5):
+        body = f"""
+            n{level} = Constant<value_int = 1500>()
+            r{level} = Loop(n{level}, , q{level}) <
+                body = b{level} (int64 k{level}, bool c{level}, seq(float) q{level - 1})
+                    => (bool d{level}, seq(float) r{level - 1}) {{ d{level} = Identity(c{level}) {body} }}
+            >
+        """
+    model = model_of(f"q4 = SequenceEmpty() {body} y = SequenceAt(r4, zero)", 13, runs=False)
+    with deadline(30, 500), pytest.raises(ConversionRefused, match="more than 1,048,576 tensors in total"):
+        convert_version(model, 10)
