@@ -1,9 +1,9 @@
 """Shapes of operators that crop or sample images, or rearrange them into blocks."""
 
 import math
-import struct
 from collections.abc import Sequence
 
+from opshift.model.element_types import round_to_float32
 from opshift.model.types import SMALLEST_SYMBOL, Shape
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
@@ -111,7 +111,10 @@ def _cropped_size(size: int | None, cut: int) -> int | None:
 
 @data_rule("resize", keeps_rank=True)
 def resize(node: ShapeContext, data: Shape) -> Shapes:
-    """Replace the given axes, or all axes, by the sizes, or scale them and round down."""
+    """Replace the given axes, or all axes, by the sizes, or scale them and round down.
+
+    Products are rounded to float32, like those of onnxruntime and of ONNX's own inference.
+    """
     axes = _selected_axes(node, len(data))
     if axes is None:
         return [unknown(len(data))]
@@ -138,15 +141,12 @@ def _sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
     return tuple(_rounded_product(dim, *ratio) for _, dim in pairs)
 
 
-def _rounded_product(dim: int, numerator: int, denominator: int) -> int | None:
-    """Return the nearest integer, rounded up halfway between two (Resize 18, `keep_aspect_ratio_policy`).
-
-    Halfway, the result is unknown if floats do not hold the ratio exactly: runtimes then round either way.
-    """
-    doubled = 2 * dim * numerator
-    is_halfway = doubled % (2 * denominator) == denominator
-    is_exact = denominator & (denominator - 1) == 0
-    return (doubled + denominator) // (2 * denominator) if is_exact or not is_halfway else None
+def _rounded_product(dim: int, numerator: int, denominator: int) -> int:
+    """Return the nearest integer, rounded up halfway between two (Resize 18, `keep_aspect_ratio_policy`)."""
+    if max(dim, numerator, denominator) >= SMALLEST_SYMBOL:
+        return (2 * dim * numerator + denominator) // (2 * denominator)
+    ratio = round_to_float32(round_to_float32(numerator) / round_to_float32(denominator))
+    return math.floor(round_to_float32(ratio * round_to_float32(dim)) + 0.5)
 
 
 def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
@@ -167,13 +167,10 @@ def _scales(node: ShapeContext) -> Sequence[object] | None:
 
 
 def _scaled_dim(dim: int | None, scale: object) -> int | None:
-    """Scale and round down; the result is unknown if single and double precision differ."""
+    """Scale and round down."""
     if dim is None or not isinstance(scale, int | float) or not math.isfinite(scale) or dim * scale <= 0:
         return None
     exact = dim * scale
     if dim >= SMALLEST_SYMBOL:
         return math.floor(exact)
-    if exact >= 2**31:
-        return None
-    (rounded,) = struct.unpack("<f", struct.pack("<f", exact))
-    return math.floor(exact) if math.floor(exact) == math.floor(rounded) else None
+    return math.floor(round_to_float32(exact)) if exact < 2**31 else None

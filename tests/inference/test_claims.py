@@ -126,3 +126,43 @@ def test_infers_sizes_under_an_aspect_ratio_policy(policy: str, sizes: str) -> N
     )
     feeds = {"x": np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)}
     assert_equal(run(convert_version(model, 17), feeds), run(model, feeds))
+
+
+def _halfway_model(ratio: tuple[int, int], size: int, declared: str, policy: str) -> onnx.ModelProto:
+    numerator, denominator = ratio
+    other = 10**6 if policy == "not_larger" else 1
+    weights = (
+        f"<int64[2] s = {{{numerator}, {other}}}, int64 k = {{-1}}, float[1,1,{numerator},{declared}] z>"
+    )
+    resize = f'z = Resize <axes = [2, 3], keep_aspect_ratio_policy = "{policy}", mode = "linear"> (x, , , s)'
+    return parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 19]> g (float[1,1,{denominator},{size}] x) => (float[a,b,c,d] y)'
+        f" {weights} {{ {resize} y = CumSum (z, k) }}"
+    )
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+@pytest.mark.parametrize("declared", ["0", "exact", "below", "40", "N"])
+@pytest.mark.parametrize(
+    ("ratio", "size", "exact"),
+    [((7, 2), 3, 11), ((13, 6), 27, 59), ((23, 10), 25, 58), ((26, 12), 27, 59), ((5, 6), 9, 8)],
+)
+def test_computes_sizes_halfway_between_integers(
+    ratio: tuple[int, int], size: int, exact: int, declared: str, policy: str
+) -> None:
+    claims = {"exact": f"{exact}", "below": f"{exact - 1}"}
+    model = _halfway_model(ratio, size, claims.get(declared, declared), policy)
+    feeds = {"x": np.arange(ratio[1] * size, dtype=np.float32).reshape(1, 1, ratio[1], size)}
+    result = convert_version(model, 17, allow="approximate")
+    assert_equal(outputs_of(result, feeds), outputs_of(model, feeds))
+    assert outputs_of(result, feeds)[0].shape[3] == exact
+
+
+@pytest.mark.parametrize("declared", ["31", "32", "N"])
+@pytest.mark.parametrize(("ratio", "size"), [((7, 6), 27), ((21, 10), 15), ((14, 12), 27)])
+def test_refuses_sizes_that_runtimes_round_differently(
+    ratio: tuple[int, int], size: int, declared: str
+) -> None:
+    model = _halfway_model(ratio, size, declared, "not_larger")
+    with pytest.raises(ConversionRefused, match="close to the middle of two integers"):
+        convert_version(model, 17, allow="approximate")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter
@@ -107,10 +108,31 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
         scales = [scale] * len(sizes)
         pairs = zip(declared, sizes, strict=True)
         lengths = [length or (scale * size + 0.5).apply("Floor") for length, size in pairs]
+        _require_equal_rounding(targets, sizes, lengths, request.policy)
     axes = [ResizeAxis(*numbers) for numbers in zip(sizes, lengths, scales, strict=True)]
     if request.crops:
         axes = _add_regions(axes, request, out)
     return dict(zip(request.axes, axes, strict=True))
+
+
+def _require_equal_rounding(
+    targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
+) -> None:
+    """Refuse known sizes that runtimes with float32 and the exact definition round differently."""
+    numbers = [
+        (*(target.numbers or ()), *(size.numbers or ())) for target, size in zip(targets, sizes, strict=True)
+    ]
+    if any(len(pair) != 2 or not pair[1] for pair in numbers):
+        return
+    ratio = (min if policy == "not_larger" else max)(
+        Fraction(target) / Fraction(size) for target, size in numbers
+    )
+    for (_, size), length in zip(numbers, lengths, strict=True):
+        if length.numbers != (math.floor(ratio * Fraction(size) + Fraction(1, 2)),):
+            raise CannotConvert(
+                "an output size is close to the middle of two integers, and runtimes round it differently",
+                remedy="list the sizes, without keep_aspect_ratio_policy",
+            )
 
 
 def _known_size(name: str, axis: int, out: Rewriter) -> Vector | None:
