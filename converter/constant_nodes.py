@@ -2,8 +2,8 @@
 
 Before IR version 4, an initializer of the main graph has to be a graph input, and subgraphs cannot have
 initializers; functions cannot in any version. Constant nodes hold these constants, but before opset 9 only if
-they are float16, float or double. The remaining ones become initializers and inputs of the main graph, which
-subgraphs can read, or, in a function, the Cast of a double.
+they are float16, float or double. In subgraphs and functions, the Cast of a double yields other numbers. The
+remaining constants become initializers and inputs of the main graph, which subgraphs can read.
 """
 
 from opshift.model.attributes import INT, STRING, TENSOR

@@ -2,8 +2,8 @@
 
 In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
 its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
-floating-point tensors: other initializers move to the main graph, which subgraphs can read, if their name is
-unique, or become the Cast of a double.
+floating-point tensors: other initializers move to the main graph, which subgraphs can read. If their name is
+not unique, they become the Cast of a double, or the Identity of an initializer with a new name.
 """
 
 import math
@@ -19,7 +19,6 @@ from opshift.converter.constant_nodes import (
     add_cast_constant,
     add_input_of,
     is_castable,
-    needs_cast,
 )
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR
@@ -32,13 +31,14 @@ from opshift.model.tensors import read_tensor, sparse_positions
 def add_initializers_as_inputs(contents: Contents) -> None:
     """Turn initializers into inputs in the main graph, and into Constant nodes in subgraphs."""
     _move_non_floats_to_main_graph(contents)
+    used = {name for _, graph in contents.graphs for name in _names(graph)}
     for path, graph in contents.graphs:
         standalone = list(standalone_initializers(graph))
         if path == "graph":
             for initializer in standalone:
                 add_input_of(graph, initializer)
         elif standalone:
-            _add_constants(graph, standalone, contents)
+            _add_constants(graph, standalone, contents, used)
 
 
 def _default_opset(contents: Contents) -> int:
@@ -74,27 +74,37 @@ def _names(graph: GraphProto) -> Iterator[str]:
     yield from (name for node in graph.node for name in node.output)
 
 
-def _add_constants(graph: GraphProto, initializers: list[TensorProto], contents: Contents) -> None:
+def _add_constants(
+    graph: GraphProto, initializers: list[TensorProto], contents: Contents, used: set[str]
+) -> None:
     count, opset = len(graph.node), _default_opset(contents)
     for initializer in initializers:
-        tensor = read_tensor(initializer)
-        if tensor and needs_cast(tensor, opset) and is_castable(tensor):
-            name = _unused_name(f"{initializer.name}_double", contents)
-            add_cast_constant(graph, initializer.name, tensor, name, opset)
+        if opset >= ANY_CONSTANT_SINCE or _is_floating(initializer):
+            node = graph.node.add(op_type="Constant", output=[initializer.name])
+            attribute = node.attribute.add(name="value", type=TENSOR, t=initializer)
+            attribute.t.ClearField("name")
             continue
-        node = graph.node.add(op_type="Constant", output=[initializer.name])
-        attribute = node.attribute.add(name="value", type=TENSOR, t=initializer)
-        attribute.t.ClearField("name")
+        tensor = read_tensor(initializer)
+        name = _unused_name(f"{initializer.name}_value", used)
+        if tensor and is_castable(tensor):
+            add_cast_constant(graph, initializer.name, tensor, name, opset)
+        else:
+            main = contents.model.graph
+            moved = main.initializer.add()
+            moved.CopyFrom(initializer)
+            moved.name = name
+            add_input_of(main, moved)
+            graph.node.add(op_type="Identity", input=[name], output=[initializer.name])
     names = {initializer.name for initializer in initializers}
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
     # The new nodes have to precede the nodes that read them.
     sort_by_keys(graph.node, [*range(count), *(-1 for _ in range(len(graph.node) - count))])
 
 
-def _unused_name(name: str, contents: Contents) -> str:
-    used = {each for _, graph in contents.graphs for each in _names(graph)}
+def _unused_name(name: str, used: set[str]) -> str:
     while name in used:
         name += "_"
+    used.add(name)
     return name
 
 

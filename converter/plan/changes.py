@@ -105,7 +105,7 @@ class ContainerPlan:
     changes: list[NodeChange] = field(default_factory=list)
     constants: Mapping[str, Tensor] = field(default_factory=dict)
     cast_sources: Mapping[str, str] = field(default_factory=dict)
-    """Constants of a function that a Cast has to produce, with the name of the value that it casts."""
+    """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
     constant_bytes: int = 0
     new_imports: dict[str, int] = field(default_factory=dict)
     """Opset imports to add, for domains that only new nodes use."""

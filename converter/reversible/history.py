@@ -102,7 +102,7 @@ class History:
             drop_unused_constants(reversal, self._value_index(container), read)
         # restorations precede conversions in the list, whatever their positions
         plan.changes.sort(key=lambda each: each.position)
-        reversal.constants += plan.constants
+        reversal.constants += [*plan.constants, *plan.cast_sources.values()]
         reversal.holders = _subgraph_holders(plan, surveyed)
         require_utf8_names((*reversal.holders.values(), *(attribute for _, attribute in reversal.holders)))
 

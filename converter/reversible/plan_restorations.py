@@ -107,3 +107,5 @@ def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read:
             reversal.dropped.add(name)
             if name in value_index.producers:
                 reversal.removed.add(value_index.producers[name])
+                # A Cast precedes the constant that it reads in the list.
+                removed.add(value_index.producers[name])

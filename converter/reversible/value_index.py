@@ -71,9 +71,9 @@ class ValueIndex:
         return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
     def has_constant(self, name: str) -> bool:
-        """Return whether the name belongs to an initializer or to the output of a Constant node."""
+        """Return whether the name belongs to an initializer, a Constant node, or the Cast of a constant."""
         return name in self.initializers or (
-            name in self.producers and self.nodes[self.producers[name]].op_type == "Constant"
+            name in self.producers and self.nodes[self.producers[name]].op_type in ("Constant", "Cast")
         )
 
     def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
@@ -84,10 +84,13 @@ class ValueIndex:
         if not all(name in self.producers for name in group):
             return None
         positions = [self.producers[name] for name in group]
-        read = sorted(constants & frozenset[str]().union(*map(self.reads, positions)))
+        read = constants & frozenset[str]().union(*map(self.reads, positions))
+        # A constant may be the Cast of another one.
+        producers = [self.producers[name] for name in read if name in self.producers]
+        read |= constants & frozenset[str]().union(*map(self.reads, producers))
         if not all(map(self.has_constant, read)):
             return None
-        tensors = [self.initializers.get(name) or self.nodes[self.producers[name]] for name in read]
+        tensors = [self.initializers.get(name) or self.nodes[self.producers[name]] for name in sorted(read)]
         return _digest_messages([*(self.nodes[position] for position in positions), *tensors])
 
 

@@ -79,6 +79,7 @@ class Workspace:
             root = root.parent
         self._opset = opset
         self._is_in_function = root.is_function
+        self._is_in_main_graph = root is scope and not root.is_function
         self.allowances = allowances
         self._names = names
         self.constant_bytes = 0
@@ -122,9 +123,14 @@ class Workspace:
         return sum(self._sizes[name] for name in constants)
 
     def cast_constants(self) -> list[str]:
-        """Return the kept constants that a Cast has to produce: functions have no initializers."""
-        kept = self.kept_constants() if self._is_in_function and self._opset < ANY_CONSTANT_SINCE else {}
-        return [name for name, tensor in kept.items() if needs_cast(tensor, self._opset)]
+        """Return the kept constants that a Cast has to produce if there can be no initializers.
+
+        Functions cannot have any, and below IR version 4 neither can subgraphs.
+        """
+        if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
+            return []
+        kept = self.kept_constants().items()
+        return [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows an inexact conversion; if so, record its use."""

@@ -279,3 +279,77 @@ def test_older_versions_cross_a_removal(tmp_path: Path, source: int) -> None:
         # A private domain is lowered next to an unchanged default domain.
         lowered = convert_version(model, {"com.abc": 1}, registry=registry)
         assert (op_types(lowered), lowered.ir_version) == (["A"], 14)
+
+
+@pytest.mark.parametrize("target", [8, 6])
+def test_restored_constants_of_branches_leave_nothing(target: int) -> None:
+    model = parsed(GRAPHS["Constant in branches, with one name"])
+    down = convert_version(model, target, reversible=True)
+    assert [each.name for each in down.graph.input] == ["x", "yes"]
+    assert_equal(run(down, feeds_of(model)), run(model, feeds_of(model)))
+    assert convert_version(down, 9).graph == model.graph
+    assert convert_version(convert_version(down, 8, reversible=True), 9).graph == model.graph
+
+
+@pytest.mark.parametrize("target", [8, 6])
+def test_restored_constants_of_functions_leave_nothing(target: int) -> None:
+    model = parser.parse_model(FUNCTION)
+    down = convert_version(model, target, ir_version="keep", reversible=True)
+    assert_equal(run(down, {"x": X}), run(model, {"x": X}))
+    assert convert_version(down, 9).functions == model.functions
+
+
+@pytest.mark.parametrize("yes", [False, True])
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_keeps_edited_constants_of_branches(yes: bool, is_removed: bool) -> None:
+    """A constant that changed after the conversion is an edit: its node is not restored."""
+    model = parsed(GRAPHS["Constant in branches, with one name"])
+    down = convert_version(model, 8, reversible=True)
+    for attribute in down.graph.node[0].attribute:
+        constant = next(each for each in attribute.g.node if each.op_type == "Constant")
+        if is_removed:
+            # The Cast reads a value of the main graph in its place.
+            cast = next(each for each in attribute.g.node if each.op_type == "Cast")
+            attribute.g.node.remove(constant)
+            cast.input[0] = "numbers"
+        else:
+            constant.attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(np.array([1.0, 1.0])))
+    if is_removed:
+        value = onnx.numpy_helper.from_array(np.array([1.0, 1.0]))
+        down.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["numbers"], value=value))
+    for graph in (down.graph, *(each.g for each in down.graph.node[-1].attribute)):
+        graph.output[0].type.tensor_type.ClearField("shape")
+    feeds = {"x": X, "yes": np.array(yes)}
+    up = convert_version(down, 9)
+    assert_equal(run(up, feeds), [X if yes else -X])
+
+
+CLASHING = {
+    "strings": ('string[1] c = {{"text of {0}"}}', "{0} = Identity (c)", "string[1]"),
+    "large integers": ("int64[1] c = {{{1}}}", "{0} = Identity (c)", "int64[1]"),
+    "integers that a node reads": ("int64[1] c = {{{1}}}", "{0} = Add (i, c)", "int64[3]"),
+}
+
+
+@pytest.mark.parametrize("yes", [False, True])
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize(("weights", "node", "kind"), CLASHING.values(), ids=CLASHING)
+def test_renames_other_initializers_that_two_branches_name_alike(
+    weights: str, node: str, kind: str, is_nested: bool, yes: bool
+) -> None:
+    then, other = (
+        f"{name} () => ({kind} {name}) <{weights.format(name, number)}> {{ {node.format(name)} }}"
+        for name, number in (("t", 9223372036854775807), ("e", -9223372036854775807))
+    )
+    branching = f"If (yes) <then_branch = {then}, else_branch = {other}>"
+    if is_nested:
+        branches = (f"{name} () => ({kind} n{name}) {{ n{name} = {branching} }}" for name in "ab")
+        branching = "If (yes) <then_branch = {}, else_branch = {}>".format(*branches)
+    model = parsed(f"(int64[3] i, bool yes) => ({kind} y) {{ y = {branching} }}", 11, 6)
+    result = convert_version(model, 8)
+    onnx.checker.check_model(result, full_check=True)
+    feeds = {"i": np.arange(3), "yes": np.array(yes)}
+    assert_equal(run(result, feeds), run(model, feeds))
+    names = [each.name for each in result.graph.initializer]
+    assert len(names) == len(set(names)) == (4 if is_nested else 2)
+    assert [each.name for each in result.graph.input] == ["i", "yes", *names]

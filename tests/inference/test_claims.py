@@ -134,10 +134,11 @@ def _halfway_model(ratio: tuple[int, int], size: int, declared: str, policy: str
     weights = (
         f"<int64[2] s = {{{numerator}, {other}}}, int64 k = {{-1}}, float[1,1,{numerator},{declared}] z>"
     )
-    resize = f'z = Resize <axes = [2, 3], keep_aspect_ratio_policy = "{policy}", mode = "linear"> (x, , , s)'
+    attributes = f'axes = [2, 3], keep_aspect_ratio_policy = "{policy}", mode = "linear"'
     return parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 19]> g (float[1,1,{denominator},{size}] x) => (float[a,b,c,d] y)'
-        f" {weights} {{ {resize} y = CumSum (z, k) }}"
+        '<ir_version: 9, opset_import: ["" : 19]>'
+        f" g (float[1,1,{denominator},{size}] x) => (float[a,b,c,d] y) {weights}"
+        f" {{ z = Resize <{attributes}> (x, , , s) y = CumSum (z, k) }}"
     )
 
 
