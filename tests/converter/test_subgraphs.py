@@ -237,7 +237,7 @@ def op_types_of(body: GraphProto) -> list[str]:
     return [each.op_type for each in body.node]
 
 
-def test_adds_integer_constants_of_subgraphs_to_the_main_graph_below_ir_version_4() -> None:
+def test_casts_integer_constants_of_subgraphs_below_ir_version_4() -> None:
     """Tile-6 needs a new list of repeats; opset 6 has IR version 3, and no Constant of integers."""
     count, axis = (numpy_helper.from_array(np.array(each, np.float32)) for each in (2, 1))
     then = [
@@ -246,14 +246,14 @@ def test_adds_integer_constants_of_subgraphs_to_the_main_graph_below_ir_version_
         node("Tile", ["x", "count", "axis"], ["t"]),
     ]
     nodes = [if_node(then, [node("Relu", ["x"], ["e"])])]
-    result = convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 5, ir_version=3), 6)
+    model = build(nodes, {"x": X, "yes": YES}, ["y"], 5, ir_version=3)
+    result = convert_version(model, 6)
     body = subgraph_named("then_branch", result)
     assert result.ir_version == 3
-    assert op_types_of(body) == ["Constant", "Constant", "Tile"]
-    (repeats,) = result.graph.initializer
-    assert list(body.node[2].input) == ["x", repeats.name]
-    assert result.graph.input[-1].name == repeats.name
-    assert [len(each.initializer) for each in subgraphs(result.graph)] == [0, 0]
+    assert op_types_of(body) == ["Constant", "Cast", "Constant", "Constant", "Tile"]
+    assert result.graph.input == model.graph.input
+    assert [len(each.initializer) for each in (result.graph, *subgraphs(result.graph))] == [0, 0, 0]
+    assert_equal(run(result, {"x": X, "yes": YES}), [np.tile(X, (1, 2, 1))])
 
 
 NAMES = ["const", "const_1", "const_2", "reshape", "reshape_1", "shape", "flatten", "mask", "cast", "softmax"]
