@@ -48,11 +48,7 @@ class CommonOpset:
 
 
 def common_opset(
-    models: Iterable[ModelLike],
-    domain: str = "",
-    *,
-    allow: AllowLike = (),
-    registry: Registry | None = None,
+    models: Iterable[ModelLike], domain: str = "", *, allow: AllowLike = (), registry: Registry | None = None
 ) -> CommonOpset:
     """Return the highest opset of a domain that all models reach, with the conversion of each model.
 

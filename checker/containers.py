@@ -9,13 +9,7 @@ from typing import NamedTuple
 
 from opshift.inference.scope import Scope
 from opshift.model.graphs import ContainerProto, is_graph
-from opshift.model.messages import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TypeProto,
-)
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 from opshift.model.operator_ids import (
     LocalFunction,
     called_function,

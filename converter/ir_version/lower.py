@@ -64,12 +64,7 @@ def plan_lowering(
         refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = Contents(
-        model,
-        options.registry,
-        before,
-        targets=options.target.opsets,
-        oldest=least,
-        operators=operators,
+        model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
     )
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]

@@ -106,12 +106,7 @@ class History:
         reversal.holders = _subgraph_holders(plan, surveyed)
         require_utf8_names((*reversal.holders.values(), *(attribute for _, attribute in reversal.holders)))
 
-    def plan_ir_change(
-        self,
-        change: IrChange,
-        imports: Mapping[str, int],
-        options: Options,
-    ) -> IrChange:
+    def plan_ir_change(self, change: IrChange, imports: Mapping[str, int], options: Options) -> IrChange:
         """Return the change of the IR version, adapted to the record.
 
         A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps

@@ -93,10 +93,7 @@ def check_body_runs(draft: Evaluated) -> Problems:
 
 
 @rule(
-    "body.types",
-    WARNING,
-    GUIDE,
-    "compare the results by other means, or leave the type to a later version",
+    "body.types", WARNING, GUIDE, "compare the results by other means, or leave the type to a later version"
 )
 def check_body_types(draft: Evaluated) -> Problems:
     """An installed runtime can run the body in every element type.

@@ -24,12 +24,7 @@ def check_proposal_format(file: InvalidFile) -> Problems:
     return file.problems_in(PROPOSAL)
 
 
-@rule(
-    "proposal.motivation",
-    ERROR,
-    ADDING,
-    "describe the users, the purpose, and the current solution",
-)
+@rule("proposal.motivation", ERROR, ADDING, "describe the users, the purpose, and the current solution")
 def check_proposal_motivation(draft: Draft) -> Problems:
     """The motivation describes the purpose of the proposal.
 

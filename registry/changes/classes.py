@@ -34,9 +34,7 @@ MEANINGS: Final = {
     ChangeClass.REMOVAL: "The operator must no longer be used.",
 }
 
-BACKWARD: Final = frozenset(
-    {ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, ChangeClass.ADDS_BEHAVIOUR},
-)
+BACKWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, ChangeClass.ADDS_BEHAVIOUR})
 """Classes under which a model of the old version is valid unchanged in the new version."""
 
 FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})

@@ -55,9 +55,7 @@ _PURPOSES: Final = {
         "required-input-supplied": "A new input is required; the step provides it for older nodes.",
         "meaning-re-encoded": "The meaning of a node changed; the new version can express the old one.",
     },
-    ChangeClass.CHANGES_DEFAULT: {
-        "default-changed": "The meaning of a node without the attribute changed.",
-    },
+    ChangeClass.CHANGES_DEFAULT: {"default-changed": "The meaning of a node without the attribute changed."},
     ChangeClass.NARROWS: {
         "attribute-removed": "A node with the attribute is no longer legal.",
         "attribute-became-required": "A node without the attribute is no longer legal.",

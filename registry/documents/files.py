@@ -9,12 +9,7 @@ from pathlib import Path
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
-from opshift.registry.documents.document import (
-    OperatorSet,
-    WrongMagic,
-    document_to_dict,
-    parse_document,
-)
+from opshift.registry.documents.document import OperatorSet, WrongMagic, document_to_dict, parse_document
 from opshift.registry.errors import DefinitionError
 from opshift.registry.to_yaml import operator_to_dict
 from opshift.registry.yaml_files import dump_yaml, load_yaml

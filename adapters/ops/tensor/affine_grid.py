@@ -2,11 +2,7 @@
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import (
-    MAX_CONSTANT_ELEMENTS,
-    index_range,
-    reshape,
-)
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
 
 
 @adapter("AffineGrid", 20, 19)

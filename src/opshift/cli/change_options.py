@@ -26,8 +26,7 @@ ModeOption = Annotated[
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and policies, and exit.")]
 
 ExplainOption = Annotated[
-    str | None,
-    typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit."),
+    str | None, typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit.")
 ]
 
 

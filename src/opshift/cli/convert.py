@@ -35,10 +35,7 @@ def convert(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Convert several models, and all models in folders, to DIR.",
+            "--out", "-o", metavar="DIR", help="Convert several models, and all models in folders, to DIR."
         ),
     ] = None,
     in_place: InPlaceOption = False,

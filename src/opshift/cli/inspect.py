@@ -1,12 +1,10 @@
 """`opshift inspect`: summary of a model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import typer
 
@@ -17,15 +15,54 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
 from opshift.model.types import declared_dims, dims_text, type_to_string
 from opshift.registry.errors import ResolveError
-
-if TYPE_CHECKING:
-    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
-    from opshift.registry.registry import Registry
+from opshift.registry.registry import Registry
 
 NAME_COLUMN = Column("name", "cyan")
+
+
+@dataclass(frozen=True)
+class ValueSummary:
+    """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
+
+    name: str
+    type: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class OperatorUse:
+    """Operator used by a model: its number of nodes, its kind, and a remark (`reason`) with a remedy."""
+
+    operator: str
+    count: int
+    kind: Literal["operator", "function", "foreign", "unresolved"]
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """Summary of a model."""
+
+    ir_version: int
+    producer: str
+    opsets: dict[str, int]
+    nodes: dict[str, int]
+    """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
+    initializers: int
+    inputs: tuple[ValueSummary, ...]
+    outputs: tuple[ValueSummary, ...]
+    functions: tuple[str, ...]
+    operators: tuple[OperatorUse, ...]
+
+    @property
+    def unresolved(self) -> int:
+        """Number of nodes with an operator that cannot be resolved."""
+        return sum(use.count for use in self.operators if use.kind == "unresolved")
 
 
 def inspect(
@@ -107,47 +144,6 @@ def _release(domain: str, opset: int, registry: Registry) -> str:
 def _note(use: OperatorUse) -> str:
     advice = f" ({use.remedy})" if use.remedy else ""
     return f"{'unresolved: ' if use.kind == 'unresolved' else ''}{use.reason}{advice}"
-
-
-@dataclass(frozen=True)
-class ValueSummary:
-    """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
-
-    name: str
-    type: str
-    shape: str
-
-
-@dataclass(frozen=True)
-class OperatorUse:
-    """Operator used by a model: its number of nodes, its kind, and a remark (`reason`) with a remedy."""
-
-    operator: str
-    count: int
-    kind: Literal["operator", "function", "foreign", "unresolved"]
-    reason: str = ""
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class ModelSummary:
-    """Summary of a model."""
-
-    ir_version: int
-    producer: str
-    opsets: dict[str, int]
-    nodes: dict[str, int]
-    """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
-    initializers: int
-    inputs: tuple[ValueSummary, ...]
-    outputs: tuple[ValueSummary, ...]
-    functions: tuple[str, ...]
-    operators: tuple[OperatorUse, ...]
-
-    @property
-    def unresolved(self) -> int:
-        """Number of nodes with an operator that cannot be resolved."""
-        return sum(use.count for use in self.operators if use.kind == "unresolved")
 
 
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:

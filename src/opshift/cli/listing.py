@@ -1,9 +1,6 @@
 """`opshift list` and `opshift resolve`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,11 +10,9 @@ from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-
-if TYPE_CHECKING:
-    from opshift.registry.models import OperatorVersion
-    from opshift.registry.registry import Registry
-    from opshift.registry.releases import Consumer, Release
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.releases import Consumer, Release
 
 
 def resolve(

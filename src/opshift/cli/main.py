@@ -49,10 +49,7 @@ COMMANDS = [
         ),
     ),
     Command(
-        "plan",
-        "convert",
-        "plan",
-        ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json"),
+        "plan", "convert", "plan", ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json")
     ),
     Command("reach", "reach", "reach", ("model.onnx",)),
     Command("doctor", "doctor", "doctor", ("model.onnx", "model.onnx fixed.onnx --fix")),

@@ -1,9 +1,7 @@
 """`opshift opset`: export and load operator-set documents."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,10 +13,8 @@ from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
+from opshift.registry.documents.document import OperatorSet
 from opshift.registry.documents.files import DocumentFormat
-
-if TYPE_CHECKING:
-    from opshift.registry.documents.document import OperatorSet
 
 opset = subcommand_group("Export and load operator sets as documents.")
 
