@@ -89,10 +89,8 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     if unknown:
         similar = difflib.get_close_matches(unknown[0], ALLOW_VALUES, n=1)
         hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        raise UsageError(
-            f"unknown allow value {unknown[0]!r}{hint}",
-            remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}",
-        )
+        reason = f"unknown allow value {unknown[0]!r}{hint}"
+        raise UsageError(reason, remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}")
     return frozenset(each for each in ALLOW_VALUES if each in wanted)
 
 
@@ -130,9 +128,8 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
         for domain, opset in named.items():
             if opsets.setdefault(canonical_domain(domain), opset) != opset:
                 both = f"{opsets[canonical_domain(domain)]} and {opset}"
-                raise UsageError(
-                    f"{canonical_domain(domain)} has two targets, {both}", remedy="pass only one"
-                )
+                reason = f"{canonical_domain(domain)} has two targets, {both}"
+                raise UsageError(reason, remedy="pass only one")
         # If several releases are targets, the oldest IR version is the limit.
         newest_ir = min(filter(None, (ir, newest_ir)), default=None)
     if not opsets and (requested is None or target is not None):

@@ -62,10 +62,8 @@ def read_attribute(attribute: AttributeProto) -> Any:
         CannotConvert: the attribute refers to an attribute of the enclosing function.
     """
     if attribute.ref_attr_name:
-        raise CannotConvert(
-            f"attribute {attribute.name!r} depends on the call of the enclosing function",
-            remedy="inline the function first, so that the attribute has a value",
-        )
+        reason = f"attribute {attribute.name!r} depends on the call of the enclosing function"
+        raise CannotConvert(reason, remedy="inline the function first, so that the attribute has a value")
     kind = TYPE_BY_NUMBER.get(attribute.type or _number_of_set_field(attribute))
     if kind is None:
         return attribute.i

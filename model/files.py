@@ -48,10 +48,8 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike):
         return read_model(Path(model)), True
-    raise InvalidModel(
-        f"expected a ModelProto, bytes or a path, got {type(model).__name__}",
-        remedy="pass a ModelProto, its bytes, or a path",
-    )
+    reason = f"expected a ModelProto, bytes or a path, got {type(model).__name__}"
+    raise InvalidModel(reason, remedy="pass a ModelProto, its bytes, or a path")
 
 
 MAX_MESSAGE_BYTES = 2**31 - 1

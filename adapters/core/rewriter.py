@@ -29,9 +29,8 @@ Attributes = Mapping[str, Any]
 
 def _require_known(found: Known | None, fact: str, name: str) -> Known:
     if found is None:
-        raise CannotConvert(
-            f"the {fact} of {name!r} is unknown", remedy=f"declare it: add a value_info for {name!r}"
-        )
+        reason = f"the {fact} of {name!r} is unknown"
+        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
     return found
 
 
@@ -149,10 +148,8 @@ class Rewriter:
         """
         found = self.constant_value(name)
         if found is None:
-            raise CannotConvert(
-                f"{meaning} ({name!r}) is not a constant",
-                remedy="make it an initializer that is not a graph input",
-            )
+            reason = f"{meaning} ({name!r}) is not a constant"
+            raise CannotConvert(reason, remedy="make it an initializer that is not a graph input")
         return found
 
     def is_used(self, name: str) -> bool:

@@ -44,9 +44,8 @@ def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
     name, default = verb.attribute, out.source.attributes[verb.attribute].default
     value = node.attribute(name, default)
     if not _same_value(value, default):
-        raise CannotConvert(
-            f"{name} is {_shown(value)}; {_id(out.target)} supports only the default, {_shown(default)}"
-        )
+        reason = f"{name} is {_shown(value)}; {_id(out.target)} supports only the default, {_shown(default)}"
+        raise CannotConvert(reason)
     return _without(name, node)
 
 
@@ -108,9 +107,8 @@ def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     declared = out.source.attributes.get(verb.attribute)
     value = node.attribute(verb.attribute, declared.default if declared else None)
     if not _same_value(value, verb.value):
-        raise CannotConvert(
-            f"{verb.attribute} is {_shown(value)}; {_id(out.target)} requires {_shown(verb.value)}"
-        )
+        reason = f"{verb.attribute} is {_shown(value)}; {_id(out.target)} requires {_shown(verb.value)}"
+        raise CannotConvert(reason)
     return node
 
 

@@ -54,10 +54,8 @@ def quantized_type(scheme: QuantizationScheme, out: Rewriter) -> str:
 def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
     """Refuse an element type that does not exist in the target opset."""
     if FIRST_OPSET.get(element_type, 1) > out.opset:
-        raise CannotConvert(
-            f"{name!r} is tensor({element_type}), which opset {FIRST_OPSET[element_type]} introduced",
-            remedy="quantize to a type that the target opset supports, such as int8",
-        )
+        reason = f"{name!r} is tensor({element_type}), which opset {FIRST_OPSET[element_type]} introduced"
+        raise CannotConvert(reason, remedy="quantize to a type that the target opset supports, such as int8")
 
 
 def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) -> str:

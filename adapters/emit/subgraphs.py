@@ -89,8 +89,6 @@ def body_output_type(name: str, value: ValueInfoProto, out: Rewriter) -> str:
     declared = BY_NUMBER.get(value.type.tensor_type.elem_type)
     found = declared.name if declared else out.known_element_type(name)
     if found is None:
-        raise CannotConvert(
-            f"the element type of {value.name!r}, an output of the body, is unknown",
-            remedy="declare it in the body's output",
-        )
+        reason = f"the element type of {value.name!r}, an output of the body, is unknown"
+        raise CannotConvert(reason, remedy="declare it in the body's output")
     return found

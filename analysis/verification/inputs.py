@@ -56,10 +56,8 @@ def generate_inputs(
     missing = [each for each in inputs if each.name not in given]
     for each in missing:
         if each.element_type is None:
-            raise CannotVerify(
-                f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}",
-                remedy=f"provide a value: inputs={{{each.name!r}: ...}}",
-            )
+            reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
+            raise CannotVerify(reason, remedy=f"provide a value: inputs={{{each.name!r}: ...}}")
     # integers and numerals may be indices or sizes, which models accept in small ranges only
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
     layouts = list(candidate_shapes(missing, _known_sizes(inputs, given)))

@@ -27,10 +27,8 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> N
     callers = scope.functions.call_facts_of(scope)
     missing = callers.describe_disagreement(original, scope) if callers else ""
     if missing:
-        raise CannotConvert(
-            f"{missing} is provided by some calls of the function, but not by all",
-            remedy="provide it in every call, or omit it in every call",
-        )
+        reason = f"{missing} is provided by some calls of the function, but not by all"
+        raise CannotConvert(reason, remedy="provide it in every call, or omit it in every call")
     _require_no_function(proto, result, scope)
     return result
 
@@ -59,10 +57,8 @@ def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope
         emitted.append(LocalFunction(DEFAULT_DOMAIN, "Constant"))
     shadowed = next((each for each in emitted if scope.functions.has_function(each)), None)
     if shadowed is not None:
-        raise CannotConvert(
-            f"it needs the operator {shadowed.name}, but a function of the model has that name",
-            remedy=f"rename the function {shadowed.domain}.{shadowed.name}",
-        )
+        reason = f"it needs the operator {shadowed.name}, but a function of the model has that name"
+        raise CannotConvert(reason, remedy=f"rename the function {shadowed.domain}.{shadowed.name}")
 
 
 def _with_references(emitted: Emission, references: Mapping[int, object]) -> Emission:

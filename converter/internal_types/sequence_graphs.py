@@ -118,9 +118,8 @@ def _iteration_count(loop: Node, out: SequencePass) -> int | None:
 def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
     """Replace a Loop by the nodes of its body for each iteration."""
     if count > MAX_NODES:
-        raise CannotConvert(
-            f"unrolling the loop adds {count:,} iterations, more than {MAX_NODES:,}", remedy=REMEDY
-        )
+        reason = f"unrolling the loop adds {count:,} iterations, more than {MAX_NODES:,}"
+        raise CannotConvert(reason, remedy=REMEDY)
     (body,) = graphs_of(proto)
     values: list[str | Tensors] = [out.sequences.get(name, name) for name in proto.input[2:]]
     condition: str | Tensors = out.constant(Tensor("bool", (), (True,)))

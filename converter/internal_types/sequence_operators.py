@@ -121,9 +121,8 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
 
 def _require_limit(length: int, sequence: str) -> None:
     if length > MAX_NODES:
-        raise CannotConvert(
-            f"sequence {sequence!r} has {length:,} tensors, more than {MAX_NODES:,}", remedy=REMEDY
-        )
+        reason = f"sequence {sequence!r} has {length:,} tensors, more than {MAX_NODES:,}"
+        raise CannotConvert(reason, remedy=REMEDY)
 
 
 def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:
@@ -135,9 +134,8 @@ def _position(node: Node, index: int, default: int, end: int, out: SequencePass)
         position = numbers[0] if len(numbers) == 1 else end
     found = position + length if position < 0 else position
     if not 0 <= found < end:
-        raise CannotConvert(
-            f"sequence {sequence!r} has {length} tensors, and no position {position}", remedy=INVALID
-        )
+        reason = f"sequence {sequence!r} has {length} tensors, and no position {position}"
+        raise CannotConvert(reason, remedy=INVALID)
     return found
 
 

@@ -92,10 +92,8 @@ class Weights:
         whole = self._source.size
         pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
-            raise InvalidModel(
-                "is not an ONNX model, or is larger than 2 GiB without its weights",
-                place=str(self._source.path),
-            )
+            reason = "is not an ONNX model, or is larger than 2 GiB without its weights"
+            raise InvalidModel(reason, place=str(self._source.path))
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
     def _extract(self) -> list[bytes] | None:

@@ -32,10 +32,8 @@ def densify_sparse_value(node: Node, out: Rewriter) -> None:
         return
     dense = read_sparse_tensor(sparse, MAX_CONSTANT_ELEMENTS)
     if dense is None:
-        raise CannotConvert(
-            f"the sparse value is invalid, external, or has more than {MAX_CONSTANT_ELEMENTS} elements",
-            remedy="store the value as a dense tensor",
-        )
+        reason = f"the sparse value is invalid, external, or has more than {MAX_CONSTANT_ELEMENTS} elements"
+        raise CannotConvert(reason, remedy="store the value as a dense tensor")
     out.replace(node, attributes={"value": dense})
 
 

@@ -83,9 +83,8 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
     size = _read_sizes(node, "scale", 2)
     border = _read_sizes(node, "border", 4) or (size and (0, 0, 0, 0))
     if not border:
-        raise CannotConvert(
-            "border and scale are both missing", remedy="set border to left, top, right, bottom"
-        )
+        reason = "border and scale are both missing"
+        raise CannotConvert(reason, remedy="set border to left, top, right, bottom")
     require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
     ends = (top + size[0], left + size[1]) if size else (-bottom or INT64_MAX, -right or INT64_MAX)
@@ -119,10 +118,8 @@ def _require_one_shape(node: Node) -> None:
     if not node.input(0) and shape is None:
         raise CannotConvert("neither an input nor the attribute shape defines the shape", remedy="set shape")
     if not node.input(0) and (extra or node.attribute("input_as_shape", 0)):
-        raise CannotConvert(
-            "extra_shape and input_as_shape require an input, but the node has none",
-            remedy="set the attribute shape to the whole shape, and remove them",
-        )
+        reason = "extra_shape and input_as_shape require an input, but the node has none"
+        raise CannotConvert(reason, remedy="set the attribute shape to the whole shape, and remove them")
     if any(size < 0 for size in (*(shape or ()), *extra)):
         raise CannotConvert("shape or extra_shape has a negative size")
 
@@ -134,10 +131,8 @@ def _fill_value(node: Node) -> Tensor:
         return Tensor("float", (1,), (value,))
     element_type, smallest, largest = INTEGER_TYPES[dtype]
     if not (float(value).is_integer() and smallest <= value <= largest):
-        raise CannotConvert(
-            f"value is {value}, and its conversion to {element_type} is not defined",
-            remedy=f"set value to a number that {element_type} represents",
-        )
+        reason = f"value is {value}, and its conversion to {element_type} is not defined"
+        raise CannotConvert(reason, remedy=f"set value to a number that {element_type} represents")
     return Tensor(element_type, (1,), (int(value),))
 
 
@@ -160,17 +155,14 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
     if not node.input(0):
         dims = tuple(node.attribute("shape"))
         if math.prod(dims) != len(values):
-            raise CannotConvert(
-                f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
-            )
+            reason = f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
+            raise CannotConvert(reason)
         value = Tensor(element_type, dims, values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
         return
     if not values:
-        raise CannotConvert(
-            "values is missing, and Reshape would copy a dimension of size 0",
-            remedy="set the attribute shape to the empty shape, and remove the input",
-        )
+        reason = "values is missing, and Reshape would copy a dimension of size 0"
+        raise CannotConvert(reason, remedy="set the attribute shape to the empty shape, and remove the input")
     flat = out.constant(values, element_type)
     out.replace(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
 

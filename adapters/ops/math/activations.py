@@ -24,9 +24,8 @@ def expand_celu(node: Node, out: Rewriter) -> None:
         out.emit("Sub", [x.apply("Relu").name, below.name], node.outputs)
         return
     if not alpha > 0:
-        raise CannotConvert(
-            f"alpha is {alpha}, and the result of Celu is undefined", remedy="use an alpha other than 0"
-        )
+        reason = f"alpha is {alpha}, and the result of Celu is undefined"
+        raise CannotConvert(reason, remedy="use an alpha other than 0")
     if alpha == 1:
         out.replace(node, op_type="Elu", attributes={})
         return

@@ -106,10 +106,8 @@ def expand_mod(node: Node, out: Rewriter) -> None:
 def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit a long division in double, which is exact: no partial product has more than 53 bits."""
     if element_type not in DIVISION_EXPONENTS:
-        raise CannotConvert(
-            f"the remainder of {element_type} needs more precision than double",
-            remedy="cast the inputs to float, or convert to opset 10 or later",
-        )
+        reason = f"the remainder of {element_type} needs more precision than double"
+        raise CannotConvert(reason, remedy="cast the inputs to float, or convert to opset 10 or later")
     dividend, divisor = (Expression(cast(name, "double", out), "double", out) for name in node.inputs)
     magnitude = abs(divisor)
     # An infinite divisor leaves the dividend unchanged, like any divisor beyond it. The power of 0 is 1.

@@ -84,10 +84,8 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
     other_axes = [axis for axis in range(len(term.labels)) if axis not in (first, second)]
     size = known_size(term, repeated, out)
     if size is None:
-        raise CannotConvert(
-            f"label {repeated!r} is repeated, and the size of its dimensions is unknown",
-            remedy="declare the shapes of the inputs",
-        )
+        reason = f"label {repeated!r} is repeated, and the size of its dimensions is unknown"
+        raise CannotConvert(reason, remedy="declare the shapes of the inputs")
     labels = tuple(term.labels[axis] for axis in other_axes)
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
     flattened = reshape(moved, [size * size, *_sizes(term, labels, out)], out)

@@ -26,10 +26,8 @@ def expand_by_tiling(node: Node, out: Rewriter) -> None:
         product = out.emit("Mul", [value, _full(shape, compute_type, 1, out)])
         cast(product, element_type, out, node.outputs)
     else:
-        raise CannotConvert(
-            f"the rank of {data!r} or the length of {shape!r} is unknown",
-            remedy="declare the shapes of the inputs, or convert to opset 8 or later",
-        )
+        reason = f"the rank of {data!r} or the length of {shape!r} is unknown"
+        raise CannotConvert(reason, remedy="declare the shapes of the inputs, or convert to opset 8 or later")
 
 
 def _emit_tile(node: Node, rank: int, length: int, out: Rewriter) -> None:

@@ -24,10 +24,8 @@ def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
     *factors, addend = node.inputs
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
-        raise CannotConvert(
-            f"the shape of {addend!r} is unknown, and it decides whether to broadcast",
-            remedy=f"add a value_info for {addend!r}",
-        )
+        reason = f"the shape of {addend!r} is unknown, and it decides whether to broadcast"
+        raise CannotConvert(reason, remedy=f"add a value_info for {addend!r}")
     if len(shape) < 2:
         out.replace(node, attributes={**node.attributes, "broadcast": 1})
     elif shape[0] == 1:

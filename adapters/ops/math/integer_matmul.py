@@ -71,9 +71,8 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
     if terms * MAX_DIFFERENCE * MAX_DIFFERENCE <= MAX_EXACT_INTEGER:
         return product(second)
     if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
-        raise CannotConvert(
-            f"each element is a sum of {terms} products, which float may not represent exactly"
-        )
+        reason = f"each element is a sum of {terms} products, which float may not represent exactly"
+        raise CannotConvert(reason)
     base = out.constant(float(DIGIT_BASE), "float")
     # The factor is `high * base + low`: both parts give sums that stay exact.
     high = out.emit("Floor", [out.emit("Div", [second, base])], opset=CLIP_OPSET)

@@ -14,10 +14,8 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
     types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
     if len(types) > 1:
-        raise CannotConvert(
-            f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type",
-            remedy="cast V to the type of Q and K",
-        )
+        reason = f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type"
+        raise CannotConvert(reason, remedy="cast V to the type of Q and K")
     query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
     key = _append_to_past(node.input(4), new_key, node.output(1), out)
     value = _append_to_past(node.input(5), new_value, node.output(2), out)

@@ -83,10 +83,8 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
     if shape and shape[-1] == length:
         return mask
     if not shape or shape[-1] == 1:
-        raise CannotConvert(
-            "attn_mask may have one column, which can apply to the first key only or to every key",
-            remedy="declare the shape of attn_mask with one column for every key",
-        )
+        reason = "attn_mask may have one column, which can apply to the first key only or to every key"
+        raise CannotConvert(reason, remedy="declare the shape of attn_mask with one column for every key")
     columns = dimension(node.inputs[3], rank - 1, out)
     missing = _subtract(length, columns, out)
     pads = shape_tensor([*[0] * (2 * rank - 1), missing], out)

@@ -57,9 +57,8 @@ def add_training_mode(node: Node, out: Rewriter) -> None:
         out.replace(node, outputs=node.outputs[:1])
         return
     if any(out.is_used(node.output(position)) for position in (3, 4)):
-        raise CannotConvert(
-            "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
-        )
+        reason = "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
+        raise CannotConvert(reason)
     outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
     out.replace(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 

@@ -32,10 +32,8 @@ def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
     data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
     channels = (weight[0] if weight else None) or (data[1] if data else None)
     if not channels or not weight or weight[2] is None:
-        raise CannotConvert(
-            "the number of channels and the kernel width are unknown",
-            remedy=f"declare the shape of {node.inputs[1]!r}",
-        )
+        reason = "the number of channels and the kernel width are unknown"
+        raise CannotConvert(reason, remedy=f"declare the shape of {node.inputs[1]!r}")
     return channels, weight[2] - 1
 
 

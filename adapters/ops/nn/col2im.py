@@ -34,9 +34,8 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     """Gather the elements of each pixel by constant indices and add them; in a loop if sizes are unknown."""
     columns = node.inputs[0]
     if out.element_type(columns) in ("bool", "string"):
-        raise CannotConvert(
-            "the columns are bool or string, which no operator can add", remedy="cast them to uint8 first"
-        )
+        reason = "the columns are bool or string, which no operator can add"
+        raise CannotConvert(reason, remedy="cast them to uint8 first")
     image, block_shape = _image_shape(node, out), out.constant_value(node.inputs[2])
     if image is None or block_shape is None:
         _add_elements_in_loop(node, out)
@@ -119,10 +118,8 @@ def _rank(node: Node, out: Rewriter) -> int:
         length = out.known_dimension(name, 0)
         if length is not None:
             return out.require_rank(length)
-    raise CannotConvert(
-        "the number of dimensions of the image is unknown",
-        remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
-    )
+    reason = "the number of dimensions of the image is unknown"
+    raise CannotConvert(reason, remedy=f"add a value_info with the shape of {node.inputs[1]!r}")
 
 
 def _element_indices(

@@ -21,10 +21,8 @@ def cast_mask(node: Node, out: Rewriter) -> None:
 def drop_is_test(node: Node, out: Rewriter) -> None:
     """Drop `is_test`; refuse training, which versions 7 and 10 do not support."""
     if not node.attribute("is_test", 0):
-        raise CannotConvert(
-            "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged",
-            remedy="set is_test to 1 if the model is for inference",
-        )
+        reason = "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged"
+        raise CannotConvert(reason, remedy="set is_test to 1 if the model is for inference")
     out.replace(node, attributes=node.without("is_test"))
 
 

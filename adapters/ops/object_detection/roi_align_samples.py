@@ -44,15 +44,11 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     samples = node.attribute("sampling_ratio", 0)
     bins = [node.attribute(f"output_{name}", 1) for name in ("height", "width")]
     if samples <= 0:
-        raise CannotConvert(
-            "the number of samples depends on the size of each box (sampling_ratio is 0)",
-            remedy="set sampling_ratio to a number of samples",
-        )
+        reason = "the number of samples depends on the size of each box (sampling_ratio is 0)"
+        raise CannotConvert(reason, remedy="set sampling_ratio to a number of samples")
     if max(bins) * samples > MAX_CONSTANT_ELEMENTS:
-        raise CannotConvert(
-            f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis",
-            remedy="reduce sampling_ratio or the output size",
-        )
+        reason = f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis"
+        raise CannotConvert(reason, remedy="reduce sampling_ratio or the output size")
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     wide_data, wide_boxes = (cast_between(name, element_type, compute_type, out) for name in (data, boxes))

@@ -15,10 +15,8 @@ def replace_has_element_by_constant(node: Node, out: Rewriter) -> None:
 def _is_optional(name: str, out: Rewriter) -> bool:
     known = out.known_element_type(name)
     if known is None:
-        raise CannotConvert(
-            f"the type of {name!r} is unknown, so it may be optional or not",
-            remedy=f"declare it: add a value_info for {name!r}",
-        )
+        reason = f"the type of {name!r} is unknown, so it may be optional or not"
+        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
     return known.startswith("optional(")
 
 

@@ -53,10 +53,8 @@ def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
     parametric = PARAMETRIC_ACTIVATIONS & {name.lower() for name in node.attribute("activations", ())}
     if parametric and "activation_alpha" not in node.attributes:
         name = min(parametric).decode()
-        raise CannotConvert(
-            f"activation {name!r} relies on default parameters, which GRU-1 does not define",
-            remedy="set activation_alpha and activation_beta",
-        )
+        reason = f"activation {name!r} relies on default parameters, which GRU-1 does not define"
+        raise CannotConvert(reason, remedy="set activation_alpha and activation_beta")
     attributes = {"direction": b"forward", **node.without("linear_before_reset")}
     outputs = (node.output(0), node.output(1) or out.fresh("last"))
     out.replace(node, outputs=outputs, attributes=attributes)

@@ -28,9 +28,8 @@ def _axis_count(node: Node, out: Rewriter) -> int:
         return out.require_rank(sizes) - 2
     if rows is not None:
         return out.require_rank(rows)
-    raise CannotConvert(
-        "whether the grid has 2 or 3 dimensions is unknown", remedy=f"declare the shape of {node.inputs[0]!r}"
-    )
+    reason = "whether the grid has 2 or 3 dimensions is unknown"
+    raise CannotConvert(reason, remedy=f"declare the shape of {node.inputs[0]!r}")
 
 
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
@@ -48,10 +47,8 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
     index = 2 + axis
     size: int | None = None if known is None else int(known.values[index])
     if size == 1 and corners:
-        raise CannotConvert(
-            "align_corners is 1, but one point between two corners has no defined position",
-            remedy="set align_corners to 0",
-        )
+        reason = "align_corners is 1, but one point between two corners has no defined position"
+        raise CannotConvert(reason, remedy="set align_corners to 0")
     if size is None:
         count = out.emit("Gather", [node.inputs[1], out.int64([index])], axis=0)
     elif size > MAX_CONSTANT_ELEMENTS:

@@ -13,10 +13,8 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     time_axis = node.attribute("time_axis", 0)
     steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))
     if steps is None or entries is None:
-        raise CannotConvert(
-            f"the first two dimensions of {data!r} are unknown",
-            remedy=f"add a value_info with the shape of {data!r}",
-        )
+        reason = f"the first two dimensions of {data!r} are unknown"
+        raise CannotConvert(reason, remedy=f"add a value_info with the shape of {data!r}")
     first, second = (entries, steps) if time_axis else (steps, entries)
     out.require_elements(first, second)
     pairs = [divmod(row, second) for row in range(first * second)]

@@ -148,9 +148,8 @@ def _combine(node: Node, out: Rewriter) -> None:
     types = EXTREMUM_TYPES if reduction in (b"max", b"min") else SUM_TYPES
     compute_type = types.get(element_type, element_type)
     if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
-        raise CannotConvert(
-            f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
-        )
+        reason = f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
+        raise CannotConvert(reason)
     wide_data, wide_updates = (
         cast_between(name, element_type, compute_type, out) for name in (data, updates)
     )
@@ -280,9 +279,8 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(cache)
     # ScatterElements supports types up to bfloat16; higher numbers are float8 and types below 8 bits.
     if BY_NAME[element_type].number > BY_NAME["bfloat16"].number:
-        raise CannotConvert(
-            f"{cache!r} has element type {element_type}, which ScatterElements does not support"
-        )
+        reason = f"{cache!r} has element type {element_type}, which ScatterElements does not support"
+        raise CannotConvert(reason)
     rank = out.rank(cache)
     axis = node.attribute("axis", -2) % rank
     count = dimension(update, axis, out)

@@ -42,9 +42,8 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     """Return a matrix with one row for each element, or for each slice along the axis."""
     element_type = out.element_type(data)
     if element_type not in FLOAT_TYPES and "int" not in element_type:
-        raise CannotConvert(
-            f"{data!r} has element type {element_type}, which the operator Less does not support"
-        )
+        reason = f"{data!r} has element type {element_type}, which the operator Less does not support"
+        raise CannotConvert(reason)
     if axis is None:
         return reshape(data, (-1, 1), out)
     rank = out.rank(data)

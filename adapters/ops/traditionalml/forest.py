@@ -62,9 +62,8 @@ class _Nodes:
             children = () if mode == LEAF else sides_of_node
             missing = next((child for child in children if (tree, child) not in positions), None)
             if missing is not None:
-                raise CannotConvert(
-                    f"node {node_id} of tree {tree} refers to node {missing}, which does not exist"
-                )
+                reason = f"node {node_id} of tree {tree} refers to node {missing}, which does not exist"
+                raise CannotConvert(reason)
             found.append(tuple(positions[tree, child] for child in children))
         return found
 
@@ -91,9 +90,8 @@ class _Nodes:
                 # More nodes than the tree has mean a cycle or a shared child: stop, and refuse below.
                 reached += self.children[position] if len(reached) <= sizes[tree] else ()
             if len(reached) != sizes[tree]:
-                raise CannotConvert(
-                    f"the nodes of tree {tree} do not form a tree with the first node as root"
-                )
+                reason = f"the nodes of tree {tree} do not form a tree with the first node as root"
+                raise CannotConvert(reason)
             found.append(reached)
         return found
 

@@ -49,9 +49,8 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     keys_type, keys = _read_side(node, "keys")
     values_type, values = _read_side(node, "values")
     if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
-        raise CannotConvert(
-            "the keys are double, or one is NaN, which the lists of version 2 match differently"
-        )
+        reason = "the keys are double, or one is NaN, which the lists of version 2 match differently"
+        raise CannotConvert(reason)
     if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
         raise CannotConvert("the values are double, and float does not represent them exactly")
     # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.

@@ -88,13 +88,11 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     _require_base_values(forest, forest.targets)
     transform = read_transform(node)
     if any(forest.base) and len(forest.guaranteed_targets()) < forest.targets:
-        raise CannotConvert(
-            "onnxruntime omits the base value of a target without a vote", remedy=MISSING_VOTE_REMEDY
-        )
+        reason = "onnxruntime omits the base value of a target without a vote"
+        raise CannotConvert(reason, remedy=MISSING_VOTE_REMEDY)
     if forest.targets == 1 and any(len(votes) > 1 for votes in forest.votes):
-        raise CannotConvert(
-            "a leaf has several weights for the only target", remedy="replace them by their sum"
-        )
+        reason = "a leaf has several weights for the only target"
+        raise CannotConvert(reason, remedy="replace them by their sum")
     if forest.targets > 1 or transform in (b"NONE", b"PROBIT"):
         return transform, b"NONE"
     if any(forest.base):
@@ -127,9 +125,8 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     transform = read_transform(node)
     _require_base_values(forest, 1)
     if transform not in (b"NONE", b"LOGISTIC"):
-        raise CannotConvert(
-            f"post_transform {transform.decode()} of one score for two classes is not defined"
-        )
+        reason = f"post_transform {transform.decode()} of one score for two classes is not defined"
+        raise CannotConvert(reason)
     element_type, is_share = forest.element_type, all(vote.weight >= 0 for vote in forest.all_votes())
     score = out.fresh("score")
     _emit_class_scores(node, forest, score, out)
@@ -190,10 +187,8 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
     if forest.targets == 2 and forest.base:
         raise CannotConvert("onnxruntime does not add base_values to the scores of two classes")
     if forest.targets == 2 and 1 not in guaranteed:
-        raise CannotConvert(
-            "onnxruntime invents a score for the second of two classes where it has no vote",
-            remedy=MISSING_VOTE_REMEDY,
-        )
+        reason = "onnxruntime invents a score for the second of two classes where it has no vote"
+        raise CannotConvert(reason, remedy=MISSING_VOTE_REMEDY)
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
         raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=MISSING_VOTE_REMEDY)

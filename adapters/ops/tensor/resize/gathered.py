@@ -50,10 +50,8 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
     if mode == "nearest":
         return element_type, element_type
     if element_type not in COMPUTE_TYPES:
-        raise CannotConvert(
-            f"the node interpolates {element_type}, but the rounding of the result is undefined",
-            remedy="cast to float before the node, and round and cast back after it",
-        )
+        reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
+        raise CannotConvert(reason, remedy="cast to float before the node, and round and cast back after it")
     return element_type, COMPUTE_TYPES[element_type]
 
 
