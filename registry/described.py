@@ -25,7 +25,7 @@ class Described(Record):
     Texts are not compared: they may be improved without a change of the definition.
     """
 
-    # The default of a factory is no class attribute, so a text that is not loaded is an unknown attribute.
+    # A factory leaves no default in the class, so `__getattr__` is called for a text that is not loaded.
     description: _Text = field(default_factory=str, compare=False, repr=False)
 
     if not TYPE_CHECKING:

@@ -106,9 +106,9 @@ def _own_texts(block: object, position: int) -> Texts:
 
 
 def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
-    """Set the texts of all versions: their own, and those of the previous version for the rest.
+    """Set the texts of each version: its own, and those of the previous version for the rest.
 
-    As soon as one parameter has a text, all must have one.
+    As soon as one parameter has a text, every parameter needs one.
     """
     is_complete = any(name and text for own in blocks for (_, name), text in own.items())
     inherited: Texts = {}

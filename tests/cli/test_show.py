@@ -98,6 +98,25 @@ def test_shows_complete_definition(run: Run, acme: Path) -> None:
     ]
 
 
+def test_shows_the_texts_of_the_version(run: Run) -> None:
+    lines = [" ".join(line.split()) for line in run("show", "Softmax:12").stdout.splitlines()]
+    softmax = default_registry().get_schema("Softmax", 12)
+    assert f"input T {softmax.inputs[0].description}" in lines
+    assert f"output T {softmax.outputs[0].description}" in lines
+    assert f"axis INT 1 {softmax.attributes['axis'].description}" in lines
+    assert f"T tensor(double, float, float16) {softmax.type_descriptions['T']}" in lines
+    assert lines.count("name type description") == 2
+
+
+def test_json_has_the_texts_of_the_version(run: Run) -> None:
+    data = json.loads(run("show", "Softmax:12", "--format", "json").stdout)
+    softmax = default_registry().get_schema("Softmax", 12)
+    assert data["description"] == softmax.description
+    assert data["inputs"][0]["description"] == softmax.inputs[0].description
+    assert data["attributes"]["axis"]["description"] == softmax.attributes["axis"].description
+    assert data["type_descriptions"] == softmax.type_descriptions
+
+
 def test_older_version_has_own_texts(run: Run, acme: Path) -> None:
     result = run("show", "FastConv:2", "--opsets", "acme")
     assert "opsets 2 to 2, stable" in result.stdout

@@ -1,4 +1,4 @@
-"""Texts are in our own words: none is a sentence of the documentation of ONNX."""
+"""Texts share no sentence and no long run of words with the documentation of ONNX."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opshift.cli import operator_text, options
@@ -25,7 +25,7 @@ def show(
     folders: options.DefinitionsOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
-    """Show an operator: signature, description and all versions.
+    """Show an operator: signature, descriptions and all versions.
 
     The signature is that of the version at the opset (default: newest). The history lists for each version
     the change, and how nodes are converted from the previous version and back.
@@ -89,26 +89,29 @@ def _replacement_text(event: str, details: Any) -> str:
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
-NAME_COLUMN = Column("name", "cyan")
-
-
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
     """Print the inputs, outputs, attributes and type constraints of a version; omit empty tables."""
     for title, parameters in (("Inputs", version.inputs), ("Outputs", version.outputs)):
-        if parameters:
-            page.heading(title)
-            rows = [(each.name, each.type, _option(each)) for each in parameters]
-            page.table((NAME_COLUMN, "type", ""), rows)
-    if version.attributes:
-        page.heading("Attributes")
-        columns = (NAME_COLUMN, "type", "default", "values")
-        page.table(columns, [_attribute(*each) for each in version.attributes.items()])
-    if version.type_constraints:
-        page.heading("Types")
-        sets = operator_text.load_type_sets(registry)
-        constraints = version.type_constraints.items()
-        allowed = [(variable, operator_text.summarize_types(types, sets)) for variable, types in constraints]
-        page.table((NAME_COLUMN, "allowed types"), allowed)
+        rows = [(each.name, each.type, _option(each), each.description) for each in parameters]
+        _write_table(page, title, ("type", ""), rows)
+    attributes = [_attribute(*each) for each in version.attributes.items()]
+    _write_table(page, "Attributes", ("type", "default", "values"), attributes)
+    sets = operator_text.load_type_sets(registry)
+    types = [
+        (name, operator_text.summarize_types(types, sets), version.type_descriptions.get(name, ""))
+        for name, types in version.type_constraints.items()
+    ]
+    _write_table(page, "Types", ("allowed types",), types)
+
+
+def _write_table(page: Page, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the last cells of its rows are descriptions, and omitted if all of them are empty."""
+    columns = [Column("name", style="cyan"), *map(Column, headings)]
+    if any(row[-1] for row in rows):
+        columns.append(Column("description"))
+    if rows:
+        page.heading(title)
+        page.table(columns, [row[: len(columns)] for row in rows])
 
 
 def _option(parameter: Parameter) -> str:
@@ -118,11 +121,11 @@ def _option(parameter: Parameter) -> str:
     return f"variadic, at least {parameter.min_arity}{kind}"
 
 
-def _attribute(name: str, attribute: Attribute) -> tuple[str, str, str, str]:
+def _attribute(name: str, attribute: Attribute) -> tuple[str, ...]:
     default = _value(attribute.default) if attribute.default is not None else attribute.absent or "none"
     if attribute.required:
         default = "required"
-    return name, attribute.type, default, _allowed_values(attribute)
+    return name, attribute.type, default, _allowed_values(attribute), attribute.description
 
 
 def _allowed_values(attribute: Attribute) -> str:
