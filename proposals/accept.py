@@ -130,11 +130,18 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / OPERATOR
         path.write_text(text, "utf-8")
-        written = load_operator(path, draft.registry.types, domain=operator.domain, name=name)
+        try:
+            written = load_operator(path, draft.registry.types, domain=operator.domain, name=name)
+        except DefinitionError as error:  # texts that the proposal's version inherits, but the tree lacks
+            raise _not_appendable(draft, f": {error.reason}") from error
     if written != operator:
-        raise DefinitionError(
-            f"the tree's {name} with the new version appended differs from the proposal's definition",
-            place=draft.folder.place(OPERATOR),
-            remedy="copy the tree's definition to operator.yaml and only append to it",
-        )
+        raise _not_appendable(draft, " differs from the proposal's definition")
     return text
+
+
+def _not_appendable(draft: DefinedDraft, problem: str) -> DefinitionError:
+    return DefinitionError(
+        f"the tree's {draft.operator.name} with the new version appended{problem}",
+        place=draft.folder.place(OPERATOR),
+        remedy="copy the tree's definition to operator.yaml and only append to it",
+    )

@@ -120,15 +120,17 @@ def _signature(version: OperatorVersion) -> str:
         for each in formals:
             types = [kind.removeprefix("tensor(").removesuffix(")") for kind in version.types_of(each)]
             described = escape_line(f"{each.type}: {', '.join(types)}")
-            rows.append((side, code_span(each.name), described, each.option, ""))
+            rows.append((side, code_span(each.name), described, each.option, "", each.description))
     for name, attribute in version.attributes.items():
         default = "" if attribute.default is None else code_span(attribute.default)
         option = "required" if attribute.required else "optional"
-        rows.append(("attribute", code_span(name), attribute.type, option, default))
+        rows.append(("attribute", code_span(name), attribute.type, option, default, attribute.description))
+    rows += [("type", code_span(name), "", "", "", text) for name, text in version.type_descriptions.items()]
+    rows = [(*row[:-1], escape_line(row[-1])) for row in rows]
     parts = [
         f"{code_span(version.id)}, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
         escape_text(version.description),
-        table(("", "name", "type", "", "default"), rows),
+        table(("", "name", "type", "", "default", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
         _body(version.body) if version.body else "",
     ]

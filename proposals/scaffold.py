@@ -92,8 +92,10 @@ def _changed_definition(request: ProposalRequest, operator: Operator, registry: 
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     if request.kind == "removal":
         return text + _fill("removal.yaml", opset=opset)
-    # The copied version declares its own step, so those of its source are removed.
-    block = without_key(without_key(version_block(path, len(operator.versions) - 1), "step"), "before")
+    block = version_block(path, len(operator.versions) - 1)
+    # The copied version declares its own step and inherits the texts.
+    for key in ("step", "before", "descriptions"):
+        block = without_key(block, key)
     block = re.sub(
         r"^- since_version: \d+\n(  status: \w+\n)?", rf"- since_version: {opset}\n\1" + "{step}", block
     )

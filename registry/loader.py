@@ -108,9 +108,9 @@ def _own_texts(block: object, position: int) -> Texts:
 def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
     """Set the texts of each version: its own, and those of the previous version for the rest.
 
-    As soon as one parameter has a text, every parameter needs one.
+    From the first version on that describes a parameter, every parameter needs a text.
     """
-    is_complete = any(name and text for own in blocks for (_, name), text in own.items())
+    is_complete = False
     inherited: Texts = {}
     for position, (version, own) in enumerate(zip(operator.versions, blocks, strict=True)):
         _require_unique_names(version, position)
@@ -119,6 +119,7 @@ def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
             known = ", ".join(other for each, other in names if each == group) or "none"
             reason = f"the version has no such {GROUPS[group]}; it has {known}"
             raise _text_error(position, group, name, reason)
+        is_complete = is_complete or any(text for (_, name), text in own.items() if name)
         inherited = {key: own.get(key) or inherited.get(key, "") for key in names}
         missing = next((key for key, text in inherited.items() if is_complete and not text), None)
         if missing:

@@ -10,6 +10,7 @@ from opshift.model.element_types import element_names
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule
+from opshift.registry.descriptions import texts_of
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import Parameter
 from opshift.registry.shapes.rule_table import SHAPE_RULES
@@ -21,7 +22,7 @@ _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _PARAMETER = re.compile(r"[A-Z][0-9]?|[a-z][a-z0-9]+(_[a-z0-9]+)*")
 
 MIN_DESCRIPTION_LENGTH = 20
-"""Number of characters below which a description counts as missing."""
+"""Number of characters below which a text counts as missing."""
 
 
 @rule("operator.format", ERROR, CONTRIBUTING, "follow opsets/schema.json")
@@ -69,15 +70,17 @@ def check_operator_taken(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"{operator.domain} already has an operator {operator.name}", "name")
 
 
-@rule("operator.description", ERROR, ADDING, "describe in `descriptions` what the operator computes")
+@rule("operator.description", ERROR, ADDING, "write the texts in `descriptions`, for users of the operator")
 def check_operator_description(draft: DefinedDraft) -> Problems:
-    """The operator has a description.
+    """The operator and its inputs, outputs, attributes and type variables have texts.
 
-    It is the documentation for users.
+    They are the documentation for users.
     """
-    if len(draft.version.description.strip()) < MIN_DESCRIPTION_LENGTH:
-        reason = f"the description has fewer than {MIN_DESCRIPTION_LENGTH} characters"
-        yield draft.at_version(reason, "descriptions", "operator")
+    texts = texts_of(draft.version) if draft.retirement is None else {}
+    short = [" ".join(key).strip() for key, text in texts.items() if len(text) < MIN_DESCRIPTION_LENGTH]
+    if short:
+        reason = f"texts with fewer than {MIN_DESCRIPTION_LENGTH} characters: {', '.join(short)}"
+        yield draft.at_version(reason, "descriptions")
 
 
 @rule("naming.attribute", WARNING, ADDING, "rename it in lower_snake_case")

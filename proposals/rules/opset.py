@@ -81,9 +81,10 @@ def check_preview_version(draft: DefinedDraft) -> Problems:
 
 
 def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:
-    """Return the changed fields, except the removal: only that may be added to a published version."""
+    """Return the changed fields, except texts, and the removal, which may be added to a published version."""
     new = replace(new, removal=old.removal)
-    return [each.name for each in fields(old) if getattr(old, each.name) != getattr(new, each.name)]
+    compared = (each.name for each in fields(old) if each.compare)
+    return [name for name in compared if getattr(old, name) != getattr(new, name)]
 
 
 def _at_opset(draft: DefinedDraft, reason: str) -> ProposalProblem:

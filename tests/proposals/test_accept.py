@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ProposalFolder, read_examples
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.evidence.run import load_module
+from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import load_lock, lock_differences
 
 Make = Callable[..., Path]
@@ -88,6 +90,32 @@ def test_accepted_proposal_extends_tree(base: str, make: Make, tree: Path) -> No
     assert list(lock_differences(registry.operators(), load_lock(tree / "fingerprints.yaml"))) == []
     assert accepted.operator.op_type in (tree / "CHANGELOG.md").read_text("utf-8")
     assert not registry.releases.onnx["1.24"].released
+
+
+def test_refuses_texts_that_the_tree_lacks(make: Make, tree: Path) -> None:
+    """The new version inherits a text from the proposal's copy of an earlier version."""
+    earlier = "    operator: >-\n      Exponential linear unit: `y = x` for `x >= 0`, otherwise"
+    texts = """\
+    inputs: {X: A tensor of any shape.}
+    outputs: {Y: A tensor of any shape.}
+    attributes: {alpha: A number of any sign., consumed_inputs: No meaning.}
+    types: {T: A type of numbers.}
+"""
+    path = make(
+        "update",
+        replace_text("operator.yaml", "      X: The values to rectify, of any shape.\n", ""),
+        replace_text(
+            "operator.yaml",
+            f"{earlier} `alpha * (exp(x) - 1)`. Large",
+            f"{texts}{earlier} `alpha * (exp(x) - 1)`. Large",
+        ),
+    )
+    elu = tree / "ai.onnx" / "Elu.yaml"
+    elu.write_text(re.sub(r"  descriptions:\n(    .*\n)*", "", elu.read_text("utf-8")), "utf-8")
+    with pytest.raises(DefinitionError, match=r"inputs\.X: missing") as refused:
+        accept(path, tree)
+    assert refused.value.place.file == str(path / "operator.yaml")
+    assert "copy the tree's definition" in refused.value.remedy
 
 
 def test_marks_proposal_as_accepted(make: Make, tree: Path) -> None:

@@ -21,7 +21,10 @@ def _page(name: str) -> str:
     ("name", "excerpt"),
     [
         pytest.param("squareplus", "Y = (X + sqrt(X * X + b)) / 2", id="formula"),
-        pytest.param("squareplus", "| attribute | `b` | FLOAT | optional | `4.0` |", id="signature"),
+        pytest.param(
+            "squareplus", "| attribute | `b` | FLOAT | optional | `4.0` | The square", id="signature"
+        ),
+        pytest.param("squareplus", "| type | `T` |  |  |  | The floating-point type", id="text of a type"),
         pytest.param("squareplus", "width = Constant <value_float=@b>()", id="body"),
         pytest.param("squareplus", "float32[] `2.0`", id="output"),
         pytest.param("squareplus", "| function body | 24 | 0 | 0 | 0 |", id="evidence"),

@@ -11,6 +11,7 @@ from opshift.proposals.check import check_proposal
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.scaffold import ProposalRequest, scaffold
 from opshift.registry.registry import default_registry
+from opshift.registry.yaml_files import load_yaml
 
 UNREADABLE = {"proposal.format", "operator.format", "examples.format", "reference.loads", "steps.adapters"}
 DETERMINED = {
@@ -49,6 +50,19 @@ def test_creates_readable_files_for_every_kind(kind: Kind, tmp_path: Path) -> No
 )
 def test_definition_has_parts_of_its_kind(kind: Kind, name: str, text: str, tmp_path: Path) -> None:
     assert text in (_new(kind, name, tmp_path / "new") / "operator.yaml").read_text("utf-8")
+
+
+def test_update_inherits_texts(tmp_path: Path) -> None:
+    path = _new("update", "Softmax", tmp_path / "new")
+    *_, last = load_yaml(path / "operator.yaml")["versions"]
+    assert "descriptions" not in last
+    assert "operator.description" not in {each.rule for each in check_proposal(path).errors}
+
+
+def test_new_operator_asks_for_texts(tmp_path: Path) -> None:
+    checked = check_proposal(_new("new-function", "Novelty", tmp_path / "new"))
+    (found,) = (each for each in checked.errors if each.rule == "operator.description")
+    assert found.reason.endswith("operator, inputs X, outputs Y, types T")
 
 
 def test_refuses_to_overwrite_folder(tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ def test_an_operator_may_have_a_text_and_its_parameters_none(tmp_path: Path) -> 
     assert [text for text in texts_of(version).values() if text] == ["It blurs."]
 
 
+def test_versions_before_the_first_texts_of_parameters_need_none(tmp_path: Path) -> None:
+    texts = TEXTS.replace("attributes: {size", "inputs: {X: A picture., size").replace(
+        "    inputs: {X: A picture.}\n", ""
+    )
+    first, second = _load(tmp_path, f"{FIRST}{SECOND}{texts}").versions
+    assert not any(texts_of(first).values())
+    assert all(texts_of(second).values())
+
+
 def _marked(old: str, new: str) -> str:
     content = f"{FIRST}{TEXTS}{SECOND}{LATER_TEXTS}"
     assert old in content

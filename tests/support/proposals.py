@@ -86,6 +86,17 @@ def set_newest_version(**fields: Any) -> Edit:
     return edit
 
 
+def describe_parameters(folder: Path) -> None:
+    """Write a text for each parameter of the last version in operator.yaml."""
+    version = load_yaml(folder / "operator.yaml")["versions"][-1]
+    names = {side: [each["name"] for each in version[side]] for side in ("inputs", "outputs")}
+    names |= {"attributes": version["attributes"], "types": version["type_constraints"]}
+    texts = {
+        group: {name: f"The {group} named {name} of a test." for name in names[group]} for group in names
+    }
+    set_newest_version(descriptions={**version["descriptions"], **texts})(folder)
+
+
 def rename_operator(name: str, domain: str = "ai.onnx") -> Edit:
     """Rename the new function."""
 
@@ -107,13 +118,7 @@ REMOVED = """\
     up: adapter
 """
 BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
-    "function": (
-        "squareplus",
-        (
-            replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),
-            truncate("operator.yaml", "    inputs:\n      X: The values"),
-        ),
-    ),
+    "function": ("squareplus", (replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),)),
     "update": ("elu_alpha", ()),
     "deprecation": ("global_max_pool", ()),
     "removal": (

@@ -11,6 +11,7 @@ import pytest
 from support.proposals import (
     NO_BODY,
     Edit,
+    describe_parameters,
     proposal,
     rename_operator,
     replace_last,
@@ -99,7 +100,11 @@ CASES = (
     BrokenProposal(
         "operator.description", "update", (set_newest_version(descriptions={"operator": "Elu."}),)
     ),
-    BrokenProposal("operator.attributes", "function", (replace_text(OPERATOR, "{name: X,", "{name: axis,"),)),
+    BrokenProposal(
+        "operator.attributes",
+        "function",
+        (replace_text(OPERATOR, "{name: X,", "{name: axis,"), describe_parameters),
+    ),
     BrokenProposal("operator.shape", "function", (replace_text(OPERATOR, "same_as_first", "same_as_last"),)),
     BrokenProposal(
         "operator.differentiation",
@@ -114,19 +119,25 @@ CASES = (
     BrokenProposal(
         "naming.attribute",
         "function",
-        (replace_text(OPERATOR, "    b: {type", "    Bend: {type: INT}\n    b: {type"),),
+        (replace_text(OPERATOR, "    b: {type", "    Bend: {type: INT}\n    b: {type"), describe_parameters),
     ),
     BrokenProposal(
-        "naming.parameter", "function", (replace_text(OPERATOR, "{name: X,", "{name: inputData,"),)
+        "naming.parameter",
+        "function",
+        (replace_text(OPERATOR, "{name: X,", "{name: inputData,"), describe_parameters),
     ),
-    BrokenProposal("naming.bias", "function", (replace_text(OPERATOR, "{name: X,", "{name: bias,"),)),
+    BrokenProposal(
+        "naming.bias", "function", (replace_text(OPERATOR, "{name: X,", "{name: bias,"), describe_parameters)
+    ),
     BrokenProposal(
         "naming.axis",
         "function",
-        (replace_text(OPERATOR, "    b: {type", "    axes: {type: INT}\n    b: {type"),),
+        (replace_text(OPERATOR, "    b: {type", "    axes: {type: INT}\n    b: {type"), describe_parameters),
     ),
     BrokenProposal(
-        "types.used", "function", (replace_text(OPERATOR, "    T: [", "    U: [tensor(int8)]\n    T: ["),)
+        "types.used",
+        "function",
+        (replace_text(OPERATOR, "    T: [", "    U: [tensor(int8)]\n    T: ["), describe_parameters),
     ),
     BrokenProposal("types.known", "function", (replace_text(OPERATOR, "tensor(float)", "tensor(real)"),)),
     BrokenProposal(
@@ -220,6 +231,7 @@ CASES = (
                 "  attributes:\n    b",
                 "  - {name: Z, type: T, option: optional}\n  attributes:\n    b",
             ),
+            describe_parameters,
         ),
     ),
     BrokenProposal(

@@ -12,6 +12,7 @@ import onnx
 import pytest
 
 from opshift.model.errors import OpshiftError
+from opshift.registry.descriptions import texts_of
 from opshift.registry.documents.document import (
     Contradiction,
     DocumentError,
@@ -82,6 +83,8 @@ def test_there_are_four_domains() -> None:
 def test_a_registry_of_documents_lists_the_same_operators(read_back: Registry) -> None:
     assert read_back.domains() == DOMAINS
     assert read_back.get_all_schemas_with_history() == DEFAULT.get_all_schemas_with_history()
+    pairs = zip(read_back.get_all_schemas_with_history(), DEFAULT.get_all_schemas_with_history(), strict=True)
+    assert all(texts_of(copied) == texts_of(version) for copied, version in pairs)
     for domain in DOMAINS:
         assert read_back.names(domain) == DEFAULT.names(domain)
         assert read_back.newest_opset(domain) == DEFAULT.newest_opset(domain)
@@ -182,6 +185,7 @@ def test_reads_back_a_set_at_an_opset(tmp_path: Path) -> None:
     path.write_bytes(write_document(operator_set(DEFAULT, "", 9), DocumentFormat.ONNXOPSET))
     registry = Registry(()).with_document(path)
     assert registry.newest_opset() == 9
+    assert texts_of(registry.get_schema("Softmax")) == texts_of(DEFAULT.get_schema("Softmax", 9))
     assert registry.has("Upsample", 9)
     assert not registry.has("CumSum", 9)
 
