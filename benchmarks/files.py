@@ -11,7 +11,7 @@ from jobs import OURS, SERIALIZED, THEIRS
 from machine import available
 from measuring import Cost, processes_in_turn, warm_up
 from settings import Settings
-from tables import Cell, Curve, Findings, Table, at_most, mebibytes, seconds
+from tables import BarChart, Cell, Findings, Table, at_most, mebibytes, seconds
 from weights import write_external, write_heavy
 
 TARGET = 18
@@ -46,7 +46,9 @@ def measure(settings: Settings) -> Findings:
         ("weights", "seconds", "peak memory", "CPU"),
         [_kept(3, settings)],
     )
-    return Findings([one, kept], _curves(found))
+    times = {job: cost.wall for job, cost in found[0].costs.items() if job != STARTED}
+    chart = BarChart("1 GiB, file to file", times)
+    return Findings([one, kept], [chart])
 
 
 def _in_one_file(gibibytes: int, settings: Settings) -> Measured:
@@ -107,14 +109,3 @@ def _kept(gibibytes: int, settings: Settings) -> list[Cell]:
         mebibytes(cost.peak),
         seconds(cost.cpu),
     ]
-
-
-def _curves(found: list[Measured]) -> list[Curve]:
-    return [
-        Curve(
-            "File to file, from the shell", "GiB of weights", "seconds", name,
-            tuple(float(each.gibibytes) for each in found if name in each.costs),
-            tuple(each.costs[name].wall for each in found if name in each.costs),
-        )
-        for name in found[0].costs
-    ]  # fmt: skip

@@ -86,4 +86,4 @@ def _curves(found: list[Measured]) -> Iterator[Curve]:
                 if each[1:3] == (source, target) and job in each.times
             ]
             x, y = zip(*points, strict=True)
-            yield Curve("In memory", "nodes", "CPU seconds", f"{job}, {source} to {target}", x, y)
+            yield Curve("Mixed graphs", "nodes", job, f"{source} to {target}", x, y)

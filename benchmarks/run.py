@@ -23,7 +23,7 @@ import weights_in_memory
 from machine import facts
 from measuring import HERE
 from settings import Settings
-from tables import Curve, Findings, Table
+from tables import BarChart, Curve, Findings, Table
 
 
 class Section(StrEnum):
@@ -49,13 +49,18 @@ MEASURES: dict[Section, Callable[[Settings], Findings]] = {
     Section.TINY: tiny.measure,
     Section.LOOKUPS: lookups.measure,
 }
-RESULTS, PLOT = HERE / "RESULTS.md", HERE / "results.svg"
+RESULTS = HERE / "RESULTS.md"
 INTRODUCTION = """\
 # Benchmarks
 
 Written by `python benchmarks/run.py`. Times are medians of runs taken in turn; memory is measured in separate
 processes. A figure in bold is followed by its limit.
 """
+IMAGE = """\
+<picture>
+<source media="(prefers-color-scheme: dark)" srcset="results-dark.svg">
+<img alt="CPU time of opshift and of ONNX's converter" src="results-light.svg">
+</picture>"""
 
 
 def main(
@@ -63,29 +68,28 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Measure less, in one or two minutes.")] = False,
     folder: Annotated[Path | None, typer.Option(help="Folder for temporary files of up to 8 GiB.")] = None,
 ) -> None:
-    """Measure and print tables; a full run writes RESULTS.md and the plot results.svg next to this file."""
+    """Measure and print tables; a full run writes RESULTS.md and the plots next to this file."""
     console = Console()
     machine = facts()  # before the measurements, which raise the load
     tables: list[Table] = []
-    curves: list[Curve] = []
+    plotted: list[Curve | BarChart] = []
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         for section in only or Section:
             found = MEASURES[section](Settings(Path(temporary), quick))
             tables += found.tables
-            curves += found.curves
+            plotted += found.plotted
             console.print(Markdown("\n\n".join(map(str, found.tables))))
     if not only and not quick:
-        _write(machine, tables, curves)
+        _write(machine, tables, plotted)
 
 
-def _write(machine: str, tables: list[Table], curves: list[Curve]) -> None:
+def _write(machine: str, tables: list[Table], plotted: list[Curve | BarChart]) -> None:
     from plot import draw
 
     bars = [bar for table in tables for bar in table.bars()]
     count = f"{sum(bar.is_met for bar in bars)} of {len(bars)} limits are met."
-    image = f"![Times by size]({PLOT.name})"
-    RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{machine}", count, image, *map(str, tables)]) + "\n")
-    draw(curves, PLOT)
+    RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{machine}", count, IMAGE, *map(str, tables)]) + "\n")
+    draw(plotted, HERE)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,22 +60,32 @@ class Table:
 
 
 class Curve(NamedTuple):
-    """One curve in one panel of the plot."""
+    """Times of one tool and conversion by size, in a panel of the plot.
+
+    A curve without a conversion is drawn as points.
+    """
 
     panel: str
     x_label: str
-    y_label: str
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
+    tool: str
+    conversion: str
+    x: Sequence[float]
+    seconds: Sequence[float]
+
+
+class BarChart(NamedTuple):
+    """Panel of the plot with one time for each tool."""
+
+    panel: str
+    seconds: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Tables and curves of one benchmark."""
+    """Tables of one benchmark, and what the plot shows of it."""
 
     tables: Sequence[Table]
-    curves: Sequence[Curve] = field(default=())
+    plotted: Sequence[Curve | BarChart] = field(default=())
 
 
 def _table_row(cells: Sequence[Cell]) -> str:
