@@ -7,17 +7,17 @@ from collections.abc import Callable
 import onnx
 from onnx import version_converter
 
-import opshift
+from opshift import convert_version
 
 Job = Callable[[onnx.ModelProto, int], object]
 
 
 def ours(model: onnx.ModelProto, target: int) -> object:
-    return opshift.convert_version(model, target)
+    return convert_version(model, target)
 
 
 def in_place(model: onnx.ModelProto, target: int) -> object:
-    return opshift.convert_version(model, target, inplace=True)
+    return convert_version(model, target, inplace=True)
 
 
 def theirs(model: onnx.ModelProto, target: int) -> object:

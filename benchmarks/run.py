@@ -18,6 +18,7 @@ import files
 import growth
 import in_memory
 import lookups
+import real
 import tiny
 import weights_in_memory
 from machine import facts
@@ -30,6 +31,7 @@ class Section(StrEnum):
     """Sections of the suite that can be measured separately."""
 
     BLOCKS = "blocks"
+    REAL = "real"
     MEMORY = "in-memory"
     EXTRA = "extra-memory"
     GROWTH = "growth"
@@ -41,6 +43,7 @@ class Section(StrEnum):
 
 MEASURES: dict[Section, Callable[[Settings], Findings]] = {
     Section.BLOCKS: blocks.measure,  # small models first: large ones fragment the heap
+    Section.REAL: real.measure,
     Section.MEMORY: in_memory.measure,
     Section.EXTRA: extra_memory.measure,
     Section.GROWTH: growth.measure,
