@@ -21,7 +21,7 @@ from opshift.converter.unread_constants import remove_unread_initializers
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.model.tensors import write_tensor
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str
 def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPlan]) -> None:
     items = (item for plan in plans for each in plan.walk() for item in each.new_imports.items())
     for domain, opset in dict(items).items():
-        imports.add(domain="" if domain == DEFAULT_DOMAIN else domain, version=opset)
+        imports.add(domain=model_domain(domain), version=opset)
 
 
 def _apply_container(plan: ContainerPlan, container: ContainerProto, constants: _Constants) -> None:

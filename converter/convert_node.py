@@ -12,17 +12,12 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
+from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.registry import Registry, default_registry
 
 
-class _SerializableMessage(Protocol):
-    """Message of any class: the project's or that of `onnx`."""
-
-    def SerializeToString(self) -> bytes: ...  # noqa: N802  # protobuf's name
-
-
-class _NodeMessage(_SerializableMessage, Protocol):
+class _NodeMessage(SerializableMessage, Protocol):
     """NodeProto of any class."""
 
     @property
@@ -30,9 +25,6 @@ class _NodeMessage(_SerializableMessage, Protocol):
 
 
 NodeClass = TypeVar("NodeClass", bound=_NodeMessage)
-
-Known = str | tuple[str, Sequence[int | str | None] | None] | _SerializableMessage
-"""Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ def convert_node(
     source: TargetLike,
     target: TargetLike,
     *,
-    inputs: Mapping[str, Known] | None = None,
+    inputs: Mapping[str, InputFacts] | None = None,
     taken: Iterable[str] = (),
     allow: AllowLike = (),
     registry: Registry | None = None,
@@ -82,9 +74,9 @@ def convert_node(
     registry = registry or default_registry()
     model = ModelProto(ir_version=IR_VERSION)
     for domain, opset in read_target(_of_domain(source, node.domain), registry).opsets.items():
-        model.opset_import.add(domain="" if domain == DEFAULT_DOMAIN else domain, version=opset)
+        model.opset_import.add(domain=model_domain(domain), version=opset)
     model.graph.node.add().ParseFromString(node.SerializeToString())
-    _add_values(model.graph, inputs or {}, taken)
+    add_values(model.graph, inputs or {}, taken)
     before = {each.name for each in model.graph.initializer}
     options = Options.of(
         _of_domain(target, node.domain), allow=allow, ir_version="keep", registry=registry, inplace=True
@@ -108,7 +100,7 @@ def _of_domain(opset: TargetLike, domain: str) -> TargetLike:
     return {canonical_domain(domain): opset} if is_number else opset
 
 
-def _add_values(graph: GraphProto, known: Mapping[str, Known], taken: Iterable[str]) -> None:
+def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterable[str]) -> None:
     """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
     node = graph.node[0]
     captured = (name for graph in graphs_of(node) for name in captured_names(graph))

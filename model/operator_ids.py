@@ -69,6 +69,11 @@ def canonical_domain(domain: str) -> str:
     return domain or DEFAULT_DOMAIN
 
 
+def model_domain(domain: str) -> str:
+    """Return the spelling of a domain in models: the default domain is the empty string."""
+    return "" if domain == DEFAULT_DOMAIN else domain
+
+
 PATH_NAME = re.compile(r"\w[\w+-]*(?:\.[\w+-]+)*")
 """Names of domains and operators in a registry: no separators of paths, no `..` and no control characters."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from opshift.model.element_types import BY_NAME, element_name
 
@@ -13,6 +14,18 @@ Shape = tuple[int | None, ...]
 
 Dim = int | str | None
 """Size or name of a dimension; `None` if it has neither."""
+
+
+class SerializableMessage(Protocol):
+    """Message of any class: the project's or that of `onnx`."""
+
+    def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
+        """Return the serialized message."""
+        ...
+
+
+InputFacts = str | tuple[str, Sequence[Dim] | None] | SerializableMessage
+"""Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
 
 MAX_RANK = 64
 """Maximum rank of an inferred shape, as in NumPy: a file of 100 bytes can declare a rank of 10 ** 9."""

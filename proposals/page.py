@@ -20,7 +20,7 @@ from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented
 from opshift.proposals.evidence.outcomes import Outcome
 from opshift.proposals.markdown import code_block, code_span, escape_line, escape_text, plain_text, table
 from opshift.registry.changes.classify import classify
-from opshift.registry.models import Body, BodyNode, FromAttribute, OperatorVersion
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 
@@ -132,24 +132,9 @@ def _signature(version: OperatorVersion) -> str:
         escape_text(version.description),
         table(("", "name", "type", "", "default", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
-        _body(version.body) if version.body else "",
+        code_block(str(version.body)) if version.body else "",
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def _body(body: Body) -> str:
-    imports = ", ".join(f"{domain} {opset}" for domain, opset in body.opset_imports.items())
-    return code_block("\n".join([imports, *map(_node_text, body.nodes)]))
-
-
-def _node_text(node: BodyNode) -> str:
-    values = {
-        name: f"@{value.attribute}" if isinstance(value, FromAttribute) else value
-        for name, value in node.attributes.items()
-    }
-    stated = ", ".join(f"{name}={value}" for name, value in values.items())
-    attributes = f" <{stated}>" if stated else ""
-    return f"{', '.join(node.outputs)} = {node.op_type}{attributes}({', '.join(node.inputs)})"
 
 
 def _changes(draft: DefinedDraft) -> str:

@@ -4,8 +4,8 @@ A fingerprint is a hash of the canonical form: JSON with sorted keys that contai
 with type sets expanded, the keys shared by all versions of a file merged in, and defaults omitted. Layout,
 comments and key order of a file do not affect it; every word and number does.
 
-Information that is added after publication has separate fingerprints: the removal of the operator, and the
-steps, which define how the registry converts nodes and may be improved.
+Information that is added after publication has separate fingerprints: the removal of the operator, the
+function bodies, and the steps, which define how the registry converts nodes and may be improved.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, v
 
 LOCK: Final = "fingerprints.yaml"
 
-SEPARATE_KEYS: Final = ("descriptions", "step", "before", "removal")
+BODY_KEYS: Final = ("body", "has_context_dependent_function")
+
+SEPARATE_KEYS: Final = ("descriptions", "step", "before", "removal", *BODY_KEYS)
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 
 HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"
 
 Lock = dict[str, dict[str, dict[str, str]]]
-"""Domain to operator to entry (`shared`, `13`, `13 step`, `removal`) to fingerprint."""
+"""Domain to operator to entry (`shared`, `13`, `13 body`, `13 step`, `removal`) to fingerprint."""
 
 
 def fingerprint(version: OperatorVersion) -> str:
     """Return the fingerprint of a version's definition: 32 hexadecimal digits.
 
-    It covers everything except the texts, the steps and the removal.
+    It covers everything except the texts, the function body, the steps and the removal.
     """
     return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
 
@@ -50,9 +52,10 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     for version in data["versions"]:
         since = str(version["since_version"])
         found[since] = digest(_exclude(version, SEPARATE_KEYS))
-        steps = {key: version[key] for key in ("step", "before") if key in version}
-        if steps:
-            found[f"{since} step"] = digest(steps)
+        for entry, keys in (("body", BODY_KEYS), ("step", ("step", "before"))):
+            content = {key: version[key] for key in keys if key in version}
+            if content:
+                found[f"{since} {entry}"] = digest(content)
         if "removal" in version:
             found["removal"] = digest(version["removal"])
     return found

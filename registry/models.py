@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.operator_ids import DEFAULT_DOMAIN, PATH_NAME_REMEDY, OperatorId, is_path_name
+from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, is_path_name
+from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
 from opshift.registry.record import Checked, Record
-from opshift.registry.steps import Literals, Step, StepAction, parse_action
+from opshift.registry.steps import Step, StepAction, parse_action
 
 AttributeTypeName = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
@@ -101,35 +102,7 @@ class Removal(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromAttribute(Record):
-    """In a body: a reference to an attribute of the calling node, or to its default."""
-
-    attribute: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class BodyNode(Record):
-    """One node of a function body."""
-
-    op_type: str
-    domain: str = DEFAULT_DOMAIN
-    inputs: tuple[str, ...] = ()
-    outputs: Annotated[tuple[str, ...], Checked(min_length=1)]
-    attributes: dict[str, Literals | FromAttribute] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Body(Record):
-    """A function body: nodes that compute the operator's outputs from its inputs."""
-
-    opset_imports: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
-    """Domain to the opset version that the nodes are written for."""
-    nodes: Annotated[tuple[BodyNode, ...], Checked(min_length=1)]
-    """The nodes in topological order."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OperatorVersion(Described):
+class OperatorVersion(Described, FunctionDefinition):
     """An operator as one opset defines it, identified by (domain, name, since_version)."""
 
     domain: str
@@ -160,8 +133,6 @@ class OperatorVersion(Described):
 
     `body` expands the node into the nodes of its function body.
     """
-    body: Body | None = None
-    """The definition of a function in terms of other operators."""
 
     def __post_init__(self) -> None:
         for parameter in (*self.inputs, *self.outputs):

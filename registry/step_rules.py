@@ -9,8 +9,9 @@ import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from opshift.registry.bodies import Body, BodyNode, FromAttribute
 from opshift.registry.diff import Change, diff
-from opshift.registry.models import Body, BodyNode, FromAttribute, OperatorVersion, Parameter
+from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,

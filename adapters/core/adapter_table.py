@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise, product
@@ -57,11 +57,31 @@ def adapter(
     Raises:
         DuplicateAdapter: another function is registered for the step.
     """
+    return _register(op_types, pairwise((source, target, *further)), domain)
+
+
+def function_body(
+    op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
+) -> Callable[[Adapter], Adapter]:
+    """Register a function that expands nodes of some versions into nodes of other operators.
+
+    It is an adapter, see `adapter`, from a version to itself. The emitted nodes are the function body of the
+    version. Versions without one are expanded by the adapter to an opset that lacks the operator.
+
+    Raises:
+        DuplicateAdapter: another function is registered for a version.
+    """
+    return _register(op_types, zip(versions, versions, strict=True), domain)
+
+
+def _register(
+    op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str
+) -> Callable[[Adapter], Adapter]:
+    names = (op_types,) if isinstance(op_types, str) else op_types
+    pairs = [StepKey(domain, op_type, *step) for op_type, step in product(names, steps)]
 
     def register(function: Adapter) -> Adapter:
-        names = (op_types,) if isinstance(op_types, str) else op_types
-        for op_type, step in product(names, pairwise((source, target, *further))):
-            pair = StepKey(domain, op_type, *step)
+        for pair in pairs:
             if pair in _registered:
                 functions = " and ".join(map(_qualified_name, (_registered[pair], function)))
                 raise DuplicateAdapter(f"{pair} has two adapters: {functions}")

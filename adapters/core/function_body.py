@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.model.node import Node
-from opshift.registry.models import BodyNode, FromAttribute, OperatorVersion
+from opshift.registry.bodies import BodyNode, FromAttribute
+from opshift.registry.models import OperatorVersion
 
 
 def make_body_step(version: OperatorVersion) -> StepFunction:

@@ -136,6 +136,9 @@ def _check_unused_adapters(
     operator: Operator, edges: list[VersionStep], table: Mapping[StepKey, Adapter]
 ) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
+    # The adapter of a function body leads from a version to itself.
+    functions = [each for each in operator.versions if each.has_context_dependent_function]
+    steps |= {(each.since_version, each.since_version) for each in functions}
     for pair in table:
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):
             continue
@@ -143,3 +146,6 @@ def _check_unused_adapters(
             raise DefinitionError(
                 f"{pair}: an adapter is registered, but these are not neighbouring versions"
             )
+    for each in functions:
+        if operator.versions[0].before != "adapter" and StepKey(*each.id, each.since_version) not in table:
+            raise DefinitionError(f"{each.id}: no adapter is registered that builds the function body")

@@ -9,12 +9,13 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.messages import IR_VERSION, AttributeProto, GraphProto, ModelProto
 from opshift.model.node import Tensor
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
 from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.cases import BadValue, Case
-from opshift.registry.models import Attribute, BodyNode, FromAttribute
+from opshift.registry.bodies import BodyNode, FromAttribute
+from opshift.registry.models import Attribute
 from opshift.registry.registry import Registry
 
 
@@ -44,7 +45,7 @@ def with_initializers(model: ModelProto, case: Case) -> ModelProto:
 def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> ModelProto:
     """Return a model of a single node with exactly the inputs and attributes of the case."""
     model = _empty_model(case, outputs, {DEFAULT_DOMAIN: 18, case.version.domain: opset})
-    node = model.graph.node.add(op_type=case.version.name, domain=_wire_domain(case.version.domain))
+    node = model.graph.node.add(op_type=case.version.name, domain=model_domain(case.version.domain))
     node.input.extend(input_names(case))
     node.output.extend("" if each is None else f"output_{i}" for i, each in enumerate(outputs))
     for name, value in case.attributes.items():
@@ -76,7 +77,7 @@ def _add_node(
     body = case.version.body
     assert body is not None
     operator = registry.get_schema(each.op_type, body.opset_imports[each.domain], each.domain)
-    node = graph.node.add(op_type=each.op_type, domain=_wire_domain(each.domain))
+    node = graph.node.add(op_type=each.op_type, domain=model_domain(each.domain))
     node.input.extend(names.get(name, name) for name in each.inputs)
     node.output.extend(names.get(name, name) for name in each.outputs)
     for name, value in each.attributes.items():
@@ -97,7 +98,7 @@ def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[s
     model = ModelProto(ir_version=min(IR_VERSION, 10))
     model.graph.name = "example"
     for domain, opset in imports.items():
-        model.opset_import.add(domain=_wire_domain(domain), version=opset)
+        model.opset_import.add(domain=model_domain(domain), version=opset)
     for name, array in feeds_of(case).items():
         fill_type(model.graph.input.add(name=name).type, array_element_type(array), array.shape)
     for position, result in enumerate(outputs):
@@ -105,10 +106,6 @@ def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[s
             value = model.graph.output.add(name=f"output_{position}")
             fill_type(value.type, array_element_type(result), None)
     return model
-
-
-def _wire_domain(domain: str) -> str:
-    return "" if domain == DEFAULT_DOMAIN else domain
 
 
 def _set_attribute(attribute: AttributeProto, name: str, value: Any, declared: Attribute) -> None:

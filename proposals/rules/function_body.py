@@ -12,8 +12,9 @@ from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.evidence.node_models import body_model
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, IR, Problems, rule
+from opshift.registry.bodies import BodyNode, FromAttribute
 from opshift.registry.errors import ResolveError
-from opshift.registry.models import Attribute, BodyNode, FromAttribute, OperatorVersion
+from opshift.registry.models import Attribute, OperatorVersion
 from opshift.registry.step_rules import body_problems
 
 FUNCTIONS = f"{IR}: functions"

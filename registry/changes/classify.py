@@ -111,8 +111,11 @@ def _declared_change(
 
 def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield every difference that `diff` does not report."""
-    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "body")):
+    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of")):
         yield Change(change.kind, old.name, None, None)
+    yield from field_changes(old.name, old, new, ("has_function",))
+    if old.body and new.body and old.body != new.body:
+        yield Change("body", old.name, None, None)
     if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
         yield Change("deprecation_text", old.name, old.deprecation.replaced_by, new.deprecation.replaced_by)
     for name in old.attributes.keys() & new.attributes.keys():

@@ -137,13 +137,14 @@ def _output_type_source(change: Change, _: Versions) -> str:
     return "type-rule-added" if change.old == (None, None) else "type-rule-changed"
 
 
+def _function(change: Change, _: Versions) -> str:
+    return "body-added" if change.new else "body-removed"
+
+
 def _body(_: Change, versions: Versions) -> str:
     step = versions.step
-    if step is not None and step.up == "compatible" and step.down in ("compatible", None):
-        return "body-rewritten"
-    if versions.old.body is None:
-        return "body-added"
-    return "body-removed" if versions.new.body is None else "body-changed"
+    is_same = step is not None and step.up == "compatible" and step.down in ("compatible", None)
+    return "body-rewritten" if is_same else "body-changed"
 
 
 def _meaning(_: Change, versions: Versions) -> str:
@@ -179,6 +180,7 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "version_deleted": "version-deleted",
     "version_inserted": "version-inserted",
     "operator_added": "operator-added",
+    "has_function": _function,
     "body": _body,
     "description": "description-changed",
     "shape": "facts-changed",

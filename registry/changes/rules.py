@@ -19,6 +19,7 @@ _PURPOSES: Final = {
         "parameter-renamed": "An input or output was renamed; nodes do not contain its name.",
         "determinism-stated": "Whether equal inputs produce equal outputs became known, or unknown.",
         "experiment-ended": "An experimental operator became stable.",
+        "body-added": "The operator became a function: runtimes without a kernel can execute its body.",
         "body-rewritten": "The function body changed, and the step declares that the result is the same.",
         "description-changed": "The description, or that of an absent attribute, changed.",
         "facts-changed": "The shape rule, bridge, differentiation or type variables changed.",
@@ -39,7 +40,6 @@ _PURPOSES: Final = {
         "removal-withdrawn": "The removal of an operator from its operator set was withdrawn.",
         "operator-added": "An operator was added to the operator set.",
         "type-rule-added": "An attribute can now set the type of an output.",
-        "body-added": "The operator became a function: runtimes without a kernel can execute its body.",
         "behaviour-added": "The signature allows nodes with a meaning that the old version cannot express.",
     },
     ChangeClass.RE_ENCODES: {

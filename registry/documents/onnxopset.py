@@ -11,16 +11,12 @@ from collections import Counter
 from typing import Final
 
 from opshift.model.messages import (
-    AttributeProto,
     DecodeError,
-    FunctionProto,
-    NodeProto,
     OperatorProto,
-    OperatorSetIdProto,
     OperatorSetProto,
     OperatorStatus,
 )
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.operator_ids import canonical_domain
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.model.wire_format import bytes_field, find_bytes
 from opshift.registry.documents.document import (
@@ -35,8 +31,8 @@ from opshift.registry.documents.document import (
     document_to_dict,
     parse_document,
 )
+from opshift.registry.function_protos import function_proto
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.models import BodyNode, FromAttribute, OperatorVersion, Value
 
 DEFINITIONS_FIELD: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
@@ -108,64 +104,3 @@ def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
     for name, since, _ in sorted(listed ^ defined):
         problem = "differs between the operator list and the definitions"
         raise Contradiction(f"{found.domain}.{name}:{since} {problem}")
-
-
-def function_proto(version: OperatorVersion) -> FunctionProto:
-    """Return the body of a function operator as a FunctionProto.
-
-    Attributes without a default are listed by name only, so a call has to set them.
-    """
-    assert version.body is not None
-    defaults = {name: each.default for name, each in version.attributes.items()}
-    return FunctionProto(
-        name=version.name,
-        domain=version.domain,
-        doc_string=version.description,
-        input=[each.name for each in version.inputs],
-        output=[each.name for each in version.outputs],
-        attribute=[name for name, default in defaults.items() if default is None],
-        attribute_proto=[_attribute(name, value) for name, value in defaults.items() if value is not None],
-        opset_import=[
-            OperatorSetIdProto(domain=_model_domain(domain), version=opset)
-            for domain, opset in version.body.opset_imports.items()
-        ],
-        node=[_node(each, version) for each in version.body.nodes],
-    )
-
-
-def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
-    return NodeProto(
-        op_type=node.op_type,
-        domain=_model_domain(node.domain),
-        input=node.inputs,
-        output=node.outputs,
-        attribute=[
-            _reference(name, value, version) if isinstance(value, FromAttribute) else _attribute(name, value)
-            for name, value in node.attributes.items()
-        ],
-    )
-
-
-def _model_domain(domain: str) -> str:
-    """Return the spelling of a domain in models: the default domain is the empty string."""
-    return "" if domain == DEFAULT_DOMAIN else domain
-
-
-def _reference(name: str, value: FromAttribute, version: OperatorVersion) -> AttributeProto:
-    kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
-    return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
-
-
-def _attribute(name: str, value: Value) -> AttributeProto:
-    if isinstance(value, str):
-        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
-    if isinstance(value, int):
-        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
-    if isinstance(value, float):
-        return AttributeProto(name=name, type=AttributeProto.FLOAT, f=value)
-    if all(isinstance(each, int) for each in value):
-        return AttributeProto(name=name, type=AttributeProto.INTS, ints=[int(each) for each in value])
-    if all(isinstance(each, str) for each in value):
-        texts = [str(each).encode() for each in value]
-        return AttributeProto(name=name, type=AttributeProto.STRINGS, strings=texts)
-    return AttributeProto(name=name, type=AttributeProto.FLOATS, floats=[float(each) for each in value])

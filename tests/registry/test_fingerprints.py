@@ -58,6 +58,7 @@ BASE: dict[str, object] = {
     "attributes": {"size": {"type": "INT", "default": 3}},
     "type_constraints": {"T": ["tensor(float)"]},
 }
+BODY = {"opset_imports": {"ai.onnx": 1}, "nodes": [{"op_type": "Relu", "outputs": ["Y"]}]}
 CHANGES: dict[str, dict[str, object]] = {
     "a changed since_version": {"since_version": 3},
     "a changed name": {"name": "Blue"},
@@ -75,7 +76,6 @@ CHANGES: dict[str, dict[str, object]] = {
     "a changed type": {"type_constraints": {"T": ["tensor(double)"]}},
     "a changed determinism": {"determinism": "non_deterministic"},
     "a deprecation": {"deprecation": {}},
-    "a body": {"body": {"opset_imports": {"ai.onnx": 1}, "nodes": [{"op_type": "Relu", "outputs": ["Y"]}]}},
 }
 
 
@@ -91,6 +91,8 @@ def test_every_fact_changes_the_fingerprint(fields: dict[str, object]) -> None:
         pytest.param({"status": "STABLE"}, id="an explicit default"),
         pytest.param({"step": {"up": "compatible"}}, id="a step"),
         pytest.param({"removal": {"removed_in": 9, "up": "adapter"}}, id="a removal"),
+        pytest.param({"body": BODY}, id="a function body"),
+        pytest.param({"has_context_dependent_function": True}, id="a function body that depends on the node"),
     ],
 )
 def test_later_facts_keep_the_fingerprint(fields: dict[str, object]) -> None:
@@ -99,6 +101,21 @@ def test_later_facts_keep_the_fingerprint(fields: dict[str, object]) -> None:
 
 def test_a_fingerprint_is_32_hexadecimal_digits() -> None:
     assert re.fullmatch("[0-9a-f]{32}", fingerprint(_version()))
+
+
+def test_an_added_body_is_a_new_entry_and_a_changed_one_is_detected() -> None:
+    changed_body = {**BODY, "nodes": [{"op_type": "Clip", "outputs": ["Y"]}]}
+    choices: list[dict[str, object]] = [{}, {"body": BODY}, {"body": changed_body}]
+    plain, added, changed = (
+        Operator(domain="com.acme", name="Blur", versions=(_version(**{**BASE, **fields}),))
+        for fields in choices
+    )
+    assert [(each.entry, each.why) for each in lock_differences([added], build_lock([plain]))] == [
+        ("2 body", "new")
+    ]
+    assert [(each.entry, each.why) for each in lock_differences([changed], build_lock([added]))] == [
+        ("2 body", "changed")
+    ]
 
 
 def test_an_operator_has_entries_for_versions_steps_and_removal() -> None:

@@ -1,4 +1,4 @@
-"""Function bodies are valid from their declared opset onwards and compute the outputs of the operator."""
+"""Bodies that replace operators in older opsets are valid from the opset that they declare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, shape_inference
 from support.running import assert_equal, build, run
 
 from opshift.model.element_types import BY_NAME
-from opshift.registry.documents.onnxopset import function_proto
+from opshift.registry.function_protos import function_proto
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
 from opshift.registry.step_rules import body_problems
@@ -19,8 +19,9 @@ VALUES = np.array([-np.inf, -3.5, -1.0, 0.0, 0.25, 3.0, 40.0, np.inf, np.nan], n
 
 
 def _versions_with_body() -> list[OperatorVersion]:
-    versions = (version for operator in default_registry().operators() for version in operator.versions)
-    return [version for version in versions if version.body]
+    """Return the versions of operators that older opsets express by their function body."""
+    operators = (each for each in default_registry().operators() if each.versions[0].before == "body")
+    return [version for operator in operators for version in operator.versions]
 
 
 def _declared_opset(version: OperatorVersion) -> int:

@@ -21,6 +21,7 @@ UNSUPPORTED_IN_ORT = re.compile(
     "|".join(
         (
             r"is not a registered function/op",
+            r"Numpy_type \d+ can't be converted|No corresponding Numpy type",  # new types
             r"Op registered for \w+ is deprecated",
             r"Op \(GivenTensorFill\)",  # its type inference requires an input
             r"layout_ == 0 was false",  # batchwise layout of recurrent operators
@@ -51,12 +52,12 @@ def compare_before_and_after(case: Case, target: Mapping[str, int]) -> tuple[str
         AssertionError: the outputs differ or a node name was lost.
         Exception: the conversion made a valid model invalid.
     """
-    before = _run(case.model, case.feeds)
+    before = run_in_any_runtime(case.model, case.feeds)
     if before is None:
         return None
     result = convert_version(case.model, target, allow="approximate")
     assert _names(result) == _names(case.model)
-    after = _run(result, case.feeds)
+    after = run_in_any_runtime(result, case.feeds)
     if after is None:
         return None
     assert_equal(after.outputs, before.outputs)
@@ -64,17 +65,17 @@ def compare_before_and_after(case: Case, target: Mapping[str, int]) -> tuple[str
     return before.runtime, after.runtime
 
 
-def _run(model: onnx.ModelProto, feeds: Feeds) -> RunResult | None:
+def run_in_any_runtime(model: onnx.ModelProto, feeds: Feeds) -> RunResult | None:
     """Run a model in the first runtime that supports it; `None` if neither does."""
-    for name, run_in in (("onnxruntime", _run_in_ort), ("onnx.reference", _run_in_reference)):
+    for name, run_in in (("onnxruntime", run_in_ort), ("onnx.reference", run_in_reference)):
         try:
-            return RunResult(name, list(_flatten(run_in(model, feeds))))
+            return RunResult(name, list(flatten(run_in(model, feeds))))
         except NotImplementedError:
             continue
     return None
 
 
-def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+def run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Run a model in onnxruntime.
 
     Raises:
@@ -92,7 +93,7 @@ def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         raise NotImplementedError from error
 
 
-def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Run a model in onnx.reference with the formulas of these tests.
 
     Raises:
@@ -106,10 +107,10 @@ def _opset(model: onnx.ModelProto) -> int:
     return opset_of(model) if any(not each.domain for each in model.opset_import) else 1
 
 
-def _flatten(values: Sequence[Any]) -> Iterator[Any]:
+def flatten(values: Sequence[Any]) -> Iterator[Any]:
     for each in values:
         if isinstance(each, list):
-            yield from _flatten(each)
+            yield from flatten(each)
         elif each is not None:
             yield each
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters import Node, Rewriter, Tensor, adapter, require_supported_types
+from opshift.adapters import Node, Rewriter, Tensor, adapter, function_body, require_supported_types
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.model.element_types import FLOAT_MAX
 
@@ -56,6 +56,12 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     while not inputs[-1]:
         inputs.pop()
     out.replace(node, inputs=inputs, attributes=node.without("min", "max"))
+
+
+@function_body("Clip", 13)
+def apply_bounds(node: Node, out: Rewriter) -> None:
+    """Apply the bounds that the node has by Max and Min."""
+    _apply_bounds(node, [node.input(bound.position) for bound in BOUNDS], False, 13, out)
 
 
 @adapter("Clip", 12, 11)

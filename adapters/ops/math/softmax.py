@@ -5,7 +5,7 @@ Before, the input was flattened to two dimensions at `axis`, and the second was 
 
 from __future__ import annotations
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET
 
 
@@ -66,3 +66,19 @@ def swap_axis_with_last(node: Node, out: Rewriter) -> None:
     normalized = out.fresh(node.op_type.lower())
     out.replace(node, inputs=[moved], outputs=[normalized], attributes={"axis": last})
     out.emit("Transpose", [normalized], node.outputs, perm=order)
+
+
+@function_body(("Softmax", "LogSoftmax"), 13)
+def expand_softmax(node: Node, out: Rewriter) -> None:
+    """Divide each exponential by their sum along `axis`; LogSoftmax subtracts the logarithm of the sum.
+
+    The maximum is subtracted first, which prevents overflow.
+    """
+    data, axis = node.inputs[0], node.attribute("axis", -1)
+    shifted = out.emit("Sub", [data, out.emit("ReduceMax", [data], axes=(axis,), opset=13)])
+    exponentials = out.emit("Exp", [shifted])
+    total = out.emit("ReduceSum", [exponentials, out.int64([axis])])
+    if node.op_type == "Softmax":
+        out.emit("Div", [exponentials, total], node.outputs)
+    else:
+        out.emit("Sub", [shifted, out.emit("Log", [total])], node.outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.cast import cast
 from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
 
@@ -49,3 +49,10 @@ def replace_cast_like_with_cast(node: Node, out: Rewriter) -> None:
     """Emit a Cast to the element type of the second input, which must be known."""
     like = out.element_type(node.inputs[1])
     out.replace(node, op_type="Cast", inputs=node.inputs[:1], attributes={"to": BY_NAME[like].number})
+
+
+@function_body("CastLike", 19, 21, 23, 24, 25)
+def cast_like_second_input(node: Node, out: Rewriter) -> None:
+    """Emit a Cast with the same attributes to the element type of the second input."""
+    to = BY_NAME[out.element_type(node.inputs[1])].number
+    out.replace(node, op_type="Cast", inputs=node.inputs[:1], attributes={**node.attributes, "to": to})

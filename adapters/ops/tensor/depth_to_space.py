@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters import Node, Rewriter, adapter, function_body
+from opshift.adapters.emit.shapes import Dimension, dimension, reshape, shape_tensor
 
 OPSET = 5
 """Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
@@ -71,3 +71,43 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
         split = reshape(data, (0, channels, rows, block, columns, block), out)
         moved = out.emit("Transpose", [split], perm=[0, 1, 3, 5, 2, 4])
         reshape(moved, (0, channels * block * block, rows, columns), out, node.outputs)
+
+
+@function_body("DepthToSpace", 28)
+def expand_depth_to_space(node: Node, out: Rewriter) -> None:
+    """Split the channels into depth and block, and move the sizes of the block behind height and width."""
+    data, block = node.inputs[0], node.attribute("blocksize")
+    batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
+    depth = _scale(channels, "Div", block * block, out)
+    is_dcr = node.attribute("mode", b"DCR") == b"DCR"
+    split = (batch, block, block, depth) if is_dcr else (batch, depth, block, block)
+    order = (0, 3, 4, 1, 5, 2) if is_dcr else (0, 1, 4, 2, 5, 3)
+    sizes = (batch, depth, _scale(height, "Mul", block, out), _scale(width, "Mul", block, out))
+    _rearrange(node, (*split, height, width), order, sizes, out)
+
+
+@function_body("SpaceToDepth", 28)
+def expand_space_to_depth(node: Node, out: Rewriter) -> None:
+    """Split height and width into blocks, and move the sizes of the block to the channels."""
+    data, block = node.inputs[0], node.attribute("blocksize")
+    batch, channels, height, width = (dimension(data, axis, out) for axis in range(4))
+    rows, columns = _scale(height, "Div", block, out), _scale(width, "Div", block, out)
+    is_dcr = node.attribute("mode", b"DCR") == b"DCR"
+    order = (0, 3, 5, 1, 2, 4) if is_dcr else (0, 1, 3, 5, 2, 4)
+    sizes = (batch, _scale(channels, "Mul", block * block, out), rows, columns)
+    _rearrange(node, (batch, channels, rows, block, columns, block), order, sizes, out)
+
+
+def _scale(size: Dimension, op_type: str, factor: int, out: Rewriter) -> Dimension:
+    if isinstance(size, int):
+        return size * factor if op_type == "Mul" else size // factor
+    return out.emit(op_type, [size, out.int64([factor])])
+
+
+def _rearrange(
+    node: Node, split: Sequence[Dimension], order: Sequence[int], sizes: Sequence[Dimension], out: Rewriter
+) -> None:
+    """Emit Reshape, Transpose and Reshape; a size may be 0."""
+    parts = out.emit("Reshape", [node.inputs[0], shape_tensor(split, out)], allowzero=1)
+    moved = out.emit("Transpose", [parts], perm=order)
+    out.emit("Reshape", [moved, shape_tensor(sizes, out)], node.outputs, allowzero=1)

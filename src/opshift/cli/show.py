@@ -37,6 +37,7 @@ def show(
     data = {
         "operator": str(version.id),
         **to_plain_data(version, exclude={"step", "removal", "before"}),
+        "has_function": version.has_function,
         "removal": version.removal and to_plain_data(version.removal, exclude={"up"}),
         "history": [each.as_dict() for each in entries],
     }
@@ -68,6 +69,10 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
     page.blank()
     page.prose(" ".join(version.description.split()))
     _write_signature(page, version, registry)
+    if version.has_function:
+        page.heading("Function body")
+        for line in str(version.body or BUILT_BODY).splitlines():
+            page.line(line)
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), Column("", "dim"), "")
     page.table(columns, [row for entry in entries for row in _entry(entry)])
@@ -87,6 +92,9 @@ def _replacement_text(event: str, details: Any) -> str:
     """Format a deprecation or removal: `deprecated, replaced by Resize: ...`."""
     replacement = f", replaced by {details.replaced_by}" if details.replaced_by else ""
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
+
+
+BUILT_BODY = "depends on the node: call function_body(node, input_types) of its schema in Python"
 
 
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:

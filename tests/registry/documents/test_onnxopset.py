@@ -11,7 +11,7 @@ from support.running import run
 
 from opshift.registry.documents.document import OperatorSet
 from opshift.registry.documents.files import DocumentFormat, write_document
-from opshift.registry.documents.onnxopset import function_proto
+from opshift.registry.function_protos import function_proto
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 

@@ -1,0 +1,97 @@
+"""Function bodies, which define an operator by other operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, cast
+
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.record import Checked, Record
+from opshift.registry.steps import Literals
+
+if TYPE_CHECKING:
+    from opshift.model.messages import FunctionProto
+    from opshift.model.types import InputFacts, SerializableMessage
+    from opshift.registry.models import OperatorVersion
+    from opshift.registry.registry import Registry
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromAttribute(Record):
+    """In a body: a reference to an attribute of the calling node, or to its default."""
+
+    attribute: str
+
+    def __str__(self) -> str:
+        return f"@{self.attribute}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyNode(Record):
+    """One node of a function body."""
+
+    op_type: str
+    domain: str = DEFAULT_DOMAIN
+    inputs: tuple[str, ...] = ()
+    outputs: Annotated[tuple[str, ...], Checked(min_length=1)]
+    attributes: dict[str, Literals | FromAttribute] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        attributes = f" <{values}>" if values else ""
+        return f"{', '.join(self.outputs)} = {self.op_type}{attributes}({', '.join(self.inputs)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body(Record):
+    """A function body: nodes that compute the operator's outputs from its inputs."""
+
+    opset_imports: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
+    """Domain to the opset version that the nodes are written for."""
+    nodes: Annotated[tuple[BodyNode, ...], Checked(min_length=1)]
+    """The nodes in topological order."""
+
+    def __str__(self) -> str:
+        imports = ", ".join(f"{domain} {opset}" for domain, opset in self.opset_imports.items())
+        return "\n".join([imports, *map(str, self.nodes)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionDefinition(Record):
+    """Base of operator versions: the function body, if there is one."""
+
+    body: Body | None = None
+    """The definition in terms of other operators, if it is the same for all nodes."""
+    has_context_dependent_function: Annotated[bool, Checked(strict=True)] = False
+    """Whether the body depends on the node, and adapters build it."""
+
+    @property
+    def has_function(self) -> bool:
+        """Whether the operator is a function: other operators compute its outputs."""
+        return self.body is not None or self.has_context_dependent_function
+
+    def function_body(
+        self,
+        node: SerializableMessage | None = None,
+        input_types: Sequence[InputFacts | None] = (),
+        *,
+        opset: int | None = None,
+        registry: Registry | None = None,
+    ) -> FunctionProto:
+        """Return the function body, with the names of the inputs and outputs in this definition.
+
+        Args:
+            node: the NodeProto to build a body for, if `has_context_dependent_function`.
+            input_types: facts about each input of the node, see `convert_node`; `None` for unknown ones.
+            opset: opset of the default domain that the nodes of a built body are written for, from the opset
+                of this version onwards, which is the default.
+            registry: operator definitions; by default the project's own.
+
+        Raises:
+            UsageError: the operator is not a function, or its body depends on the node and none is given.
+            CannotConvert: the node is invalid, or its body depends on an unknown fact about its inputs.
+        """
+        from opshift.registry.function_protos import function_body
+
+        return function_body(cast("OperatorVersion", self), node, input_types, opset, registry)

@@ -1,0 +1,99 @@
+"""Function bodies as FunctionProtos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from opshift.model.errors import UsageError
+from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
+from opshift.model.operator_ids import model_domain
+from opshift.registry.bodies import BodyNode, FromAttribute
+from opshift.registry.steps import Literals
+
+if TYPE_CHECKING:
+    from opshift.model.types import InputFacts, SerializableMessage
+    from opshift.registry.models import OperatorVersion
+    from opshift.registry.registry import Registry
+
+
+def function_body(
+    version: OperatorVersion,
+    node: SerializableMessage | None,
+    input_types: Sequence[InputFacts | None],
+    opset: int | None,
+    registry: Registry | None,
+) -> FunctionProto:
+    """Return the function body of a version, see `OperatorVersion.function_body`."""
+    if version.body is not None:
+        return function_proto(version)
+    if not version.has_function:
+        raise UsageError(f"{version.id} is not a function", remedy="check has_function first")
+    if node is None:
+        reason = f"the function body of {version.id} depends on the node"
+        raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
+    # Imported by name: adapters expand the node, and they build on the registry.
+    builder = import_module("opshift.converter.function_body")
+    function: FunctionProto = builder.build_function(version, node, input_types, opset, registry)
+    return function
+
+
+def function_proto(version: OperatorVersion) -> FunctionProto:
+    """Return the body of a function operator as a FunctionProto.
+
+    Attributes without a default are listed by name only, so a call has to set them.
+    """
+    assert version.body is not None
+    defaults = {name: each.default for name, each in version.attributes.items()}
+    function = FunctionProto(
+        name=version.name,
+        domain=version.domain,
+        doc_string=version.description,
+        input=[each.name for each in version.inputs],
+        output=[each.name for each in version.outputs],
+        attribute=[name for name, default in defaults.items() if default is None],
+        attribute_proto=[_attribute(name, value) for name, value in defaults.items() if value is not None],
+        node=[_node(each, version) for each in version.body.nodes],
+    )
+    add_imports(function, version.body.opset_imports)
+    return function
+
+
+def add_imports(function: FunctionProto, opsets: Mapping[str, int]) -> None:
+    """Add opset imports to a function."""
+    for domain, opset in opsets.items():
+        function.opset_import.add(domain=model_domain(domain), version=opset)
+
+
+def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
+    return NodeProto(
+        op_type=node.op_type,
+        domain=model_domain(node.domain),
+        input=node.inputs,
+        output=node.outputs,
+        attribute=[
+            _reference(name, value, version) if isinstance(value, FromAttribute) else _attribute(name, value)
+            for name, value in node.attributes.items()
+        ],
+    )
+
+
+def _reference(name: str, value: FromAttribute, version: OperatorVersion) -> AttributeProto:
+    kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
+    return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
+
+
+def _attribute(name: str, value: Literals) -> AttributeProto:
+    if isinstance(value, str):
+        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
+    if isinstance(value, int):
+        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
+    if isinstance(value, float):
+        return AttributeProto(name=name, type=AttributeProto.FLOAT, f=value)
+    if all(isinstance(each, int) for each in value):
+        return AttributeProto(name=name, type=AttributeProto.INTS, ints=[int(each) for each in value])
+    if all(isinstance(each, str) for each in value):
+        texts = [str(each).encode() for each in value]
+        return AttributeProto(name=name, type=AttributeProto.STRINGS, strings=texts)
+    return AttributeProto(name=name, type=AttributeProto.FLOATS, floats=[float(each) for each in value])
