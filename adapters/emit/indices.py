@@ -82,9 +82,10 @@ def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
-    # OneHot accepts negative indices since opset 11, so negative axes need no arithmetic.
-    one_hot = out.emit("OneHot", [axes, out.int64(rank), out.int64([0, 1])], opset=11)
-    return out.emit("ReduceSum", [one_hot], opset=11, axes=[0], keepdims=0)
+    # Each dimension has two numbers: a nonnegative one and a negative one.
+    numbers = out.tensor(Tensor("int64", (2, 1, rank), (*range(rank), *range(-rank, 0))))
+    matches = out.emit("Equal", [reshape(axes, (-1, 1), out, opset=11), numbers], opset=11)
+    return out.emit("ReduceSum", [out.cast(matches, "int64")], opset=11, axes=[0, 1], keepdims=0)
 
 
 def kept_axes_mask(chosen: str, out: Rewriter) -> str:
