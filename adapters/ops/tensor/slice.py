@@ -9,33 +9,35 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.core.rewriter import rename_output
+from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     MAX_CONSTANT_INDICES,
     add_to_negative_indices,
-    dimension_scalar,
     nonnegative_axis,
 )
+from opshift.adapters.emit.shapes import index_range, reshape
 
 BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
 
-Bound = int | str
-"""A number, or the name of a double scalar."""
-
-ARITHMETIC_OPSET = 13
-"""Opset of the emitted nodes, except Range, which is written for opset 11."""
+Numbers = Sequence[int] | Expression
+"""One number for each sliced axis: constants, or a double tensor of rank 1."""
 
 
-class AxisSlice(NamedTuple):
-    """The slice of one axis."""
+class AxisSlices(NamedTuple):
+    """The slices of several axes."""
 
-    axis: int
-    start: Bound
-    end: Bound
-    step: Bound
+    axes: Sequence[int]
+    starts: Numbers
+    ends: Numbers
+    steps: Numbers
+
+    def constant(self, position: int) -> tuple[int, int, int] | None:
+        """Return start, end and step of one of the axes, or `None` if one of them is computed."""
+        numbers = [each[position] for each in self[1:] if not isinstance(each, Expression)]
+        return (numbers[0], numbers[1], numbers[2]) if len(numbers) == len(self[1:]) else None
 
 
 @adapter("Slice", 11, 10)
@@ -58,26 +60,30 @@ def make_slice_axes_nonnegative(node: Node, out: Rewriter) -> None:
 @adapter("Slice", 10, 1)
 def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     """Move constant bounds with a step of 1 to attributes; for all other axes, gather the elements."""
-    cuts = _axis_slices(node, out)
-    plain = [cut for cut in cuts if cut.step == 1 and isinstance(cut.start, int) and isinstance(cut.end, int)]
-    others = [cut for cut in cuts if cut not in plain]
-    data = node.inputs[0]
-    # Read before the Slice is emitted, because the shape of its output is unknown.
-    indices = [_known_indices(cut, data, out) for cut in others]
-    if plain or not others:
-        data = out.fresh("slice") if others else node.outputs[0]
-        axes, starts, ends, _ = zip(*plain, strict=True) if plain else ((),) * 4
-        bounds = {"axes": axes, "starts": starts, "ends": ends}
-        out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
-    for cut, known in zip(others, indices, strict=True):
-        outputs: Sequence[str] | int = node.outputs if cut is others[-1] else 1
-        if known is None:
-            data = _gather_computed(data, node.inputs[0], cut, outputs, out)
+    data, slices = node.inputs[0], _axis_slices(node, out)
+    attributes: dict[str, list[int]] = {"axes": [], "starts": [], "ends": []}
+    gathered: dict[int, str] = {}
+    computed = []
+    for position, axis in enumerate(slices.axes):
+        constant, size = slices.constant(position), out.known_dimension(data, axis)
+        if constant is not None and constant[2] == 1:
+            for values, value in zip(attributes.values(), (axis, *constant), strict=False):
+                values.append(value)
+        elif constant is not None and size is not None and size <= MAX_CONSTANT_INDICES:
+            gathered[axis] = out.int64(_known_indices(*constant, size))
         else:
-            data = out.emit("Gather", [data, out.int64(known)], outputs, axis=cut.axis)
+            computed.append(position)
+    if computed:
+        gathered |= _computed_indices(slices, computed, data, out.for_opset(INDICES_OPSET))
+    if attributes["axes"] or not gathered:
+        data = out.fresh("slice") if gathered else node.outputs[0]
+        out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=attributes)
+    for axis, indices in gathered.items():
+        data = out.emit("Gather", [data, indices], axis=axis)
+    rename_output(data, node, out)
 
 
-def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
+def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     """Return the slice of each axis; refuse bounds whose axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
@@ -87,7 +93,7 @@ def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
             )
     known = out.constant_value(axes)
     if axes and known is None:
-        return _slices_of_computed_axes(node, out)
+        return _slices_of_computed_axes(node, out.for_opset(INDICES_OPSET))
     if known is not None:
         numbers = [nonnegative_axis(axis, node.inputs[0], out) for axis in known.values]
     else:
@@ -98,95 +104,95 @@ def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
                 remedy=f"add a value_info with the shape of {starts!r}",
             )
         numbers = list(range(count))
-    return [
-        AxisSlice(axis, *(_bound(bounds, position, out) for bounds in (starts, ends, steps)))
-        for position, axis in enumerate(numbers)
-    ]
+    view = out.for_opset(INDICES_OPSET)
+    bounds = (_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))
+    return AxisSlices(numbers, *bounds)
 
 
-def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[AxisSlice]:
+def _numbers(name: str, out: Rewriter) -> Numbers:
+    known = out.constant_value(name)
+    return Expression(out.cast(name, "double"), "double", out, rank=1) if known is None else known.values
+
+
+def _slices_of_computed_axes(node: Node, out: Rewriter) -> AxisSlices:
     """Return a slice for every axis of the data: its bounds if `axes` contains it, else all elements."""
-    out = out.for_opset(INDICES_OPSET)
     data, starts, ends, axes = node.inputs[:4]
-    cuts = []
-    for axis in range(out.rank(data)):
-        is_equal = out.emit("Equal", [axes, out.constant(axis, out.element_type(axes))])
-        mask = cast(is_equal, "double", out)
-        start, end, step = (_masked_bound(each, mask, out) for each in (starts, ends, node.input(4)))
-        # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
-        is_whole = 1 - _sum(mask, out)
-        far_end = is_whole * BEYOND_ANY_SIZE
-        cuts.append(AxisSlice(axis, start.name, (end + far_end).name, (step + is_whole).name))
-    return cuts
+    numbers = range(out.rank(data))
+    column = reshape(axes, (-1, 1), out)
+    is_equal = out.emit("Equal", [column, out.constant(numbers, out.element_type(axes))])
+    mask = Expression(out.cast(is_equal, "double"), "double", out, rank=1)
+    start, end = (_masked_sum(each, mask, out) for each in (starts, ends))
+    # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
+    is_whole = 1 - _sum(mask, out)
+    steps = node.input(4)
+    step = _masked_sum(steps, mask, out) + is_whole if steps else [1] * len(numbers)
+    return AxisSlices(numbers, start, end + is_whole * BEYOND_ANY_SIZE, step)
 
 
-def _masked_bound(bounds: str, mask: str, out: Rewriter) -> Expression:
-    """Return the bound that a mask of ones and zeros selects, or 0; omitted steps are 1."""
-    return _sum(out.emit("Mul", [cast(bounds, "double", out), mask]) if bounds else mask, out)
+def _masked_sum(bounds: str, mask: Expression, out: Rewriter) -> Expression:
+    """Return the bounds that a mask of ones and zeros selects, or 0."""
+    column = reshape(out.cast(bounds, "double"), (-1, 1), out)
+    return _sum(Expression(column, "double", out, rank=1) * mask, out)
 
 
-def _sum(numbers: str, out: Rewriter) -> Expression:
-    return Expression(out.emit("ReduceSum", [numbers], axes=[0], keepdims=0), "double", out)
+def _sum(numbers: Expression, out: Rewriter) -> Expression:
+    total = out.emit("ReduceSum", [numbers.name], axes=[0], keepdims=0)
+    return Expression(total, "double", out, rank=1)
 
 
-def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
-    """Return one of the bounds, or a step, which is 1 by default."""
-    if not bounds:
-        return 1
-    known = out.constant_value(bounds)
-    if known is not None:
-        return int(known.values[position])
-    bound = out.emit("Gather", [bounds, out.int64(position)], opset=INDICES_OPSET, axis=0)
-    return cast(bound, "double", out)
-
-
-def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] | None:
-    """Return the indices that an axis slice selects, or `None` if they are unknown or too many."""
-    size = out.known_dimension(data, cut.axis)
-    if size is None or size > MAX_CONSTANT_INDICES or any(isinstance(bound, str) for bound in cut[1:]):
-        return None
-    _, start, end, step = map(int, cut)
+def _known_indices(start: int, end: int, step: int, size: int) -> tuple[int, ...]:
     if step < 0:
         # ONNX clamps the start of a backward slice to the first element; a Python slice would be empty.
         start = max(start, -size)
     return tuple(range(*slice(start, end, step).indices(size)))
 
 
-def _gather_computed(
-    data: str, whole: str, cut: AxisSlice, outputs: Sequence[str] | int, out: Rewriter
-) -> str:
-    """Gather the elements that a slice of one axis selects; `whole` provides the size of the axis."""
-    out = out.for_opset(ARITHMETIC_OPSET)
-    size = Expression(cast(dimension_scalar(whole, cut.axis, out), "double", out), "double", out)
+def _computed_indices(
+    slices: AxisSlices, positions: Sequence[int], data: str, out: Rewriter
+) -> dict[int, str]:
+    """Return the indices that the slices at some positions select, by axis."""
+    size = _sizes(data, slices.axes, out)
+    start, end, step = (
+        each if isinstance(each, Expression) else size.constant([float(number) for number in each])
+        for each in slices[1:]
+    )
+    if not _is_nonnegative(slices.starts):
+        start = start + _is_negative(start) * size
+    if not _is_nonnegative(slices.ends):
+        end = end + _is_negative(end) * size
     # The ends of a forward slice reach from 0 to the size, those of a backward slice from -1 to the size - 1.
-    if isinstance(cut.step, str):
-        backward = _is_negative(Expression(cut.step, "double", out))
-        lowest, highest = -backward, size - backward
-    elif cut.step > 0:
-        lowest, highest = size.constant(0), size
+    # Relu, because some runtimes implement it for doubles but not Min and Max.
+    if _is_nonnegative(slices.steps):
+        start, end = (size - (size - each.apply("Relu")).apply("Relu") for each in (start, end))
     else:
-        lowest, highest = size.constant(-1), size - 1
-    start, end = (_nonnegative_bound(bound, size, out) for bound in (cut.start, cut.end))
-    start = _clamp(size.constant(0), start, highest)
-    end = _clamp(lowest, end, highest)
-    step = cut.step if isinstance(cut.step, str) else size.constant(cut.step).name
-    indices = out.emit("Range", [start.name, end.name, step], opset=11)
-    return out.emit("Gather", [data, cast(indices, "int64", out)], outputs, axis=cut.axis)
+        backward = _is_negative(step)
+        highest, start, end = size - backward, start.apply("Relu"), (end + backward).apply("Relu") - backward
+        start, end = (highest - (highest - each).apply("Relu") for each in (start, end))
+    is_plain = not isinstance(slices.steps, Expression) and set(slices.steps) == {1}
+    length = end - start if is_plain else ((end - start) / step).apply("Ceil")
+    columns = [each.cast("int64").name for each in (length.apply("Relu"), start)]
+    if not is_plain:
+        columns.append(step.cast("int64").name)
+    indices = {}
+    for position in positions:
+        count, first, *strides = (out.emit("Gather", [each, out.int64([position])]) for each in columns)
+        distance = fold("Mul", (index_range(count, out), *strides), out)
+        indices[slices.axes[position]] = out.emit("Add", [distance, first])
+    return indices
+
+
+def _sizes(data: str, axes: Sequence[int], out: Rewriter) -> Expression:
+    known = [size for size in (out.known_dimension(data, axis) for axis in axes) if size is not None]
+    if len(known) == len(axes):
+        name = out.constant([float(size) for size in known], "double")
+    else:
+        name = out.cast(out.emit("Gather", [out.emit("Shape", [data]), out.int64(axes)], axis=0), "double")
+    return Expression(name, "double", out, rank=1)
+
+
+def _is_nonnegative(numbers: Numbers) -> bool:
+    return not isinstance(numbers, Expression) and all(number >= 0 for number in numbers)
 
 
 def _is_negative(value: Expression) -> Expression:
     return value.apply("Less", 0).cast("double")
-
-
-def _nonnegative_bound(bound: Bound, size: Expression, out: Rewriter) -> Expression:
-    """Return a bound with the size added if it is negative."""
-    value = Expression(bound, "double", out) if isinstance(bound, str) else size.constant(bound)
-    if isinstance(bound, int) and bound >= 0:
-        return value
-    return value + _is_negative(value) * size
-
-
-def _clamp(lowest: Expression, value: Expression, highest: Expression) -> Expression:
-    # Relu, because some runtimes implement it for doubles but not Min and Max.
-    above = (value - lowest).apply("Relu")
-    return highest - (highest - (lowest + above)).apply("Relu")
