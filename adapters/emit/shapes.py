@@ -66,6 +66,14 @@ def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
     return out.emit("Gather", [out.emit("Shape", [value]), out.int64([axis])], axis=0)
 
 
+def double_sizes(value: str, axes: Sequence[int], out: Rewriter) -> str:
+    """Return the sizes of some dimensions as a double tensor of rank 1: a constant if all are known."""
+    known = [size for size in (out.known_dimension(value, axis) for axis in axes) if size is not None]
+    if len(known) == len(axes):
+        return out.constant([float(size) for size in known], "double")
+    return out.cast(out.emit("Gather", [out.emit("Shape", [value]), out.int64(axes)], axis=0), "double")
+
+
 def add_dimensions(first: Dimension, second: Dimension, out: Rewriter) -> Dimension:
     """Return the sum of two dimensions."""
     if isinstance(first, int) and isinstance(second, int):

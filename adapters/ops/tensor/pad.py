@@ -7,33 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.type_guard import wider_type
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import computed_dimension
+from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.element_types import round_to_float32
 
 WIDER_TYPES = ("tensor(float)", "tensor(double)")
 """The types to cast other element types to before opset 11."""
 
-PADDING_OPSET = 11
-"""Opset of the emitted index arithmetic: the first with Range."""
-
-
-class PaddedPositions(NamedTuple):
-    """Positions along a padded axis, as int64 lists."""
-
-    positions: Expression
-    """Position of each output element relative to the first kept element; others are padding."""
-    first: Expression
-    """Index of the first element that is not cropped."""
-    length: Expression
-    """Number of elements that are not cropped."""
-    size: Expression
-    """Number of elements before the axis is padded."""
+PADDING_OPSET = 10
+"""Opset of the emitted index arithmetic: the last without negative indices."""
 
 
 @adapter("Pad", 19, 18)
@@ -42,17 +28,19 @@ def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
     if node.attribute("mode", b"constant") != b"wrap":
         out.replace(node)
         return
-    axes = _padded_axes(node, out)
-    pads = out.constant_value(node.inputs[1])
-    value = node.inputs[0]
-    if pads is None:
-        value = _gather_with_computed_pads(value, node.inputs[1], axes, out)
-    else:
-        for axis, before, after in zip(axes, pads.values, pads.values[len(axes) :], strict=False):
-            if before or after:
-                indices = _indices_along(node, axis, before, after, out)
-                value = out.emit("Gather", [value, indices], axis=axis)
-    out.emit("Identity", [value], node.outputs)
+    data, pads, axes = node.inputs[0], node.inputs[1], _padded_axes(node, out)
+    known = out.constant_value(pads)
+    if known is not None:
+        pairs = zip(axes, known.values, known.values[len(axes) :], strict=False)
+        padded = [(axis, before, after) for axis, before, after in pairs if before or after]
+        for axis, before, after in padded:
+            size = out.known_dimension(node.inputs[0], axis)
+            if size is not None:
+                data = out.emit("Gather", [data, _wrapped_indices(axis, size, before, after, out)], axis=axis)
+        computed = [each for each in padded if out.known_dimension(node.inputs[0], each[0]) is None]
+        axes, *amounts = zip(*computed, strict=True) if computed else ((), ())
+        pads = out.int64([amount for side in amounts for amount in side])
+    out.emit("Identity", [_gather_padded(data, pads, axes, "wrap", "", out)], node.outputs)
 
 
 @adapter("Pad", 18, 13)
@@ -73,10 +61,15 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
     wider: str | None = element_type
     if element_type not in IEEE_FLOAT_TYPES:
         wider = wider_type(element_type, WIDER_TYPES, "order")
-    is_filled = node.attribute("mode", b"constant") == b"constant" and bool(node.input(2))
-    number = _float32_value(out.constant_value(node.input(2))) if is_filled else 0.0
+    mode, fill_value = node.attribute("mode", b"constant").decode(), node.input(2)
+    is_filled = mode == "constant" and bool(fill_value)
+    number = _float32_value(out.constant_value(fill_value)) if is_filled else 0.0
     if pads is None or wider is None or number is None:
-        _gather_padded(node, out)
+        if not fill_value:
+            fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
+        data, axes = node.inputs[0], range(out.rank(node.inputs[0]))
+        padded = _gather_padded(data, node.inputs[1], axes, mode, fill_value, out)
+        out.emit("Identity", [padded], node.outputs)
         return
     value = {"value": number} if is_filled else {}
     attributes = {**node.attributes, "pads": pads.values, **value}
@@ -111,52 +104,8 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
     return tuple(range(out.rank(node.inputs[0]) if count is None else count // 2))
 
 
-def _gather_with_computed_pads(value: str, pads: str, axes: tuple[int, ...], out: Rewriter) -> str:
-    view = out.for_opset(PADDING_OPSET)
-    for position, axis in enumerate(axes):
-        axis_pads = _pads_of_axis(pads, position, len(axes), view)
-        indices = _wrapped_indices(_padded_positions(value, axis_pads, axis, view))
-        value = out.emit("Gather", [value, indices], axis=axis)
-    return value
-
-
-def _pads_of_axis(pads: str, position: int, count: int, out: Rewriter) -> list[str]:
-    """Return the pads before and after one of `count` axes, each as a list of one element."""
-    return [out.emit("Gather", [pads, out.int64([each])], axis=0) for each in (position, count + position)]
-
-
-def _wrapped_indices(padded: PaddedPositions) -> str:
-    """Return the indices for the mode `wrap`: positions modulo the number of kept elements."""
-    return (padded.positions.apply("Mod", padded.length) + padded.first).name
-
-
-def _padded_positions(value: str, pads: Sequence[str], axis: int, out: Rewriter) -> PaddedPositions:
-    """Return the positions along an axis, given the pads at its start and end, as lists of one element.
-
-    Negative pads crop. The rewriter is one for `PADDING_OPSET`.
-    """
-    before, after = (Expression(pad, "int64", out, rank=1) for pad in pads)
-    first, last = _max_with_zero(-before), _max_with_zero(-after)
-    size = Expression(computed_dimension(value, axis, out), "int64", out, rank=1)
-    length = size - first - last
-    bounds = -_max_with_zero(before), length + _max_with_zero(after)
-    scalars = [out.emit("Squeeze", [bound.name], axes=[0]) for bound in bounds]
-    positions = Expression(out.emit("Range", [*scalars, out.int64(1)]), "int64", out, rank=1)
-    return PaddedPositions(positions, first, length, size)
-
-
-def _max_with_zero(value: Expression) -> Expression:
-    # (x + |x|) / 2, because Max does not support integers before opset 12.
-    return (value + abs(value)) / 2
-
-
-def _indices_along(node: Node, axis: int, before: int, after: int, out: Rewriter) -> str:
+def _wrapped_indices(axis: int, size: int, before: int, after: int, out: Rewriter) -> str:
     """Return the indices to gather along an axis; negative pads crop before the rest is repeated."""
-    size = out.known_dimension(node.inputs[0], axis)
-    if size is None:
-        out = out.for_opset(PADDING_OPSET)
-        lists = [out.int64([pad]) for pad in (before, after)]
-        return _wrapped_indices(_padded_positions(node.inputs[0], lists, axis, out))
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
         raise CannotConvert(f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat")
@@ -169,13 +118,16 @@ def _indices_along(node: Node, axis: int, before: int, after: int, out: Rewriter
 def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
     """Return the pads of all dimensions, given the pads of some axes."""
     rank, known_pads, known_axes = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
-    if rank is not None and known_pads is not None and known_axes is not None:
-        full = [0] * (2 * rank)
+    if rank is not None and known_axes is not None:
         count = len(known_axes.values)
+        # The element after the pads is the 0 of all other dimensions.
+        positions = [2 * count] * (2 * rank)
         for position, axis in enumerate(known_axes.values):
-            full[axis % rank] = known_pads.values[position]
-            full[rank + axis % rank] = known_pads.values[count + position]
-        return out.int64(full)
+            positions[axis % rank], positions[axis % rank + rank] = position, position + count
+        if known_pads is not None:
+            return out.int64([(*known_pads.values, 0)[position] for position in positions])
+        with_zero = out.emit("Concat", [pads, out.int64([0])], axis=0)
+        return out.emit("Gather", [with_zero, out.int64(positions)])
     if rank is None:
         shape_of_shape = out.emit("Shape", [out.emit("Shape", [data])])
         zeros = out.emit("ConstantOfShape", [shape_of_shape], value=Tensor("int64", (1,), (0,)))
@@ -195,50 +147,73 @@ def _float32_value(value: Tensor | None) -> float | None:
     return number if math.isnan(number) or round_to_float32(number) == number else None
 
 
-def _gather_padded(node: Node, out: Rewriter) -> None:
-    """Emit a Gather for each axis; for the mode `constant`, from data with the value appended."""
+def _gather_padded(
+    data: str, pads: str, axes: Sequence[int], mode: str, fill_value: str, out: Rewriter
+) -> str:
+    """Gather the elements along each of the padded axes; the mode `constant` requires all axes."""
+    if not axes:
+        return data
     out = out.for_opset(PADDING_OPSET)
-    value, pads = node.inputs[:2]
-    mode, element_type, rank = node.attribute("mode", b"constant"), out.element_type(value), out.rank(value)
-    fill_value = node.input(2)
-    if mode == b"constant" and not fill_value:
-        fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
-    for axis in range(rank):
-        padded = _padded_positions(value, _pads_of_axis(pads, axis, rank, out), axis, out)
-        if mode == b"constant":
-            # An empty axis has no element that the padding could gather instead.
-            indices = _indices_or_end(padded)
-            value = out.emit("Concat", [value, _fill_slice(value, fill_value, axis, rank, out)], axis=axis)
+    amounts = Expression(out.cast(pads, "double"), "double", out, rank=1)
+    size = Expression(double_sizes(data, axes, out), "double", out, rank=1)
+    before, after = _halves(amounts, out)
+    counts = (size + before + after).cast("int64")
+    if mode == "constant":
+        # One element of padding at both ends, also of an empty axis, is repeated as in the mode `edge`.
+        columns = [1 - before, size + 1]
+        fill_value = reshape(fill_value, [1] * len(axes), out)
+    else:
+        # Negative pads crop before the rest is repeated.
+        first, removed = _halves((-amounts).apply("Relu"), out)
+        columns = [-before.apply("Relu"), *_limits(mode, size - first - removed), first]
+    for position, axis in enumerate(axes):
+        chosen = [out.emit("Gather", [each.name, out.int64([position])]) for each in columns]
+        start, *limits = (Expression(each, "double", out, rank=1) for each in chosen)
+        count = out.emit("Gather", [counts.name, out.int64([position])])
+        positions = Expression(out.cast(index_range(count, out), "double"), "double", out, rank=1) + start
+        if mode == "constant":
+            data = _add_border(data, fill_value, axis, len(axes), out)
+            indices = _source_positions("edge", positions, limits)
         else:
-            indices = _reflected_indices(padded) if mode == b"reflect" else _edge_indices(padded)
-        value = out.emit("Gather", [value, indices.name], axis=axis)
-    out.emit("Identity", [value], node.outputs)
+            *limits, first = limits
+            indices = _source_positions(mode, positions, limits) + first
+        data = out.emit("Gather", [data, indices.cast("int64").name], axis=axis)
+    return data
 
 
-def _indices_or_end(padded: PaddedPositions) -> Expression:
-    """Return the indices for the mode `constant`: those of kept elements, and the size in the padding."""
-    is_after_start = padded.positions.apply("Less", 0).apply("Not")
-    is_kept = padded.positions.apply("Less", padded.length).apply("And", is_after_start).cast("int64")
-    return is_kept * (padded.positions + padded.first - padded.size) + padded.size
+def _halves(numbers: Expression, out: Rewriter) -> list[Expression]:
+    """Return the numbers for the starts of the axes and those for their ends."""
+    halves = out.emit_all("Split", [numbers.name], 2, axis=0)
+    return [Expression(half, "double", out, rank=1) for half in halves]
 
 
-def _fill_slice(value: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
-    """Return a slice, filled with one element, to append to the value along an axis."""
-    shape = Expression(out.emit("Shape", [value]), "int64", out, rank=1)
-    is_axis = shape.constant([int(each == axis) for each in range(rank)])
-    is_other = shape.constant([int(each != axis) for each in range(rank)])
-    return out.emit("Expand", [fill_value, (shape * is_other + is_axis).name])
+def _limits(mode: str, length: Expression) -> list[Expression]:
+    """Return what the indices of a mode depend on, for all axes at once."""
+    last = length - 1
+    if mode == "wrap":
+        return [length]
+    # The period of `reflect` is 2 * last, but at least 1: a single element must not lead to a division by 0.
+    return [last, (last + last - 1).apply("Relu") + 1] if mode == "reflect" else [last]
 
 
-def _reflected_indices(padded: PaddedPositions) -> Expression:
-    """Return the indices for the mode `reflect`: positions mirrored at the first and last kept element."""
-    last = padded.length - 1
-    # The period is 2 * last, but at least 1: a single kept element must not lead to Mod by 0.
-    period = _max_with_zero(last + last - 1) + 1
-    return last - abs(last - padded.positions.apply("Mod", period)) + padded.first
+def _add_border(data: str, fill_value: str, axis: int, rank: int, out: Rewriter) -> str:
+    """Emit the data with one element of the value, a tensor of the same rank, at both ends of an axis."""
+    shape = Expression(out.emit("Shape", [data]), "int64", out, rank=1)
+    is_axis, is_other = (
+        shape.constant([int((each == axis) == chosen) for each in range(rank)]) for chosen in (True, False)
+    )
+    border = out.emit("Tile", [fill_value, (shape * is_other + is_axis).name])
+    return out.emit("Concat", [border, data, border], axis=axis)
 
 
-def _edge_indices(padded: PaddedPositions) -> Expression:
-    """Return the indices for the mode `edge`: positions clamped to the kept elements."""
-    last = padded.length - 1
-    return last - _max_with_zero(last - _max_with_zero(padded.positions)) + padded.first
+def _source_positions(mode: str, positions: Expression, limits: Sequence[Expression]) -> Expression:
+    """Return the positions of the elements to gather, relative to the first kept one."""
+    if mode != "edge":
+        period = limits[-1]
+        positions = positions - (positions / period).apply("Floor") * period
+    if mode == "wrap":
+        return positions
+    last = limits[0]
+    if mode == "reflect":
+        return last - abs(last - positions)
+    return last - (last - positions.apply("Relu")).apply("Relu")

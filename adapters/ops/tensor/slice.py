@@ -17,7 +17,7 @@ from opshift.adapters.emit.indices import (
     add_to_negative_indices,
     nonnegative_axis,
 )
-from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 
 BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
@@ -151,7 +151,7 @@ def _computed_indices(
     slices: AxisSlices, positions: Sequence[int], data: str, out: Rewriter
 ) -> dict[int, str]:
     """Return the indices that the slices at some positions select, by axis."""
-    size = _sizes(data, slices.axes, out)
+    size = Expression(double_sizes(data, slices.axes, out), "double", out, rank=1)
     start, end, step = (
         each if isinstance(each, Expression) else size.constant([float(number) for number in each])
         for each in slices[1:]
@@ -179,15 +179,6 @@ def _computed_indices(
         distance = fold("Mul", (index_range(count, out), *strides), out)
         indices[slices.axes[position]] = out.emit("Add", [distance, first])
     return indices
-
-
-def _sizes(data: str, axes: Sequence[int], out: Rewriter) -> Expression:
-    known = [size for size in (out.known_dimension(data, axis) for axis in axes) if size is not None]
-    if len(known) == len(axes):
-        name = out.constant([float(size) for size in known], "double")
-    else:
-        name = out.cast(out.emit("Gather", [out.emit("Shape", [data]), out.int64(axes)], axis=0), "double")
-    return Expression(name, "double", out, rank=1)
 
 
 def _is_nonnegative(numbers: Numbers) -> bool:
