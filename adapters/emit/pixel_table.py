@@ -1,6 +1,5 @@
 """Sample images at computed positions: a table with a row for each pixel, and weighted sums of its rows."""
 
-import math
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
@@ -10,11 +9,11 @@ from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
     Dimension,
+    add_dimensions,
     dimension,
     dimension_tensor,
     index_range,
     reshape,
-    shape_tensor,
 )
 
 OPSET = 9
@@ -29,23 +28,25 @@ Length = float | Expression
 
 
 class PixelTable(NamedTuple):
-    """A 2-D tensor: a row of zeros, then the channels of each pixel as a row, image by image, row-major."""
+    """A 2-D tensor with the channels of each pixel as a row, image by image, row-major."""
 
     name: str
     first_rows: str
     """First row of each image: int64, shape (batch, 1)."""
-    sizes: tuple[Dimension, ...]
-    """Spatial dimensions of an image."""
+    strides: tuple[Dimension, ...]
+    """Number of rows from one pixel to the next along each axis."""
 
 
-class PixelTap(NamedTuple):
-    """One contribution along one axis: pixel index, presence and weight, each of shape (batch, positions)."""
+class PixelTaps(NamedTuple):
+    """The pixels along one axis that contribute to each position, and their weights.
 
-    pixel: str
-    is_inside: str
-    """Boolean: the pixel is inside the image; `""` if it always is."""
-    weight: str
-    """`""` if the weight is 1."""
+    Both have the shape (taps, batch, positions).
+    """
+
+    pixels: str
+    weights: str
+    """`""` for a single pixel of weight 1; `pixels` then has the shape (batch, positions)."""
+    tap_count: int
 
 
 def require_shape(name: str, out: Rewriter) -> tuple[int, ...]:
@@ -80,9 +81,10 @@ def emit_pixel_table(
     data: str,
     batch: int | None,
     channels: Dimension,
-    sizes: tuple[Dimension, ...],
-    element_type: str,
+    sizes: Sequence[Dimension],
     out: Rewriter,
+    *,
+    border: bool,
 ) -> PixelTable:
     """Emit the pixel table of images.
 
@@ -91,65 +93,91 @@ def emit_pixel_table(
         batch: the number of images; computed if it is `None`.
         channels: the number of channels.
         sizes: the spatial dimensions.
-        element_type: the element type of `data`, in which the sum is computed.
         out: the rewriter.
+        border: add one pixel of zeros at both ends of each axis.
     """
     out = out.for_opset(OPSET)
-    rows = _product(sizes, out)
+    images = data
+    if border:
+        pads = [0, 0, *[1] * len(sizes)]
+        data = out.emit("Pad", [data, out.int64(pads * 2)], opset=13)
+        sizes = [add_dimensions(size, 2, out) for size in sizes]
+    *strides, rows = _strides(sizes, out)
     # 0 copies a dimension of the data.
     known_channels = channels if isinstance(channels, int) else 0
     flat = reshape(data, (batch or 0, known_channels, rows if isinstance(rows, int) else -1), out)
     transposed = out.emit("Transpose", [flat], perm=[0, 2, 1])
-    pixels = reshape(transposed, (-1, channels), out)
-    if isinstance(channels, int):
-        zeros = out.tensor(Tensor(element_type, (1, out.require_elements(channels)), (0,) * channels))
-    else:
-        zero = Tensor(element_type, (1,), (0,))
-        zeros = out.emit("ConstantOfShape", [shape_tensor((1, channels), out)], value=zero)
-    name = out.emit("Concat", [zeros, pixels], axis=0)
-    return PixelTable(name, _first_rows(data, batch, rows, out), sizes)
+    table = reshape(transposed, (-1, channels), out)
+    return PixelTable(table, _first_rows(images, batch, rows, out), tuple(reversed(strides)))
 
 
-def _product(sizes: Sequence[Dimension], out: Rewriter) -> Dimension:
-    numbers = [size for size in sizes if isinstance(size, int)]
-    if len(numbers) == len(sizes):
-        return math.prod(numbers)
-    return fold("Mul", (dimension_tensor(size, out) for size in sizes), out)
+def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
+    """Return the number of pixels per step along each axis, the last one first, and per image."""
+    strides: list[Dimension] = [1]
+    for size in reversed(sizes):
+        last = strides[-1]
+        if isinstance(size, int) and isinstance(last, int):
+            strides.append(size * last)
+        else:
+            strides.append(out.emit("Mul", [dimension_tensor(each, out) for each in (last, size)]))
+    return strides
 
 
 def _first_rows(data: str, batch: int | None, rows: Dimension, out: Rewriter) -> str:
     if batch is not None and batch <= MAX_CONSTANT_ELEMENTS and isinstance(rows, int):
-        return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
+        return out.tensor(Tensor("int64", (batch, 1), tuple(image * rows for image in range(batch))))
     images = index_range(dimension_tensor(dimension(data, 0, out.for_opset(None)), out), out)
-    column = reshape(images, (-1, 1), out)
-    size = out.int64(rows) if isinstance(rows, int) else rows
-    return out.emit("Add", [out.emit("Mul", [column, size]), out.int64(1)])
+    return out.emit("Mul", [reshape(images, (-1, 1), out), dimension_tensor(rows, out)])
 
 
-def weighted_sum(table: PixelTable, axes: Sequence[Sequence[PixelTap]], out: Rewriter) -> str:
+def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter) -> Expression:
+    """Return one constant for each tap of an axis."""
+    tensor = Tensor(element_type, (len(numbers), 1, 1), tuple(map(float, numbers)))
+    return Expression(out.tensor(tensor), element_type, out)
+
+
+def linear_taps(position: Expression, element_type: str, out: Rewriter) -> tuple[Expression, Expression]:
+    """Return the pixels before and after each position, and their weights."""
+    lower = position.apply("Floor")
+    weights = abs(per_tap((1, 0), element_type, out) - (position - lower))
+    return lower + per_tap((0, 1), element_type, out), weights
+
+
+def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, border: bool) -> str:
+    """Emit the indices of pixels, clamped to the image or, if it has one, to its border of zeros."""
+    if border:
+        pixels, size = pixels + 1.0, size + 2
+    # Clipping before the cast keeps large and infinite numbers in the range of int64.
+    return out.cast(clip(pixels.name, 0.0, size - 1, out), "int64", opset=OPSET)
+
+
+def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) -> str:
     """Emit the weighted sum over all combinations of taps, of shape (batch, positions, channels)."""
     out = out.for_opset(OPSET)
-    return fold("Add", (_weighted_row(table, taps, out) for taps in product(*axes)), out)
+    rows = [
+        taps.pixels if stride == 1 else out.emit("Mul", [taps.pixels, dimension_tensor(stride, out)])
+        for taps, stride in zip(axes, table.strides, strict=True)
+    ]
+    if not axes[0].weights:
+        return out.emit("Gather", [table.name, fold("Add", (table.first_rows, *rows), out)])
+    rows[-1] = out.emit("Add", [rows[-1], table.first_rows])
+    weights = [out.emit("Unsqueeze", [taps.weights], axes=[3]) for taps in axes]
+    # The taps of the last axis are gathered together, and those of the other axes one after the other.
+    pairs = [
+        zip(*(out.emit_all("Split", [each], taps.tap_count, axis=0) for each in pair), strict=True)
+        for taps, *pair in zip(axes[:-1], rows, weights, strict=False)
+    ]
+    terms = (_weighted_rows(table, rows[-1], weights[-1], outer, out) for outer in product(*pairs))
+    return out.emit("Squeeze", [fold("Add", terms, out)], axes=[0])
 
 
-def _weighted_row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
-    pixels = out.emit("Gather", [table.name, _row(table, taps, out)], axis=0)
-    weight = fold("Mul", (tap.weight for tap in taps if tap.weight), out)
-    return out.emit("Mul", [pixels, out.emit("Unsqueeze", [weight], axes=[2])]) if weight else pixels
-
-
-def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
-    """Emit the row of each pixel, or row 0, which holds zeros, for a pixel outside the image."""
-    row = table.first_rows
-    for axis, tap in enumerate(taps):
-        stride = _product(table.sizes[axis + 1 :], out)
-        offset = tap.pixel
-        if stride != 1:
-            factor = out.int64(stride) if isinstance(stride, int) else stride
-            offset = out.emit("Mul", [offset, factor])
-        row = out.emit("Add", [row, offset])
-    is_inside = fold("And", (tap.is_inside for tap in taps if tap.is_inside), out)
-    return out.emit("Where", [is_inside, row, out.int64(0)]) if is_inside else row
+def _weighted_rows(
+    table: PixelTable, rows: str, weights: str, outer: Sequence[tuple[str, str]], out: Rewriter
+) -> str:
+    """Emit the sum over the taps of the last axis; `outer` has an offset and a weight for each other axis."""
+    pixels = out.emit("Gather", [table.name, fold("Add", (rows, *(row for row, _ in outer)), out)])
+    total = out.emit("ReduceSum", [out.emit("Mul", [pixels, weights])], axes=[0], keepdims=1)
+    return fold("Mul", (total, *(weight for _, weight in outer)), out)
 
 
 def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
@@ -161,12 +189,3 @@ def clip(value: str, low: float, high: Length, out: Rewriter) -> str:
         return out.emit("Clip", [value], opset=6, min=low, max=high)
     above = out.emit("Max", [value, high.constant(low).name], opset=OPSET)
     return out.emit("Min", [above, high.name], opset=OPSET)
-
-
-def edge_tap(pixel: str, weight: str, size: Length, out: Rewriter) -> PixelTap:
-    """Return a tap that contributes only if the pixel, an integer stored as float, is inside the image."""
-    # A pixel is inside if clipping to the image and clipping to one more pixel on each side agree.
-    # Clipping before the cast keeps large and infinite numbers in the range of int64.
-    clipped = out.cast(clip(pixel, 0.0, size - 1, out), "int64", opset=OPSET)
-    clipped_wider = out.cast(clip(pixel, -1.0, size, out), "int64", opset=OPSET)
-    return PixelTap(clipped, out.emit("Equal", [clipped, clipped_wider], opset=7), weight)

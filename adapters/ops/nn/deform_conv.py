@@ -8,9 +8,10 @@ from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
     OPSET,
-    PixelTap,
-    edge_tap,
+    PixelTaps,
     emit_pixel_table,
+    linear_taps,
+    pixel_indices,
     require_shape,
     weighted_sum,
 )
@@ -50,7 +51,7 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
         raise CannotConvert(f"the data is {element_type}, but only float and double can be interpolated")
     shapes = _form(node, out)
     images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
-    table = emit_pixel_table(data, images, group_channels, shapes.sizes, element_type, out)
+    table = emit_pixel_table(data, images, group_channels, shapes.sizes, out, border=True)
     rank = len(shapes.sizes)
     coordinates = [_sample_coordinates(node, shapes, axis, element_type, out) for axis in range(rank)]
     pairs = zip(coordinates, shapes.sizes, strict=True)
@@ -98,15 +99,10 @@ def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> lis
     return [float(element + window) for element in elements for window in windows]
 
 
-def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[PixelTap]:
+def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> PixelTaps:
     """Return the pixels before and after a coordinate, with their linear weights."""
-    position = Expression(coordinate, element_type, out)
-    lower = position.apply("Floor")
-    upper_weight = position - lower
-    lower_weight = 1 - upper_weight
-    upper = lower + 1
-    taps = ((lower, lower_weight), (upper, upper_weight))
-    return [edge_tap(pixel.name, weight.name, size, out) for pixel, weight in taps]
+    pixels, weights = linear_taps(Expression(coordinate, element_type, out), element_type, out)
+    return PixelTaps(pixel_indices(pixels, float(size), out, border=True), weights.name, 2)
 
 
 def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:

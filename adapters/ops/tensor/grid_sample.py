@@ -13,10 +13,12 @@ from opshift.adapters.emit.pixel_table import (
     COMPUTE_TYPES,
     OPSET,
     Length,
-    PixelTap,
+    PixelTaps,
     clip,
-    edge_tap,
     emit_pixel_table,
+    linear_taps,
+    per_tap,
+    pixel_indices,
     weighted_sum,
 )
 from opshift.adapters.emit.shapes import Dimension, dimension, reshape
@@ -70,7 +72,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
             f"the node interpolates {element_type}, but the rounding of the result is undefined"
         )
     data = _cast(data, element_type, compute_type, out)
-    table = emit_pixel_table(data, batch, channels, tuple(sizes), compute_type, out)
+    table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
     lengths = [_length(size, out) for size in sizes]
@@ -108,30 +110,19 @@ def _output_shape(grid: str, batch: int | None, channels: Dimension, spatial: in
 
 def _taps(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
-) -> list[PixelTap]:
-    if interpolation.mode == "nearest":
-        nearest = coordinate.apply("Round", opset=11)
-        return [_tap(_bound(nearest, size, interpolation, out), "", size, interpolation, out)]
-    coordinate = _bound(coordinate, size, interpolation, out)
-    lower = coordinate.apply("Floor")
-    fraction = coordinate - lower
-    taps = []
-    for offset in (0, 1) if interpolation.mode == "linear" else (-1, 0, 1, 2):
-        pixel = lower + offset if offset else lower
-        factor = _cast(_weight(fraction, offset, interpolation.mode).name, "float", element_type, out)
-        taps.append(_tap(pixel, factor, size, interpolation, out))
-    return taps
-
-
-def _tap(
-    pixel: Expression, weight: str, size: Length, interpolation: Interpolation, out: Rewriter
-) -> PixelTap:
-    """Return a tap whose pixel is clamped to the image; zero padding also marks pixels beyond the edge."""
+) -> PixelTaps:
+    """Return the pixels to read along an axis; those beyond the image are clamped, or read from a border."""
+    mode, border = interpolation.mode, interpolation.padding == "zeros"
+    if mode == "nearest":
+        coordinate = coordinate.apply("Round", opset=11)
+    position = _bound(coordinate, size, interpolation, out)
+    if mode == "nearest":
+        return PixelTaps(pixel_indices(position, size, out, border=border), "", 1)
+    pixels, weights = linear_taps(position, "float", out) if mode == "linear" else _cubic_taps(position, out)
     if interpolation.padding == "reflection":
-        pixel = _reflect(pixel, size, interpolation)
-    if interpolation.padding == "zeros":
-        return edge_tap(pixel.name, weight, size, out)
-    return PixelTap(out.cast(clip(pixel.name, 0.0, size - 1, out), "int64"), "", weight)
+        pixels = _reflect(pixels, size, interpolation)
+    names = pixel_indices(pixels, size, out, border=border), _cast(weights.name, "float", element_type, out)
+    return PixelTaps(*names, 2 if mode == "linear" else 4)
 
 
 def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation) -> Expression:
@@ -168,15 +159,13 @@ def _coordinate(
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 
-def _weight(fraction: Expression, offset: int, mode: str) -> Expression:
-    """Return the weight of the pixel at an offset from the lower pixel."""
-    if mode == "linear":
-        return fraction if offset else 1.0 - fraction
-    a = CUBIC_COEFFICIENT
-    is_inner = offset in (0, 1)
-    first, *middle, last = (a + 2, -(a + 3), 0.0, 1.0) if is_inner else (a, -5 * a, 8 * a, -4 * a)
-    distance = abs(fraction - offset if offset else fraction)
-    total = distance * first
-    for coefficient in middle:
-        total = (total + coefficient) * distance
-    return total + last
+def _cubic_taps(position: Expression, out: Rewriter) -> tuple[Expression, Expression]:
+    """Return the two pixels before each position and the two after it, and their weights."""
+    lower = position.apply("Floor")
+    offsets, a = per_tap((-1, 0, 1, 2), "float", out), CUBIC_COEFFICIENT
+    distance = abs(position - lower - offsets)
+    inner, outer = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
+    first, second, third, last = (
+        per_tap((far, near, near, far), "float", out) for near, far in zip(inner, outer, strict=True)
+    )
+    return lower + offsets, ((distance * first + second) * distance + third) * distance + last
