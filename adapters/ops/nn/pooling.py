@@ -1,16 +1,14 @@
 """Pooling: rounding, dilations and padding of windows, and the type of the exponent of LpPool.
 
-Without an older equivalent, each element of a window is gathered for all windows at once; a maximum with
-dilations is that of a matrix with rows as long as the dilation.
+Dilated windows along an axis are windows without dilation in the columns of a matrix, if its rows are as long
+as the dilation.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.pooling_windows import (
     Placed,
@@ -29,13 +27,13 @@ OPSET = 8
 @adapter("AveragePool", 10, 7)
 @adapter("MaxPool", 10, 8)
 def expand_dilated_windows(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and a sum, or Reshape and MaxPool; replace `ceil_mode` by padding."""
+    """Pool dilated windows as columns of a matrix; replace `ceil_mode` by padding."""
     if not _is_dilated(node):
         _drop_ceil_mode(node, out)
         return
     if out.is_used(node.output(1)):
         raise CannotConvert("output Indices is used, but dilated windows are rewritten without it")
-    EXPANSIONS[node.op_type](node, place_windows(node, out), out)
+    _pool_by_axis(node, place_windows(node, out), out)
 
 
 @adapter(("LpPool", "GlobalLpPool"), 1, 2)
@@ -63,11 +61,11 @@ def exclude_padding_windows(node: Node, out: Rewriter) -> None:
 
 @adapter("AveragePool", 19, 11)
 def expand_dilated_average(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and a sum."""
+    """Pool dilated windows as columns of a matrix."""
     if not _is_dilated(node):
         out.replace(node, attributes=node.without("dilations"))
         return
-    _emit_average_pool(node, place_windows(node, out), out)
+    _pool_by_axis(node, place_windows(node, out), out)
 
 
 @adapter("MaxPool", 8, 1)
@@ -98,13 +96,6 @@ def _pad(data: str, pads: Sequence[int], out: Rewriter) -> str:
     return out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
 
 
-def _gather_and_combine(
-    op_type: str, data: str, axis: int, columns: Iterable[Sequence[int]], out: Rewriter
-) -> str:
-    """Combine each window's elements along an axis; a column has one element of every window."""
-    return fold(op_type, (out.emit("Gather", [data, out.int64(each)], axis=axis) for each in columns), out)
-
-
 @adapter(("LpPool", "GlobalLpPool"), 2, 1)
 def convert_p_to_float(node: Node, out: Rewriter) -> None:
     """Convert `p` to a float."""
@@ -112,14 +103,14 @@ def convert_p_to_float(node: Node, out: Rewriter) -> None:
 
 
 def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
-    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise use Gather."""
+    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise pool by axis."""
     placed = place_windows(node, out)
     counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
     adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
     is_too_long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
     # Added padding must not enter an average, and runtimes refuse padding as long as the kernel.
     if (counts_padding and adds_padding) or (is_too_long and not out.is_used(node.output(1))):
-        EXPANSIONS[node.op_type](node, placed, out)
+        _pool_by_axis(node, placed, out)
         return
     attributes = node.without("ceil_mode", "pads", "auto_pad")
     if not _is_dilated(node):
@@ -131,29 +122,6 @@ def _is_dilated(node: Node) -> bool:
     return any(dilation != 1 for dilation in node.attribute("dilations") or ())
 
 
-def _emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit the sum of each window divided by the number of its elements that count."""
-    out = out.for_opset(OPSET)
-    out.require_elements(*(each.window_count for each in placed))
-    counts = _element_counts(node, placed)
-    total = _window_sums(node.inputs[0], placed, out)
-    dims = (1, 1, *(each.window_count for each in placed))
-    # A scalar divisor is smaller and equivalent.
-    if len(set(counts)) == 1:
-        dims, counts = (), counts[:1]
-    divisor = Tensor(out.element_type(node.inputs[0]), dims, tuple(counts))
-    out.emit("Div", [total, out.tensor(divisor)], node.outputs)
-
-
-def _element_counts(node: Node, placed: Sequence[Placed]) -> list[int]:
-    """Return, for each output position, the number of elements of the window that enter the average."""
-    with_padding = bool(node.attribute("count_include_pad", 0))
-    counts_by_axis = [
-        [_count(each, start, with_padding) for start in range(each.window_count)] for each in placed
-    ]
-    return [prod(factors) for factors in product(*counts_by_axis)]
-
-
 def _count(placed: Placed, start: int, with_padding: bool) -> int:
     window = placed.window
     first = start * window.stride - placed.before
@@ -163,21 +131,6 @@ def _count(placed: Placed, start: int, with_padding: bool) -> int:
         low, high = -placed.before, placed.size + after
     elements = (first + tap * window.dilation for tap in range(window.kernel))
     return sum(low <= element < high for element in elements)
-
-
-def _window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
-    """Return the sum of each window, with zeros as padding."""
-    pads = pads_attribute(placed)
-    if any(pads):
-        data = _pad(data, pads, out)
-    for axis, each in enumerate(placed, 2):
-        window = each.window
-        columns = [
-            [start * window.stride + tap * window.dilation for start in range(each.window_count)]
-            for tap in range(window.kernel)
-        ]
-        data = _gather_and_combine("Add", data, axis, columns, out)
-    return data
 
 
 def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
@@ -204,30 +157,20 @@ def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
     return not any(window.may_start_past_data or window.before >= window.kernel for window in windows)
 
 
-def _emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit the p-norm of each window."""
-    out = out.for_opset(OPSET)
-    exponent, element_type = node.attribute("p", 2), out.element_type(node.inputs[0])
-    powers = Expression(node.inputs[0], element_type, out).apply("Abs").apply("Pow", float(exponent))
-    total = _window_sums(powers.name, placed, out)
-    out.emit("Pow", [total, out.constant(1 / exponent, element_type)], node.outputs)
-
-
-def _emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit a MaxPool without dilations for each axis: the elements of a window become a column of a matrix.
-
-    One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
-    """
+def _pool_by_axis(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+    """Pool one axis after the other: the result for a box is that of its results along each axis."""
     out = out.for_opset(OPSET)
     data, sizes = node.inputs[0], [each.size for each in placed]
     channels = out.known_dimension(data, 1)
     for axis, each in enumerate(placed):
-        if each.window.kernel == each.window.stride == 1 and not (each.before or each.after):
+        is_trivial = each.window.kernel == each.window.stride == 1 and not (each.before or each.after)
+        # The norm of one element is its absolute value.
+        if is_trivial and node.op_type != "LpPool":
             continue
         # Reshape cannot copy an empty batch next to an inferred dimension, so the batch is the inferred one.
         batch, images = (-1, 1) if channels is None else (0, channels)
         inner = (batch, images * prod(sizes[:axis])), prod(sizes[axis + 1 :])
-        data = _pool_along(data, each, *inner, out)
+        data = _pool_along(node, data, each, *inner, out)
         sizes[axis] = each.window_count
     outer: Sequence[Dimension] = (0, channels or 0)
     if channels is None:
@@ -235,8 +178,10 @@ def _emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     reshape(data, (*outer, *sizes), out, node.outputs[:1])
 
 
-def _pool_along(data: str, placed: Placed, outer: tuple[int, int], trailing: int, out: Rewriter) -> str:
-    """Emit the maxima of the windows along one axis, in a tensor of rank 4.
+def _pool_along(
+    node: Node, data: str, placed: Placed, outer: tuple[int, int], trailing: int, out: Rewriter
+) -> str:
+    """Pool the windows along one axis, and return a tensor of rank 4.
 
     Its dimensions are the batch, all dimensions up to the axis, the windows, and all dimensions after it.
     """
@@ -250,16 +195,29 @@ def _pool_along(data: str, placed: Placed, outer: tuple[int, int], trailing: int
         kept = placed.size + after
         data, after = out.emit("Slice", [data], opset=1, axes=[2], starts=[0], ends=[kept]), 0
     if placed.before or after:
-        pads = [0, 0, placed.before, 0, 0, 0, after, 0]
-        data = out.emit("Pad", [data], opset=2, pads=pads, value=-math.inf)
+        pads, value = (
+            [0, 0, placed.before, 0, 0, 0, after, 0],
+            -math.inf if node.op_type == "MaxPool" else 0.0,
+        )
+        data = out.emit("Pad", [data], opset=2, pads=pads, value=value)
     matrix = reshape(data, (*outer, rows, dilation * trailing), out)
-    maxima = out.emit("MaxPool", [matrix], kernel_shape=[kernel, 1], strides=[1, 1])
-    maxima = reshape(maxima, (*outer, (last // dilation + 1) * dilation, trailing), out)
+    exponent = node.attribute("p", 2) if node.op_type == "LpPool" else None
+    pooled = out.emit(node.op_type, [matrix], kernel_shape=[kernel, 1], strides=[1, 1], p=exponent)
+    pooled = reshape(pooled, (*outer, (last // dilation + 1) * dilation, trailing), out)
     if last + 1 < (last // dilation + 1) * dilation:
-        maxima = out.emit("Slice", [maxima], opset=1, axes=[2], starts=[0], ends=[last + 1])
-    # A window of one element selects the starts of the windows.
-    return maxima if stride == 1 else out.emit("MaxPool", [maxima], kernel_shape=[1, 1], strides=[stride, 1])
+        pooled = out.emit("Slice", [pooled], opset=1, axes=[2], starts=[0], ends=[last + 1])
+    if stride > 1:
+        # A window of one element selects the starts of the windows.
+        selector = "MaxPool" if node.op_type == "MaxPool" else "AveragePool"
+        pooled = out.emit(selector, [pooled], kernel_shape=[1, 1], strides=[stride, 1])
+    return _correct_average(node, pooled, placed, out) if node.op_type == "AveragePool" else pooled
 
 
-EXPANSIONS = {"AveragePool": _emit_average_pool, "MaxPool": _emit_max_pool, "LpPool": _emit_lp_pool}
-"""Function that expands an operator into Gather and arithmetic."""
+def _correct_average(node: Node, pooled: str, placed: Placed, out: Rewriter) -> str:
+    """Divide averages over whole windows by the share of the elements that count."""
+    kernel, count = placed.window.kernel, out.require_elements(placed.window_count)
+    with_padding = bool(node.attribute("count_include_pad", 0))
+    shares = tuple(_count(placed, start, with_padding) / kernel for start in range(count))
+    if set(shares) == {1.0}:
+        return pooled
+    return out.emit("Div", [pooled, out.tensor(Tensor(out.element_type(node.inputs[0]), (count, 1), shares))])

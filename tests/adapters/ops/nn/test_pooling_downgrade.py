@@ -201,17 +201,34 @@ def test_refuses_padding_on_which_runtimes_differ(attributes: Mapping[str, Any],
         {"kernel_shape": [1, 3], "dilations": [4, 6], "strides": [5, 5], "pads": [0, 2, 0, 1]},
     ],
 )
-def test_dilated_max_pool_adds_few_nodes_and_no_tables(
-    attributes: Mapping[str, Any], unknown: Sequence[int], shape: tuple[int, ...], target: int
+@pytest.mark.parametrize(
+    ("op_type", "opset", "more"),
+    [
+        pytest.param("MaxPool", 12, {}, id="MaxPool"),
+        pytest.param("LpPool", 18, {}, id="LpPool"),
+        pytest.param("LpPool", 18, {"p": 3}, id="LpPool with exponent 3"),
+        pytest.param("AveragePool", 19, {}, id="AveragePool"),
+        pytest.param("AveragePool", 19, {"count_include_pad": 1}, id="AveragePool that counts padding"),
+    ],
+)
+def test_dilated_windows_add_few_nodes_and_no_tables(
+    op_type: str,
+    opset: int,
+    more: Mapping[str, int],
+    attributes: Mapping[str, Any],
+    unknown: Sequence[int],
+    shape: tuple[int, ...],
+    target: int,
 ) -> None:
     data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-    model = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], {"x": data}, ["y"], 12)
+    node = helper.make_node(op_type, ["x"], ["y"], **attributes, **more)
+    model = build([node], {"x": data}, ["y"], opset)
     for axis in unknown:
         model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
     expected = None
     if not shape[0]:
         feeds = {"x": np.zeros((1, *shape[1:]), np.float32)}
-        nonempty = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], feeds, ["y"], 12)
+        nonempty = build([node], feeds, ["y"], opset)
         sizes = run(nonempty, feeds)[0].shape[1:]
         expected = [np.zeros((0, *sizes), np.float32)]
     result = convert_and_check(model, target, {"x": data}, expected)
@@ -219,8 +236,23 @@ def test_dilated_max_pool_adds_few_nodes_and_no_tables(
     assert sum(len(each.raw_data) for each in result.graph.initializer) < 500
 
 
-def test_window_of_200_elements_adds_few_nodes() -> None:
+@pytest.mark.parametrize(("op_type", "opset"), [("MaxPool", 12), ("LpPool", 18), ("AveragePool", 19)])
+def test_window_of_200_elements_adds_few_nodes(op_type: str, opset: int) -> None:
     data = np.random.default_rng(1).standard_normal((1, 1, 5000)).astype(np.float32)
     attributes = {"kernel_shape": [200], "dilations": [10], "strides": [10], "pads": [100, 100]}
-    model = build([helper.make_node("MaxPool", ["x"], ["y"], **attributes)], {"x": data}, ["y"], 12)
+    model = build([helper.make_node(op_type, ["x"], ["y"], **attributes)], {"x": data}, ["y"], opset)
     assert len(convert_and_check(model, 9, {"x": data}).graph.node) < 10
+
+
+@pytest.mark.parametrize("data", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize(("op_type", "opset"), [("LpPool", 18), ("AveragePool", 19)])
+def test_dilated_windows_do_not_spread_special_values(op_type: str, opset: int, data: float) -> None:
+    feeds = {"x": IMAGE.copy()}
+    feeds["x"][0, 0, 3, 4] = data
+    node = helper.make_node(op_type, ["x"], ["y"], kernel_shape=[2, 2], dilations=[2, 3], pads=[1, 1, 1, 1])
+    convert_and_check(build([node], feeds, ["y"], opset), 9, feeds)
+
+
+def test_dilated_norm_of_single_elements_is_their_magnitude() -> None:
+    node = helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[1, 1], dilations=[2, 2])
+    convert_and_check(build([node], FEEDS, ["y"], 18), 9, FEEDS, [np.abs(IMAGE)])
