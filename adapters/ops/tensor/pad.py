@@ -167,8 +167,8 @@ def _gather_padded(
         first, removed = _halves((-amounts).apply("Relu"), out)
         columns = [-before.apply("Relu"), *_limits(mode, size - first - removed), first]
     for position, axis in enumerate(axes):
-        chosen = [out.emit("Gather", [each.name, out.int64([position])]) for each in columns]
-        start, *limits = (Expression(each, "double", out, rank=1) for each in chosen)
+        chosen = [out.emit("Gather", [each.name, out.int64(position)]) for each in columns]
+        start, *limits = (Expression(each, "double", out) for each in chosen)
         count = out.emit("Gather", [counts.name, out.int64([position])])
         positions = Expression(out.cast(index_range(count, out), "double"), "double", out, rank=1) + start
         if mode == "constant":

@@ -170,13 +170,14 @@ def _computed_indices(
         start, end = (highest - (highest - each).apply("Relu") for each in (start, end))
     is_plain = not isinstance(slices.steps, Expression) and set(slices.steps) == {1}
     length = end - start if is_plain else ((end - start) / step).apply("Ceil")
-    columns = [each.cast("int64").name for each in (length.apply("Relu"), start)]
+    counts, *columns = (each.cast("int64").name for each in (length.apply("Relu"), start))
     if not is_plain:
         columns.append(step.cast("int64").name)
     indices = {}
     for position in positions:
-        count, first, *strides = (out.emit("Gather", [each, out.int64([position])]) for each in columns)
-        distance = fold("Mul", (index_range(count, out), *strides), out)
+        first, *strides = (out.emit("Gather", [each, out.int64(position)]) for each in columns)
+        numbers = index_range(out.emit("Gather", [counts, out.int64([position])]), out)
+        distance = fold("Mul", (numbers, *strides), out)
         indices[slices.axes[position]] = out.emit("Add", [distance, first])
     return indices
 
