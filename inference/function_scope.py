@@ -203,7 +203,7 @@ class CallScope(Scope):
 
     def declared_shape(self, name: str) -> Shape | None:
         """Return the declared shape of a value, or the shape that the calls pass to a function input."""
-        if self.call_facts is None:
+        if self.call_facts is None or name in self.added_constants:
             return super().declared_shape(name)
         return merge_claim(self.call_facts.shape(name), self.claimed_shape(name))
 

@@ -65,7 +65,7 @@ class ShapeContext(ABC):
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute that is a list of integers."""
         value = self.attribute(name)
-        if not isinstance(value, tuple | list):
+        if not isinstance(value, tuple | list | range):
             return None
         integers = tuple(item for item in value if isinstance(item, int))
         return integers if len(integers) == len(value) else None

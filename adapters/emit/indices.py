@@ -98,25 +98,6 @@ def shape_without_axes(data: str, chosen: str, out: Rewriter) -> str:
     return out.emit("Compress", [out.emit("Shape", [data]), kept_axes_mask(chosen, out)], opset=11, axis=0)
 
 
-def require_nonempty(data: str, axes: str, out: Rewriter) -> None:
-    """Refuse data that may be empty, because Reshape reads a 0 in a shape as a copy of the input's dimension.
-
-    Unknown dimensions are accepted if the caller allows `assume-nonempty`.
-
-    Raises:
-        CannotConvert: a dimension is 0 or unknown.
-    """
-    shape = out.shape(data)
-    if shape is not None and all(shape):
-        return
-    if 0 not in (shape or ()) and out.workspace.allow("assume-nonempty", f"{data!r} is assumed nonempty"):
-        return
-    raise CannotConvert(
-        f"the axes {axes!r} are not constant, and a dimension of {data!r} is 0 or unknown",
-        remedy="make the axes an initializer that is not a graph input, or allow 'assume-nonempty'",
-    )
-
-
 def axis_count(axes: str, out: Rewriter) -> int | None:
     """Return the number of axes, or `None` if it is unknown."""
     return out.known_dimension(axes, 0)

@@ -162,7 +162,7 @@ def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) ->
         return out.emit("Gather", [table.name, fold("Add", (table.first_rows, *rows), out)])
     rows[-1] = out.emit("Add", [rows[-1], table.first_rows])
     weights = [out.emit("Unsqueeze", [taps.weights], axes=[3]) for taps in axes]
-    # The taps of the last axis are gathered together, and those of the other axes one after the other.
+    # One Gather reads all taps of the last axis, for each combination of taps of the other axes.
     pairs = [
         zip(*(out.emit_all("Split", [each], taps.tap_count, axis=0) for each in pair), strict=True)
         for taps, *pair in zip(axes[:-1], rows, weights, strict=False)

@@ -66,6 +66,12 @@ def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
     return out.emit("Gather", [out.emit("Shape", [value]), out.int64([axis])], axis=0)
 
 
+def is_nonempty(value: str, out: Rewriter) -> bool:
+    """Return whether a value is known to have elements."""
+    shape = out.shape(value)
+    return shape is not None and all(shape)
+
+
 def double_sizes(value: str, axes: Sequence[int], out: Rewriter) -> str:
     """Return the sizes of some dimensions as a double tensor of rank 1: a constant if all are known."""
     known = [size for size in (out.known_dimension(value, axis) for axis in axes) if size is not None]

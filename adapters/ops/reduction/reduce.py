@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.indices import axis_count, count_axes, require_nonempty, shape_without_axes
-from opshift.adapters.emit.shapes import ALLOWZERO_OPSET
+from opshift.adapters.emit.indices import axis_count, count_axes, shape_without_axes
+from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, is_nonempty
 
 FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
@@ -60,7 +60,10 @@ def _reduce_computed_axes(node: Node, out: Rewriter) -> None:
     axes = range(0, 2 * rank, 2)
     result = out.emit(node.op_type, [split], node.outputs if keepdims else 1, axes=axes or None, keepdims=0)
     if not keepdims:
-        _drop_reduced(result, chosen, node, out)
+        # Results of data with elements have elements, so that their shapes contain no 0.
+        allowzero = int(not is_nonempty(data, out))
+        remaining = shape_without_axes(result, chosen, out)
+        out.emit("Reshape", [result, remaining], node.outputs, opset=ALLOWZERO_OPSET, allowzero=allowzero)
 
 
 def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
@@ -74,17 +77,6 @@ def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
     # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
     is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.int64(0)])
     return out.emit("Add", [chosen, out.cast(is_empty, "int64")])
-
-
-def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
-    """Remove the reduced dimensions from the shape."""
-    data, axes = node.inputs
-    shape = out.shape(data)
-    if not axis_count(axes, out) or (shape is not None and all(shape)):
-        require_nonempty(data, axes, out)
-        out.emit("Reshape", [kept, shape_without_axes(kept, chosen, out)], node.outputs)
-    else:
-        out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
 
 
 def _reduce_no_axes(node: Node, out: Rewriter) -> None:

@@ -9,10 +9,9 @@ from opshift.adapters.emit.indices import (
     axis_count,
     count_axes,
     kept_axes_mask,
-    require_nonempty,
     shape_without_axes,
 )
-from opshift.adapters.emit.shapes import SLICE_END, reshape
+from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 
 
 @adapter("Identity", 14, 13)
@@ -97,7 +96,6 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
         attributes = {} if known is None else {"axes": sorted(known.values)}
         out.replace(node, inputs=[data], attributes=attributes)
         return
-    require_nonempty(data, axes, out)
     count = axis_count(axes, out)
     if count is None or (count == 0 and node.op_type == "Squeeze"):
         # Always raises: the axes are not a constant, and the rank of the output depends on their count.
@@ -106,7 +104,7 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
         shape = shape_without_axes(data, count_axes(axes, out.rank(data), out), out)
     else:
         shape = _unsqueezed_shape(data, axes, out.rank(data), count or 0, out)
-    out.emit("Reshape", [data, shape], node.outputs)
+    out.emit("Reshape", [data, shape], node.outputs, opset=ALLOWZERO_OPSET, allowzero=1)
 
 
 def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter) -> str:

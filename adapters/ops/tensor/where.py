@@ -12,6 +12,7 @@ from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_DATA,
     broadcast_shape,
     index_range,
+    is_nonempty,
     reshape,
 )
 
@@ -68,7 +69,8 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
     positions = index_range(reshape(total, (1,), out), out)
     # The sizes may contain 0, which Reshape copies by default.
-    return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=1)
+    allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
+    return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
 
 
 def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:

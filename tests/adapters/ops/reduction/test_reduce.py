@@ -87,13 +87,36 @@ def test_expands_computed_axes(reduction: str, axes: list[int], keepdims: int, t
     convert_and_check(model, target, feeds)
 
 
-@pytest.mark.parametrize("target", [17, 13])
+@pytest.mark.parametrize("target", [17, 13, 12, 8])
 @KEEPDIMS
 @REDUCTIONS
 def test_expands_computed_axes_of_unknown_sizes(reduction: str, keepdims: int, target: int) -> None:
     model, feeds = _model(reduction, [2, 0], constant=False, shapes=False, keepdims=keepdims)
     for _ in range(3):
         model.graph.input[0].type.tensor_type.shape.dim.add()
+    model.graph.node[0].name = ""
+    convert_and_check(model, target, feeds)
+
+
+@pytest.mark.parametrize("target", [12, 11, 8])
+@pytest.mark.parametrize("shapes", [True, False], ids=["known sizes", "unknown sizes"])
+@KEEPDIMS
+def test_sums_empty_data_along_computed_axes(keepdims: int, shapes: bool, target: int) -> None:
+    for shape in ((2, 0, 3), (0, 4, 3), (0, 0, 3)):
+        data = np.zeros(shape, np.float32)
+        model, feeds = _model("Sum", [1], data=data, constant=False, keepdims=keepdims)
+        model.graph.node[0].name = ""
+        for axis, each in enumerate(() if shapes else model.graph.input[0].type.tensor_type.shape.dim):
+            each.dim_param = f"d{axis}"
+        convert_and_check(model, target, feeds, [data.sum(1, keepdims=bool(keepdims))])
+
+
+@pytest.mark.parametrize("target", [17, 12, 8])
+@REDUCTIONS
+def test_expands_computed_axes_of_a_scalar(reduction: str, target: int) -> None:
+    model, feeds = _model(
+        reduction, [], data=np.array(-2 if reduction != "LogSum" else 2, np.float32), constant=False
+    )
     model.graph.node[0].name = ""
     convert_and_check(model, target, feeds)
 
