@@ -131,12 +131,14 @@ def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bo
     for position, schema in enumerate(schemas):
         text += _version_text(facts(schema), types)
         if known or position:
-            print(f"decide {path.parent.name}.{path.stem}:{schema.since_version}: the step to it")
+            print(
+                f"decide {path.parent.name}.{path.stem}:{schema.since_version}: the step to it, and its texts"
+            )
     if not write:
         print(f"would add {len(schemas)} to {path}")
         return
     if not known:
-        print(f"write {path.parent.name}.{path.stem}: its description, shape rule and `before`")
+        print(f"write {path.parent.name}.{path.stem}: its texts, shape rule and `before`")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(text)

@@ -291,8 +291,13 @@ def _copy_definitions(folder: Path, edit: Callable[[str], str]) -> Path:
     for path in OPSETS.glob("*/*.yaml"):
         target = folder / path.parent.name / path.name
         target.parent.mkdir(exist_ok=True)
-        target.write_text(edit(path.read_text("utf-8")), "utf-8")
+        target.write_text(edit(_without_texts(path)), "utf-8")
     return folder
+
+
+def _without_texts(path: Path) -> str:
+    """Return a definition without texts, which appended versions lack, too."""
+    return re.sub(r"  descriptions:\n(    .*\n)*", "", path.read_text("utf-8"))
 
 
 def _without_last_version(text: str) -> str:
@@ -309,7 +314,7 @@ def _last_id(text: str) -> OperatorId:
 
 def _versions_to_append() -> dict[OperatorId, tuple[Path, str]]:
     """Return the versions removed by `_without_last_version`, with path and remaining text of the file."""
-    texts = ((path, path.read_text("utf-8")) for path in sorted(OPSETS.glob("*/*.yaml")))
+    texts = ((path, _without_texts(path)) for path in sorted(OPSETS.glob("*/*.yaml")))
     edited = ((path, text, _without_last_version(text)) for path, text in texts)
     return {_last_id(old): (path.relative_to(OPSETS), new) for path, old, new in edited if new != old}
 
@@ -368,7 +373,7 @@ def test_loads_an_appended_version(appended: Appended, each: OperatorId) -> None
 
 def test_prints_the_steps_to_decide_by_hand(appended: Appended) -> None:
     decided = [line for line in appended.printed if line.startswith("decide ")]
-    assert sorted(decided) == sorted(f"decide {each}: the step to it" for each in TO_APPEND)
+    assert sorted(decided) == sorted(f"decide {each}: the step to it, and its texts" for each in TO_APPEND)
 
 
 def test_a_second_import_appends_nothing(appended: Appended, capsys: pytest.CaptureFixture[str]) -> None:
@@ -382,7 +387,7 @@ def test_a_dry_run_prints_the_versions_to_append(tmp_path: Path, capsys: pytest.
     import_all(folder, False)
     lines = _printed_lines(capsys)
     for each, (path, _) in TO_APPEND.items():
-        assert f"decide {each}: the step to it" in lines
+        assert f"decide {each}: the step to it, and its texts" in lines
         assert f"would add 1 to {folder / path}" in lines
     assert {path: path.read_bytes() for path in folder.rglob("*.yaml")} == before
 
@@ -441,10 +446,7 @@ def test_reports_a_changed_published_version_without_writing(
     shutil.copy(OPSETS / "types.yaml", tmp_path)
     path = tmp_path / "ai.onnx" / "Softmax.yaml"
     path.parent.mkdir()
-    # A changed parameter would lack a text.
-    text = re.sub(
-        r"  descriptions:\n(    .*\n)*", "", (OPSETS / "ai.onnx" / "Softmax.yaml").read_text("utf-8")
-    )
+    text = _without_texts(OPSETS / "ai.onnx" / "Softmax.yaml")
     version = text[text.index("- since_version: 13") :].partition("\n- since_version")[0]
     assert original in version
     path.write_text(text.replace(version, version.replace(original, changed)), "utf-8")
