@@ -75,10 +75,6 @@ class Container:
         """Return whether a caller may provide the value: it is an input of the graph or function."""
         return name in self._inputs
 
-    def is_input_or_initializer(self, name: str) -> bool:
-        """Return whether the value is an input or initializer, not produced by a node."""
-        return name in self._inputs or name in self._initializers or name in self._sparse
-
     def own_declared_type(self, name: str) -> str | None:
         """Return the declared element type of a tensor, or the type string of another value."""
         initializer = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)

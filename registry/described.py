@@ -1,7 +1,5 @@
 """Base of the records that have a text, and the texts of an operator version as files list them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Final
 

@@ -1,7 +1,5 @@
 """The texts of operator versions: list, set and load them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 

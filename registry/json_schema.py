@@ -1,7 +1,5 @@
 """The JSON Schema of operator files, for editors, generated from the data types that the loader validates."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -5,8 +5,6 @@ and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift
 after a digest of the state of its sources.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import zlib

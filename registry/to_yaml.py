@@ -1,7 +1,5 @@
 """Convert an operator back to the content of its YAML file, with type sets expanded."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from opshift.registry.descriptions import descriptions_block, texts_of

@@ -1,7 +1,5 @@
 """Sequence operators, as operators on the tensors of the sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters.core.limits import MAX_NODES

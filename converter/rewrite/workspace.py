@@ -1,7 +1,5 @@
 """Workspace of one graph or function: what its conversion adds to the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain
@@ -123,7 +121,7 @@ class Workspace:
         return sum(self._sizes[name] for name in constants)
 
     def cast_constants(self) -> list[str]:
-        """Return the kept constants that a Cast has to produce if there can be no initializers.
+        """Return the kept constants that a Cast has to produce if initializers are not possible.
 
         Functions cannot have any, and below IR version 4 neither can subgraphs.
         """

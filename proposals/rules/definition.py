@@ -1,7 +1,5 @@
 """Rules for `operator.yaml`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
