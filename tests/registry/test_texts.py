@@ -27,6 +27,8 @@ FILES = sorted(OPSETS.glob("*/*.yaml"))
 MAX_UNDESCRIBED_VERSIONS = 660
 END = re.compile(r"[.!?][)\"'`]*(?=\s+[^a-z]|$)")
 """The end of a sentence: a stop that is not followed by a lower-case letter."""
+CODE = re.compile(r"`([^`]*)`")
+WORD = re.compile(r"\w+")
 START = re.compile(r"[A-Z`\d]|[a-z]+\d")
 """The start of a sentence: a capital, code, a number, or a name such as float16."""
 
@@ -74,6 +76,20 @@ def test_describes_parameters_in_sentences(operator: Operator) -> None:
     for text in texts - {""}:
         assert 1 <= _sentences(text) <= 4, text
         assert _is_prose(text), text
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_texts_name_no_parameter_of_other_versions_only(operator: Operator) -> None:
+    """An inherited text must also hold for the versions that inherit it."""
+    texts = {version.since_version: texts_of(version) for version in operator.versions}
+    if not all(text for of_version in texts.values() for text in of_version.values()):
+        pytest.skip("parameters of some versions are not described yet")
+    names = {since: {name for group, name in texts[since] if group != "types"} for since in texts}
+    for since, of_version in texts.items():
+        foreign = {name for others in names.values() for name in others} - names[since]
+        for key, text in of_version.items():
+            named = {word for code in CODE.findall(text) for word in WORD.findall(code)}
+            assert named & foreign == set(), (since, *key)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}.{path.stem}")
