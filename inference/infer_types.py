@@ -6,7 +6,7 @@ from functools import lru_cache
 from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.fact_kinds import FactKind, Inferred
 from opshift.inference.facts import InferenceScope
-from opshift.model.element_types import BY_NAME, element_name, type_string
+from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.registry.models import OperatorVersion, Parameter
 
@@ -107,7 +107,7 @@ def type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -
         return stated.decode(errors="replace").lower()
     if isinstance(stated, Tensor):
         return stated.element_type
-    return element_name(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
+    return NAME_BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
 
 
 def _without_tensor(type_text: str) -> str:
@@ -124,7 +124,7 @@ def type_of_constant(node: Node) -> str | None:
     value = node.attribute("value") if sparse is None else getattr(sparse, "values", None)
     if isinstance(value, Tensor):
         return value.element_type
-    return element_name(getattr(value, "data_type", 0))
+    return NAME_BY_NUMBER.get(getattr(value, "data_type", 0))
 
 
 _BODY_OFFSET = {

@@ -77,12 +77,9 @@ _ELEMENT_TYPES = (
 
 BY_NUMBER = MappingProxyType({each.number: each for each in _ELEMENT_TYPES})
 
+NAME_BY_NUMBER = MappingProxyType({each.number: each.name for each in _ELEMENT_TYPES})
+
 BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
-
-
-def element_name(number: int) -> str | None:
-    """Return the name of an element type, or `None` if its number is unknown."""
-    return BY_NUMBER[number].name if number in BY_NUMBER else None
 
 
 def type_string(element_type: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from opshift.model.element_types import BY_NAME, element_name
+from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER
 
 if TYPE_CHECKING:
     from opshift.model.messages import TensorShapeProto, TypeProto
@@ -38,7 +38,7 @@ def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        return element_name(getattr(proto, kind).elem_type)
+        return NAME_BY_NUMBER.get(getattr(proto, kind).elem_type)
     return type_to_string(proto)
 
 
@@ -47,11 +47,11 @@ def type_to_string(proto: TypeProto) -> str | None:
     kind = proto.WhichOneof("value")
     inner = None
     if kind in ("tensor_type", "sparse_tensor_type"):
-        inner = element_name(getattr(proto, kind).elem_type)
+        inner = NAME_BY_NUMBER.get(getattr(proto, kind).elem_type)
     elif kind in ("sequence_type", "optional_type"):
         inner = type_to_string(getattr(proto, kind).elem_type)
     elif kind == "map_type":
-        key, value = element_name(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
+        key, value = NAME_BY_NUMBER.get(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
         if value and value.startswith("tensor("):
             value = value.removeprefix("tensor(").removesuffix(")")
         inner = f"{key}, {value}" if key and value else None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from opshift.model.errors import UsageError
 from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
 from opshift.model.operator_ids import model_domain
-from opshift.registry.bodies import BodyNode, FromAttribute
 from opshift.registry.steps import Literals
 
 if TYPE_CHECKING:
     from opshift.model.types import InputFacts, SerializableMessage
+    from opshift.registry.bodies import BodyNode, FromAttribute
     from opshift.registry.models import OperatorVersion
     from opshift.registry.registry import Registry
 
@@ -53,7 +53,9 @@ def function_proto(version: OperatorVersion) -> FunctionProto:
         input=[each.name for each in version.inputs],
         output=[each.name for each in version.outputs],
         attribute=[name for name, default in defaults.items() if default is None],
-        attribute_proto=[_attribute(name, value) for name, value in defaults.items() if value is not None],
+        attribute_proto=[
+            _attribute(name, each, version) for name, each in defaults.items() if each is not None
+        ],
         node=[_node(each, version) for each in version.body.nodes],
     )
     add_imports(function, version.body.opset_imports)
@@ -72,25 +74,20 @@ def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
         domain=model_domain(node.domain),
         input=node.inputs,
         output=node.outputs,
-        attribute=[
-            _reference(name, value, version) if isinstance(value, FromAttribute) else _attribute(name, value)
-            for name, value in node.attributes.items()
-        ],
+        attribute=[_attribute(*each, version) for each in node.attributes.items()],
     )
 
 
-def _reference(name: str, value: FromAttribute, version: OperatorVersion) -> AttributeProto:
-    kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
-    return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
-
-
-def _attribute(name: str, value: Literals) -> AttributeProto:
+def _attribute(name: str, value: Literals | FromAttribute, version: OperatorVersion) -> AttributeProto:
     if isinstance(value, str):
         return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
     if isinstance(value, int):
         return AttributeProto(name=name, type=AttributeProto.INT, i=value)
     if isinstance(value, float):
         return AttributeProto(name=name, type=AttributeProto.FLOAT, f=value)
+    if not isinstance(value, tuple):
+        kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
+        return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
     if all(isinstance(each, int) for each in value):
         return AttributeProto(name=name, type=AttributeProto.INTS, ints=[int(each) for each in value])
     if all(isinstance(each, str) for each in value):

@@ -16,7 +16,7 @@ from opshift.adapters.emit.quantization import (
     require_available_type,
     scheme_of,
 )
-from opshift.model.element_types import element_name
+from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.tensors import PACKED_BITS
 
 
@@ -53,7 +53,7 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
 
 def _type_attribute(node: Node, name: str) -> str | None:
     """Return the element type that an attribute names by its number; `None` for 0, the default."""
-    return element_name(node.attribute(name, 0))
+    return NAME_BY_NUMBER.get(node.attribute(name, 0))
 
 
 def _replace(inputs: list[str], node: Node, out: Rewriter, outputs: list[str] | None = None) -> None:
