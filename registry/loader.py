@@ -106,9 +106,9 @@ def _own_texts(block: object, position: int) -> Texts:
 
 
 def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
-    """Set the texts of each version: its own, and those of the previous version for the rest.
+    """Set the texts of each version; a text that a version lacks is inherited from the previous one.
 
-    From the first version on that describes a parameter, every parameter needs a text.
+    Once a version describes a parameter, it and all later versions must describe each of theirs.
     """
     is_complete = False
     inherited: Texts = {}
