@@ -62,14 +62,13 @@ class OperatorInfo(NamedTuple):
     """Operator of the default domain at one opset.
 
     Attributes:
-        links_all_outputs: whether the link holds for all outputs.
+        takes_maximum: whether the fact about the only output is the maximum over the inputs.
         is_plain: whether facts inferred for a node hold for every node with the same key.
         asks_inputs: whether the facts about the outputs depend on those about the inputs.
     """
 
     operator: OperatorVersion | None
-    link: Link
-    links_all_outputs: bool
+    takes_maximum: bool
     is_plain: bool
     asks_inputs: bool
 
@@ -83,6 +82,9 @@ class InferenceCache:
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
+        """Position of the input that shares its fact with the first output, by op_type."""
+        self.links_of_all: dict[str, int] = {}
+        """The same, for operators whose outputs all share it."""
         self.dependent: set[str] = set()
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 

@@ -10,6 +10,7 @@ from opshift.inference.evaluation import Evaluation
 from opshift.model.graphs import Container, ContainerProto, NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
+from opshift.model.node_key import NodeKey, node_key_of
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
@@ -111,9 +112,10 @@ class InferenceScope(Container, Facts):
         self.evaluation: Evaluation = parent.evaluation if parent else Evaluation()
         self.defined_names = self.predefined_names()
         self._children: dict[int, Self] = {}
-        self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
+        self.emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
+        self._node_keys: dict[int, NodeKey] = {}
 
     @abstractmethod
     def declared_type(self, name: str) -> str | None:
@@ -149,7 +151,7 @@ class InferenceScope(Container, Facts):
 
     def is_local(self, name: str) -> bool:
         """Return whether the value is defined in this graph, not in an enclosing one."""
-        return name in self.defined_names or name in self._emitted_producers or name in self.added_constants
+        return name in self.defined_names or name in self.emitted_producers or name in self.added_constants
 
     def is_visible(self, name: str) -> bool:
         """Return whether a value is defined in this or an enclosing graph."""
@@ -178,8 +180,8 @@ class InferenceScope(Container, Facts):
         return self._producers[name]
 
     def _find_producer(self, name: str) -> Producer | None:
-        if name in self._emitted_producers:
-            node, position, opset = self._emitted_producers[name]
+        if name in self.emitted_producers:
+            node, position, opset = self.emitted_producers[name]
         else:
             record = self.producing_records.get(name)
             if record is None:
@@ -193,20 +195,21 @@ class InferenceScope(Container, Facts):
         for position, name in enumerate(node.outputs):
             if name in new_names:
                 # Inference knows most about the first node: later steps use older operators.
-                self._emitted_producers.setdefault(name, (node, position, opset))
+                self.emitted_producers.setdefault(name, (node, position, opset))
 
     def replace_producer(self, node: Node) -> None:
         """Make an emitted node the producer of its outputs, in place of the nodes that produced them."""
         for position, name in enumerate(node.outputs):
-            self._emitted_producers[name] = (node, position, self.opset_of(node.domain))
+            self.emitted_producers[name] = (node, position, self.opset_of(node.domain))
             self.producing_records.pop(name, None)
 
-    def emitted_producer(self, name: str) -> tuple[Node, OperatorVersion | None] | None:
-        """Return the emitted node that produces a value, with its operator version, or `None`."""
-        if name not in self._emitted_producers:
-            return None
-        node, _, opset = self._emitted_producers[name]
-        return node, self.registry.at(node.op_type, opset, node.domain)
+    def node_key_of(self, record: NodeRecord) -> NodeKey:
+        """Return the key of a recorded node; both inference and the rewrite cache ask for it."""
+        found = self._node_keys.get(record[0])
+        if found is None:
+            _, _, _, inputs, outputs = record
+            found = self._node_keys[record[0]] = node_key_of(record, self.proto_of(record), inputs + outputs)
+        return found
 
     def node(self, proto: NodeProto) -> Node:
         """Return the view of a NodeProto as a node of this scope."""

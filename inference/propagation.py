@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Generic
 
 from opshift.inference.evaluation import FactQuestion, Unanswered
@@ -10,10 +11,17 @@ from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, Oper
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
-from opshift.model.node_key import node_key_of
 from opshift.registry.models import OperatorVersion
 
 _MISSING: Any = object()
+
+_Dependency = tuple[int, NodeRecord, OperatorInfo | None, str, list[str]]
+"""Position, record and operator of a node; or position of the first link of a chain, its start and linked values.
+
+The linked values, the last one first, share the fact about the start.
+"""
+
+_position = itemgetter(0)
 
 
 class Propagation(Generic[FactT]):
@@ -54,51 +62,55 @@ class Propagation(Generic[FactT]):
 
     def visit(self, name: str, scope: InferenceScope) -> FactQuestion | None:
         """Find the fact about a value, or return a question about another kind or scope to answer first."""
-        known = self._known
-        pending = [self._follow_links(name, scope)]
-        begun: set[str] = set()
         try:
-            while pending:
-                origin, linked = pending[-1]
-                if origin not in known:
-                    missing = self._visit_origin(origin, scope)
-                    if missing and origin in begun:
-                        known[origin] = None  # the nodes of the invalid model form a cycle
-                    elif missing:
-                        begun.add(origin)
-                        pending += [self._follow_links(each, scope) for each in missing]
-                        continue
-                if linked:
-                    self._record_linked(linked, known[origin], scope)
-                pending.pop()
+            for _, record, info, start, linked in self._dependencies(name, scope):
+                if info is not None:
+                    self._infer_record(record, info, scope)
+                else:
+                    self._record_linked(linked, self._known.get(start), scope)
+            # The nodes of an invalid model may form a cycle.
+            self._known.setdefault(name, None)
         except Unanswered as error:
             return error.question
         return None
 
-    def _follow_links(self, name: str, scope: InferenceScope) -> tuple[str, list[str]]:
-        """Return the value at the start of a chain of links, and the values from it to `name`, last first."""
-        known, links, producers = self._known, self._cache.links, scope.producing_records
-        operators = self._cache.operators
+    def _dependencies(self, name: str, scope: InferenceScope) -> list[_Dependency]:
+        """Return the nodes and chains of links that a fact depends on, in the order of the nodes."""
+        known, producers, cache = self._known, scope.producing_records, self._cache
         claimed = scope.declared_positions if self._kind.trusts_claims else ()
-        linked: list[str] = []
-        position = len(scope.node_records)
-        while name not in known and name not in claimed:
-            record = producers.get(name)
-            if record is None or record[0] >= position:
-                break  # without producer, or the nodes of the invalid model are not in order
-            position, domain, op_type, inputs, outputs = record
-            link = None if domain else links.get(op_type)
-            if link is None:
-                known_info = None if domain else operators.get(op_type)
-                info = known_info or self._operator_info(op_type, domain, scope)
-                if len(outputs) != 1 or info.link is None or info.link == MAXIMUM:
+        found: list[_Dependency] = []
+        seen: set[str] = set()
+        pending = [name]
+        while pending:
+            name = pending.pop()
+            linked: list[str] = []
+            position = 0
+            while name not in known and name not in seen:
+                record = producers.get(name)
+                if record is None:
+                    self._find_source(name, scope)
                     break
-                link = info.link
-            if link >= len(inputs):
+                seen.add(name)
+                _, domain, op_type, inputs, outputs = record
+                links = cache.links if name == outputs[0] else cache.links_of_all
+                link = None if domain or name in claimed else links.get(op_type)
+                if link is not None and link < len(inputs):
+                    linked.append(name)
+                    name, position = inputs[link], record[0]
+                    continue
+                if name in claimed and self._are_claimed(outputs, scope):
+                    break
+                info = (None if domain else cache.operators.get(op_type)) or self._operator_info(record, scope)
+                if info.asks_inputs:
+                    if op_type not in cache.dependent and self._infer_alone(record, info, scope):
+                        break
+                    pending += inputs
+                found.append((record[0], record, info, name, linked))
                 break
-            linked.append(name)
-            name = inputs[link]
-        return name, linked
+            if linked:
+                found.append((position, record, None, name, linked))
+        found.sort(key=_position)
+        return found
 
     def _record_linked(self, linked: list[str], fact: FactT | None, scope: InferenceScope) -> None:
         """Record the fact that the values of a chain share, from the start of the chain on."""
@@ -108,58 +120,29 @@ class Propagation(Generic[FactT]):
             return
         for name in reversed(linked):
             if fact is None:
-                self._infer_record(scope.producing_records[name], scope)
+                record = scope.producing_records[name]
+                self._infer_record(record, self._operator_info(record, scope), scope)
             else:
                 self._record((name,), (fact,), scope)
             fact = self._known[name]
-
-    def _visit_origin(self, name: str, scope: InferenceScope) -> Sequence[str]:
-        """Find the fact about a value that does not follow a link, or return the inputs to visit first."""
-        known, producers = self._known, scope.producing_records
-        record = producers.get(name)
-        if record is None:
-            self._find_source(name, scope)
-            return ()
-        position, domain, op_type, inputs, outputs = record
-        if self._kind.trusts_claims and self._are_claimed(outputs, scope):
-            return ()
-        info = self._operator_info(op_type, domain, scope)
-        if info.asks_inputs and not self._infer_alone(record, info, scope):
-            missing = []
-            for each in inputs:
-                if each not in known:
-                    earlier = producers.get(each)
-                    if earlier is None:
-                        self._find_source(each, scope)
-                    elif earlier[0] < position:
-                        missing.append(each)
-                    else:
-                        known[each] = None  # the nodes of the invalid model are not in order
-            if missing:
-                return missing
-        if name not in known:
-            self._infer_record(record, scope)
-        return ()
 
     def _infer_alone(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> bool:
         """Return whether the facts follow from the node alone; if so, record them."""
         _, _, op_type, _, outputs = record
         operator, infer = info.operator, self._kind.infer_alone
-        if infer is None or operator is None or op_type in self._cache.dependent:
-            return False
-        facts = infer(scope.node_of(record), operator, scope)
+        facts = infer(scope.node_of(record), operator, scope) if infer and operator else ()
         if len(facts) < len(outputs) or None in facts:
             self._cache.dependent.add(op_type)
             return False
         self._record(outputs, facts, scope)
         return True
 
-    def _infer_record(self, record: NodeRecord, scope: InferenceScope) -> None:
+    def _infer_record(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> None:
         """Infer the facts about the outputs of a node."""
-        _, domain, op_type, inputs, outputs = record
-        operator, link, links_all, is_plain, asks_inputs = self._operator_info(op_type, domain, scope)
-        if link == MAXIMUM and links_all:
-            facts: list[Any] = [self._known[name] for name in inputs if name]
+        _, _, _, inputs, outputs = record
+        operator, takes_maximum, is_plain, asks_inputs = info
+        if takes_maximum:
+            facts: list[Any] = [self._known.get(name) for name in inputs if name]
             if facts and None not in facts:
                 self._record(outputs, (max(facts),), scope)
                 return
@@ -173,29 +156,32 @@ class Propagation(Generic[FactT]):
 
     def _find_source(self, name: str, scope: InferenceScope) -> None:
         """Find the fact about a value that no node of the scope's graph produces."""
-        emitted = scope.emitted_producer(name)
-        if emitted is not None:
-            self._infer_node(*emitted, scope)
-        elif scope.is_local(name):
+        if name in scope.defined_names or name in scope.added_constants:
             self._known[name] = self._kind.declared(scope, name)
+        elif name in scope.emitted_producers:
+            node, _, opset = scope.emitted_producers[name]
+            self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
         else:
             self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
 
-    def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
+    def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
+        _, domain, op_type, _, _ = record
         found = None if domain else self._cache.operators.get(op_type)
         if found is not None:
             return found
         operator, kind = scope.operator(op_type, domain), self._kind
         if operator is None:
-            found = OperatorInfo(None, None, links_all_outputs=False, is_plain=False, asks_inputs=False)
+            found = OperatorInfo(None, takes_maximum=False, is_plain=False, asks_inputs=False)
         else:
-            has_one, is_plain = len(operator.outputs) == 1, operator.has_plain_attributes
-            link = None if domain else kind.link(operator)
-            found = OperatorInfo(operator, link, has_one, is_plain, kind.asks_inputs(operator))
+            has_one, link = len(operator.outputs) == 1, None if domain else kind.link(operator)
+            is_plain, asks_inputs = operator.has_plain_attributes, kind.asks_inputs(operator)
+            found = OperatorInfo(operator, has_one and link == MAXIMUM, is_plain, asks_inputs)
+            if link not in (None, MAXIMUM):
+                self._cache.links[op_type] = link
+                if has_one:
+                    self._cache.links_of_all[op_type] = link
         if not domain:
             self._cache.operators[op_type] = found
-            if found.links_all_outputs and found.link not in (None, MAXIMUM):
-                self._cache.links[op_type] = found.link
         return found
 
     def _are_claimed(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
@@ -213,8 +199,10 @@ class Propagation(Generic[FactT]):
     ) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = record
-        input_facts = tuple([self.fact_of(name, scope) for name in inputs]) if asks_inputs else ()
-        key = id(operator), node_key_of(record, scope.proto_of(record), inputs + outputs), input_facts
+        known, ask = self._known, self.fact_of
+        names = inputs if asks_inputs else ()
+        input_facts = tuple([known[name] if name in known else ask(name, scope) for name in names])
+        key = id(operator), scope.node_key_of(record), input_facts
         found = self._cache.facts.get(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(record), operator, scope)

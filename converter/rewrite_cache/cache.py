@@ -24,7 +24,7 @@ from opshift.converter.rewrite_cache.cached_rewrite import (
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
-from opshift.model.node_key import NodeKey, is_small_key, node_key_of
+from opshift.model.node_key import NodeKey, is_small_key
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 
@@ -85,7 +85,7 @@ class RewriteCache:
             self._workspace.keep_constants(values_read(result.nodes))
             return result
         names = inputs + outputs
-        key = node_key_of(line, proto, names)
+        key = self._scope.node_key_of(line)
         rewrites = self._rewrites.get(key)
         if rewrites is None:
             shared = self._shared.rewrites.get((source, key))
