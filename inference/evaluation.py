@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ class Answers(Protocol):
         """Answer the question about a value."""
         ...
 
-    def visit(self, name: str, scope: InferenceScope) -> FactQuestion | None:
-        """Answer the question about a value, or return one to answer first."""
+    def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
+        """Answer the question about a value; yield each question that has to be answered first."""
         ...
 
 
@@ -56,22 +57,28 @@ class Evaluation:
     def answer(self, question: FactQuestion) -> None:
         """Answer a question, and first those that it depends on."""
         self.is_running = True
-        stack = [question]
-        begun: set[tuple[int, str]] = set()
+        waiting = [_begin(question)]
+        begun = {_key(question)}
         try:
-            while stack:
-                facts, name, scope = stack[-1]
-                if facts.is_known(name):
-                    stack.pop()
-                    continue
-                begun.add((id(facts), name))
-                first = facts.visit(name, scope)
+            while waiting:
+                first = next(waiting[-1], None)
                 if first is None:
+                    waiting.pop()
+                elif first.facts.is_known(first.name):
                     continue
-                if (id(first.facts), first.name) in begun:
+                elif _key(first) in begun:
                     # It waits for its own answer: the nodes of the invalid model form a cycle.
                     first.facts.set_fact(first.name, None)
                 else:
-                    stack.append(first)
+                    begun.add(_key(first))
+                    waiting.append(_begin(first))
         finally:
             self.is_running = False
+
+
+def _begin(question: FactQuestion) -> Iterator[FactQuestion]:
+    return question.facts.visit(question.name, question.scope)
+
+
+def _key(question: FactQuestion) -> tuple[int, str]:
+    return id(question.facts), question.name

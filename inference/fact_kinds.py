@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.node import Node
@@ -15,6 +15,9 @@ Link = int | None
 
 MAXIMUM = -1
 """Link to all inputs: the fact is the maximum over them, as for ranks under broadcasting."""
+
+Shortcut: TypeAlias = Callable[[InferenceScope, str], FactT | None]
+"""Function of a scope and the name of a value that returns a fact, or `None` if it does not find one."""
 
 InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 """`id` of the operator version, key of the node, and facts about its inputs."""
@@ -40,10 +43,11 @@ class FactKind(NamedTuple, Generic[FactT]):
         needs_claim: whether a claim can add to an inferred fact.
         merge: combination of an inferred fact with a claim.
         trusts_claims: whether a claim makes inference unnecessary.
-        asks_inputs: whether the facts about the outputs of an operator depend on those about its inputs.
+        asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
         link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
         infer: facts about the outputs of a node.
-        infer_alone: facts that follow from attributes and constants alone, without those about the inputs.
+        shortcut: for some operators, a function that may find the fact about an output without those about
+            the inputs.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -52,10 +56,10 @@ class FactKind(NamedTuple, Generic[FactT]):
     needs_claim: Callable[[FactT | None], bool]
     merge: Callable[[FactT | None, FactT | None], FactT | None]
     trusts_claims: bool
-    asks_inputs: Callable[[OperatorVersion], bool]
+    asked_inputs: Callable[[OperatorVersion], tuple[int, ...] | None]
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
-    infer_alone: Callable[[Node, OperatorVersion, InferenceScope], Sequence[FactT | None]] | None = None
+    shortcut: Callable[[OperatorVersion], Shortcut[FactT] | None] = lambda operator: None
 
 
 class OperatorInfo(NamedTuple):
@@ -64,20 +68,19 @@ class OperatorInfo(NamedTuple):
     Attributes:
         takes_maximum: whether the fact about the only output is the maximum over the inputs.
         is_plain: whether facts inferred for a node hold for every node with the same key.
-        asks_inputs: whether the facts about the outputs depend on those about the inputs.
+        asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
+        shortcut: function that may find the fact about an output without those about the inputs.
     """
 
     operator: OperatorVersion | None
     takes_maximum: bool
     is_plain: bool
-    asks_inputs: bool
+    asked_inputs: tuple[int, ...] | None
+    shortcut: Shortcut[Any] | None
 
 
 class InferenceCache:
-    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models.
-
-    The facts about the outputs of dependent operators do not follow from their nodes alone.
-    """
+    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models."""
 
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
@@ -85,7 +88,8 @@ class InferenceCache:
         """Position of the input that shares its fact with the first output, by op_type."""
         self.links_of_all: dict[str, int] = {}
         """The same, for operators whose outputs all share it."""
-        self.dependent: set[str] = set()
+        self.uncacheable: set[str] = set()
+        """Operators with a node whose facts depend on more than its key and the facts about its inputs."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:

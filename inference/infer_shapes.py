@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from opshift.inference.fact_kinds import MAXIMUM, FactKind, Inferred
+from opshift.inference.fact_kinds import MAXIMUM, FactKind, Inferred, Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.inference.symbols import merge_claim, with_symbols
@@ -28,27 +28,18 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
 
 def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
     """Return the rank of each output: from the ranks of the inputs, then with constants, then from shapes."""
-    for reads_constants in (False, True):
-        context = _Context(operator, node, scope, _shape_of_known_rank, reads_constants=reads_constants)
+    asked_inputs = RANKS.asked_inputs(operator)
+    for reads_constants in (False, True) if asked_inputs is None else (False,):
+        context = _RankContext(operator, node, scope, asked_inputs, reads_constants=reads_constants)
         found = [None if shape is None else len(shape) for shape in _apply_rule(context)]
         found += [None] * (len(node.outputs) - len(found))
         missing = [i for i, name in enumerate(node.outputs) if name and found[i] is None]
-        if not missing:
+        if not missing or asked_inputs is not None:
             return Inferred(found, context.is_cacheable)
     for position in missing:
         shape = scope.symbolic_shape(node.outputs[position])
         found[position] = None if shape is None else len(shape)
     return Inferred(found, is_cacheable=False)
-
-
-def infer_ranks_alone(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Sequence[int | None]:
-    """Return the ranks of the outputs that do not depend on those of the inputs, as for Gemm and Reshape."""
-    for reads_constants in (False, True):
-        context = _Context(operator, node, scope, lambda scope, name: None, reads_constants=reads_constants)
-        shapes = _apply_rule(context)
-        if len(shapes) == len(node.outputs) and None not in shapes:
-            break
-    return [None if shape is None else len(shape) for shape in shapes]
 
 
 def _known_shape(scope: InferenceScope, name: str) -> Shape | None:
@@ -57,11 +48,6 @@ def _known_shape(scope: InferenceScope, name: str) -> Shape | None:
 
 def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
     return scope.symbolic_shape(name)
-
-
-def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
-    rank = scope.rank(name)
-    return None if rank is None else (None,) * rank
 
 
 def _apply_rule(context: _Context) -> Sequence[Shape | None]:
@@ -105,17 +91,18 @@ class _Context(ShapeContext):
         node: Node,
         scope: InferenceScope,
         shape_of: Callable[[InferenceScope, str], Shape | None],
-        *,
-        reads_constants: bool = True,
+        asked_inputs: tuple[int, ...] | None = None,
     ) -> None:
         self.is_cacheable = True
         self.version = operator
         self.node = node
-        self.inputs = [shape_of(scope, name) if name else None for name in node.inputs]
+        self.inputs = [
+            shape_of(scope, name) if name and (asked_inputs is None or position in asked_inputs) else None
+            for position, name in enumerate(node.inputs)
+        ]
         self.output_count = len(node.outputs)
         self._scope = scope
         self._shape_of = shape_of
-        self._reads_constants = reads_constants
 
     def attribute(self, name: str) -> object:
         found = self.node.attribute(name)
@@ -126,8 +113,6 @@ class _Context(ShapeContext):
         return default.encode() if isinstance(default, str) else default
 
     def constant(self, position: int) -> tuple[object, ...] | None:
-        if not self._reads_constants:
-            return None
         self.is_cacheable = False
         name = self.node.input(position)
         found = self._scope.constant(name) if name else None
@@ -139,6 +124,73 @@ class _Context(ShapeContext):
         return self._shape_of(body, name) if body else emitted and emitted.dims
 
 
+class _RankContext(_Context):
+    """Context with the ranks of the inputs in place of their shapes."""
+
+    def __init__(
+        self,
+        operator: OperatorVersion,
+        node: Node,
+        scope: InferenceScope,
+        asked_inputs: tuple[int, ...] | None,
+        *,
+        reads_constants: bool,
+    ) -> None:
+        super().__init__(operator, node, scope, _shape_of_known_rank, asked_inputs)
+        self._reads_constants = reads_constants
+
+    def constant(self, position: int) -> tuple[object, ...] | None:
+        return super().constant(position) if self._reads_constants else None
+
+    def input_length(self, position: int) -> int | None:
+        self.is_cacheable = False
+        shape = self._scope.shape(self.node.input(position))
+        return shape[0] if shape is not None and len(shape) == 1 else None
+
+
+def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
+    rank = scope.rank(name)
+    return None if rank is None else (None,) * rank
+
+
+def _shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
+    """Return a shortcut for Constant, and for Gather: it mostly selects a size from a shape."""
+    if operator.shape == "gather":
+        return lambda scope, name: () if scope.rank(name) == 0 else None
+    return _dims_of_constant if operator.shape == "constant" else None
+
+
+def _rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
+    from opshift.registry.shapes.rule_table import (
+        FIXED_RANKS,
+    )  # the shape rules are imported only when needed
+
+    rank = FIXED_RANKS.get(operator.shape)
+    if rank is not None:
+        return lambda scope, name: rank
+    return _rank_of_constant if operator.shape == "constant" else None
+
+
+def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
+    """Return the dimensions of a tensor in a Constant, without reading its elements."""
+    attributes = scope.proto_of(scope.producing_records[name]).attribute
+    is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
+    return tuple(attributes[0].t.dims[:]) if is_tensor else None
+
+
+def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
+    dims = _dims_of_constant(scope, name)
+    return None if dims is None else len(dims)
+
+
+def _rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
+    from opshift.registry.shapes.rule_table import (
+        RANK_INPUTS,
+    )  # the shape rules are imported only when needed
+
+    return RANK_INPUTS.get(operator.shape)
+
+
 SHAPES: FactKind[Shape] = FactKind(
     query=lambda scope, name: scope.symbolic_shape(name),
     declared=lambda scope, name: scope.declared_shape(name),
@@ -146,9 +198,10 @@ SHAPES: FactKind[Shape] = FactKind(
     needs_claim=lambda inferred: inferred is None or None in inferred,
     merge=merge_claim,
     trusts_claims=False,
-    asks_inputs=lambda operator: True,
+    asked_inputs=lambda operator: None,
     link=shape_link,
     infer=infer_shapes,
+    shortcut=_shape_shortcut,
 )
 
 
@@ -159,8 +212,8 @@ RANKS: FactKind[int] = FactKind(
     needs_claim=lambda inferred: inferred is None,
     merge=lambda inferred, claimed: claimed if inferred is None else inferred,
     trusts_claims=False,
-    asks_inputs=lambda operator: True,
+    asked_inputs=_rank_inputs,
     link=rank_link,
     infer=infer_ranks,
-    infer_alone=infer_ranks_alone,
+    shortcut=_rank_shortcut,
 )

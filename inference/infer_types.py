@@ -30,13 +30,14 @@ def type_link(operator: OperatorVersion) -> int | None:
     return next(shared, None)
 
 
-def _types_depend_on_inputs(operator: OperatorVersion) -> bool:
-    """Return whether a type of an output is neither fixed, nor stated by an attribute or a subgraph."""
+def _type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
+    """Return no positions if each type of an output is fixed, or stated by an attribute or a subgraph."""
     stated = operator.required_attributes
-    return any(
+    depends = any(
         each.homogeneous and len(operator.types_of(each)) > 1 and each.type_attribute not in stated
         for each in operator.outputs
     )
+    return None if depends else ()
 
 
 @lru_cache(maxsize=4096)
@@ -164,7 +165,7 @@ TYPES: FactKind[str] = FactKind(
     needs_claim=lambda inferred: True,
     merge=lambda inferred, claimed: inferred if claimed is None else claimed,
     trusts_claims=True,
-    asks_inputs=_types_depend_on_inputs,
+    asked_inputs=_type_inputs,
     link=type_link,
     infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Generic
 
 from opshift.inference.evaluation import FactQuestion, Unanswered
-from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo
+from opshift.inference.fact_kinds import MAXIMUM, FactKind, InferenceCache, OperatorInfo, Shortcut
 from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
@@ -15,10 +15,11 @@ from opshift.registry.models import OperatorVersion
 
 _MISSING: Any = object()
 
-_Dependency = tuple[int, NodeRecord, OperatorInfo | None, str, list[str]]
-"""Position, record and operator of a node; or position of the first link of a chain, its start and linked values.
+_Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
+"""Position, record and operator of a node with the name of an output; of a value without node, only its name.
 
-The linked values, the last one first, share the fact about the start.
+For a chain of links: the position of its first node, the value at its start, and the linked values, the last
+one first, which share the fact about the start.
 """
 
 _position = itemgetter(0)
@@ -60,22 +61,28 @@ class Propagation(Generic[FactT]):
         """Set the fact about a value."""
         self._known[name] = fact
 
-    def visit(self, name: str, scope: InferenceScope) -> FactQuestion | None:
-        """Find the fact about a value, or return a question about another kind or scope to answer first."""
-        try:
-            for _, record, info, start, linked in self._dependencies(name, scope):
-                if info is not None:
-                    self._infer_record(record, info, scope)
-                else:
+    def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
+        """Find the fact about a value; yield each question about another kind or scope to answer first."""
+        dependencies = yield from self._dependencies(name, scope)
+        dependencies.sort(key=_position, reverse=True)
+        while dependencies:
+            try:
+                # Stays in the list until its facts are found: it is inferred again after a question.
+                _, record, info, start, linked = dependencies[-1]
+                if linked:
                     self._record_linked(linked, self._known.get(start), scope)
-            # The nodes of an invalid model may form a cycle.
-            self._known.setdefault(name, None)
-        except Unanswered as error:
-            return error.question
-        return None
+                elif record is None or info is None:
+                    self._find_source(start, scope)
+                elif start not in self._known:
+                    self._infer_record(record, info, scope)
+                dependencies.pop()
+            except Unanswered as error:
+                yield error.question
 
-    def _dependencies(self, name: str, scope: InferenceScope) -> list[_Dependency]:
-        """Return the nodes and chains of links that a fact depends on, in the order of the nodes."""
+    def _dependencies(
+        self, name: str, scope: InferenceScope
+    ) -> Generator[FactQuestion, None, list[_Dependency]]:
+        """Return the values, nodes and chains of links that a fact depends on."""
         known, producers, cache = self._known, scope.producing_records, self._cache
         claimed = scope.declared_positions if self._kind.trusts_claims else ()
         found: list[_Dependency] = []
@@ -86,11 +93,11 @@ class Propagation(Generic[FactT]):
             linked: list[str] = []
             position = 0
             while name not in known and name not in seen:
+                seen.add(name)
                 record = producers.get(name)
                 if record is None:
-                    self._find_source(name, scope)
+                    found.append((-1, None, None, name, ()))
                     break
-                seen.add(name)
                 _, domain, op_type, inputs, outputs = record
                 links = cache.links if name == outputs[0] else cache.links_of_all
                 link = None if domain or name in claimed else links.get(op_type)
@@ -100,19 +107,34 @@ class Propagation(Generic[FactT]):
                     continue
                 if name in claimed and self._are_claimed(outputs, scope):
                     break
-                info = (None if domain else cache.operators.get(op_type)) or self._operator_info(record, scope)
-                if info.asks_inputs:
-                    if op_type not in cache.dependent and self._infer_alone(record, info, scope):
-                        break
-                    pending += inputs
-                found.append((record[0], record, info, name, linked))
+                info = (None if domain else cache.operators.get(op_type)) or self._operator_info(
+                    record, scope
+                )
+                if info.shortcut and (yield from self._take_shortcut(info.shortcut, name, scope)):
+                    break
+                asked = info.asked_inputs
+                pending += inputs if asked is None else [inputs[i] for i in asked if i < len(inputs)]
+                found.append((record[0], record, info, name, ()))
                 break
             if linked:
-                found.append((position, record, None, name, linked))
-        found.sort(key=_position)
+                found.append((position, None, None, name, linked))
         return found
 
-    def _record_linked(self, linked: list[str], fact: FactT | None, scope: InferenceScope) -> None:
+    def _take_shortcut(
+        self, shortcut: Shortcut[FactT], name: str, scope: InferenceScope
+    ) -> Generator[FactQuestion, None, bool]:
+        """Return whether a shortcut finds the fact about a value; if so, record it."""
+        while True:
+            try:
+                fact = shortcut(scope, name)
+            except Unanswered as error:
+                yield error.question
+                continue
+            if fact is not None:
+                self._known[name] = fact
+            return fact is not None
+
+    def _record_linked(self, linked: Sequence[str], fact: FactT | None, scope: InferenceScope) -> None:
         """Record the fact that the values of a chain share, from the start of the chain on."""
         claimed = scope.declared_positions.keys()
         if fact is not None and (not self._kind.needs_claim(fact) or claimed.isdisjoint(linked)):
@@ -126,41 +148,31 @@ class Propagation(Generic[FactT]):
                 self._record((name,), (fact,), scope)
             fact = self._known[name]
 
-    def _infer_alone(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> bool:
-        """Return whether the facts follow from the node alone; if so, record them."""
-        _, _, op_type, _, outputs = record
-        operator, infer = info.operator, self._kind.infer_alone
-        facts = infer(scope.node_of(record), operator, scope) if infer and operator else ()
-        if len(facts) < len(outputs) or None in facts:
-            self._cache.dependent.add(op_type)
-            return False
-        self._record(outputs, facts, scope)
-        return True
-
     def _infer_record(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> None:
         """Infer the facts about the outputs of a node."""
         _, _, _, inputs, outputs = record
-        operator, takes_maximum, is_plain, asks_inputs = info
-        if takes_maximum:
+        operator = info.operator
+        if info.takes_maximum:
             facts: list[Any] = [self._known.get(name) for name in inputs if name]
             if facts and None not in facts:
                 self._record(outputs, (max(facts),), scope)
                 return
         call_facts = scope.infer_call(record, self._kind.query) if operator is None else None
+        is_shared = info.is_plain and scope.has_plain_nodes and record[2] not in self._cache.uncacheable
         if call_facts is not None:
             self._record(outputs, call_facts, scope)
-        elif operator is not None and is_plain and scope.has_plain_nodes:
-            self._infer_cached(record, operator, asks_inputs, scope)
+        elif operator is not None and is_shared:
+            self._infer_cached(record, operator, info.asked_inputs, scope)
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
     def _find_source(self, name: str, scope: InferenceScope) -> None:
         """Find the fact about a value that no node of the scope's graph produces."""
-        if name in scope.defined_names or name in scope.added_constants:
-            self._known[name] = self._kind.declared(scope, name)
-        elif name in scope.emitted_producers:
+        if name in scope.emitted_producers:
             node, _, opset = scope.emitted_producers[name]
             self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
+        elif name in scope.defined_names or name in scope.added_constants:
+            self._known[name] = self._kind.declared(scope, name)
         else:
             self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
 
@@ -171,11 +183,12 @@ class Propagation(Generic[FactT]):
             return found
         operator, kind = scope.operator(op_type, domain), self._kind
         if operator is None:
-            found = OperatorInfo(None, takes_maximum=False, is_plain=False, asks_inputs=False)
+            found = OperatorInfo(None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None)
         else:
             has_one, link = len(operator.outputs) == 1, None if domain else kind.link(operator)
-            is_plain, asks_inputs = operator.has_plain_attributes, kind.asks_inputs(operator)
-            found = OperatorInfo(operator, has_one and link == MAXIMUM, is_plain, asks_inputs)
+            shortcut = kind.shortcut(operator) if has_one else None
+            is_plain, asked_inputs = operator.has_plain_attributes, kind.asked_inputs(operator)
+            found = OperatorInfo(operator, has_one and link == MAXIMUM, is_plain, asked_inputs, shortcut)
             if link not in (None, MAXIMUM):
                 self._cache.links[op_type] = link
                 if has_one:
@@ -195,13 +208,18 @@ class Propagation(Generic[FactT]):
         return True
 
     def _infer_cached(
-        self, record: NodeRecord, operator: OperatorVersion, asks_inputs: bool, scope: InferenceScope
+        self,
+        record: NodeRecord,
+        operator: OperatorVersion,
+        asked_inputs: tuple[int, ...] | None,
+        scope: InferenceScope,
     ) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
-        _, _, _, inputs, outputs = record
+        _, _, op_type, inputs, outputs = record
+        if asked_inputs is not None:
+            inputs = tuple([inputs[i] for i in asked_inputs if i < len(inputs)])
         known, ask = self._known, self.fact_of
-        names = inputs if asks_inputs else ()
-        input_facts = tuple([known[name] if name in known else ask(name, scope) for name in names])
+        input_facts = tuple([known[name] if name in known else ask(name, scope) for name in inputs])
         key = id(operator), scope.node_key_of(record), input_facts
         found = self._cache.facts.get(key)
         if found is None:
@@ -209,6 +227,8 @@ class Propagation(Generic[FactT]):
             found = inferred.facts
             if inferred.is_cacheable:
                 self._cache.store(key, found)
+            else:
+                self._cache.uncacheable.add(op_type)
         self._record(outputs, found, scope)
 
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:

@@ -107,4 +107,5 @@ class ShapeContext(ABC):
         position, _ = self.version.input_named(name) or (len(self.inputs), None)
         if position >= len(self.inputs):
             return Setting(absent=True)
-        return Setting(self.constant_integers(position), self.input_length(position))
+        elements = self.constant_integers(position)
+        return Setting(elements, self.input_length(position) if elements is None else len(elements))

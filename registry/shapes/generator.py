@@ -5,14 +5,14 @@ from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.rule_table import Shapes, rule
 
 
-@rule("shape")
+@rule("shape", rank=1)
 def shape_of_shape(node: ShapeContext) -> Shapes:
     """Infer a list with one element per dimension, or per dimension from `start` to `end`."""
     data, start, end = node.shape(0), node.integer("start", 0), node.integer("end")
     return [(None if data is None else len(data[start:end]),)]
 
 
-@rule("constant")
+@rule("constant", rank_inputs=())
 def constant(node: ShapeContext) -> Shapes:
     """Infer the shape of the attribute that contains the value."""
     for name in ("value", "sparse_value"):
@@ -26,14 +26,14 @@ def constant(node: ShapeContext) -> Shapes:
     return [(node.list_length(name),) for name in lists if node.attribute(name) is not None]
 
 
-@rule("constant_of_shape")
+@rule("constant_of_shape", rank_inputs=())
 def constant_of_shape(node: ShapeContext) -> Shapes:
     """Infer the shape that the input contains."""
     listed = node.setting("input")
     return [unknown(listed.length) if listed.values is None and listed.length is not None else listed.values]
 
 
-@rule("range")
+@rule("range", rank=1)
 def range_(node: ShapeContext) -> Shapes:
     """Infer the length of a list from constant integers; it is unknown for floats."""
     start, limit, step = (node.constant_integer(position) for position in range(3))
@@ -42,7 +42,7 @@ def range_(node: ShapeContext) -> Shapes:
     return [(len(range(start, limit, step)),)]
 
 
-@rule("mel_weight_matrix")
+@rule("mel_weight_matrix", rank=2)
 def mel_weight_matrix(node: ShapeContext) -> Shapes:
     """Infer one row per frequency and one column per mel bin."""
     bins, size = node.constant_integer(0), node.constant_integer(1)

@@ -8,7 +8,7 @@ from opshift.registry.shapes.dims import normalize_axes, normalize_axis, product
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
-@data_rule("gather")
+@data_rule("gather", rank_inputs=(0, 1))
 def gather(node: ShapeContext, data: Shape) -> Shapes:
     """Replace the axis by the dimensions of the indices."""
     indices, axis = node.shape(1), normalize_axis(node.integer("axis", 0), len(data))

@@ -8,7 +8,7 @@ from opshift.registry.shapes.dims import broadcast, normalize_axis, of_rank, uni
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
-@rule("matmul")
+@rule("matmul", rank_inputs=(0, 1))
 def matmul(node: ShapeContext) -> Shapes:
     """Infer the product of the first two inputs, as in NumPy."""
     return [_product(node.shape(0), node.shape(1))]
@@ -20,7 +20,7 @@ def quantized_matmul(node: ShapeContext) -> Shapes:
     return [_product(node.shape(0), node.shape(3))]
 
 
-@rule("gemm")
+@rule("gemm", rank=2)
 def gemm(node: ShapeContext) -> Shapes:
     """Infer rows of the first input and columns of the second, after optional transposition."""
     first, second = of_rank(node.shape(0), 2), of_rank(node.shape(1), 2)

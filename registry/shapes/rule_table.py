@@ -19,13 +19,31 @@ SHAPE_RULES = TABLE.registered
 KEEPS_RANK: set[str] = set()
 """Rules with the same rank for the first output and the first input, if the output rank is known."""
 
+FIXED_RANKS: dict[str, int] = {}
+"""Rank of the first output, for rules that always infer the same one."""
 
-def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeRule]:
+RANK_INPUTS: dict[str, tuple[int, ...]] = {}
+"""Positions of the inputs whose ranks determine those of the outputs, besides the lengths of lists."""
+
+
+def rule(
+    name: str,
+    *,
+    keeps_rank: bool = False,
+    rank: int | None = None,
+    rank_inputs: tuple[int, ...] | None = None,
+) -> Callable[[ShapeRule], ShapeRule]:
     """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
 
     The result is limited to the outputs of the node, and negative dimensions become unknown, like shapes of
-    more than `MAX_RANK` dimensions and those of rules that raise OverflowError. A rule keeps the rank if the
-    first output has the rank of the first input, if its rank is known.
+    more than `MAX_RANK` dimensions and those of rules that raise OverflowError.
+
+    Args:
+        name: name of the rule.
+        keeps_rank: whether the first output has the rank of the first input, if its rank is known.
+        rank: rank of the first output, if it is always the same.
+        rank_inputs: positions of the inputs whose ranks, together with the number of elements of the inputs
+            that are lists, determine the ranks of the outputs; `None` if more is needed.
     """
 
     def register(function: ShapeRule) -> ShapeRule:
@@ -39,13 +57,17 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeR
         TABLE.add(name, checked_rule, function)
         if keeps_rank:
             KEEPS_RANK.add(name)
+        if rank is not None:
+            FIXED_RANKS[name] = rank
+        if rank_inputs is not None:
+            RANK_INPUTS[name] = rank_inputs
         return checked_rule
 
     return register
 
 
 def data_rule(
-    name: str, *, keeps_rank: bool = False
+    name: str, *, keeps_rank: bool = False, rank_inputs: tuple[int, ...] | None = None
 ) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
     """Register a function of the node and the shape of its first input, which has to be known."""
 
@@ -55,7 +77,7 @@ def data_rule(
             data = node.shape(0)
             return [] if data is None else function(node, data)
 
-        return rule(name, keeps_rank=keeps_rank)(infer)
+        return rule(name, keeps_rank=keeps_rank, rank_inputs=rank_inputs)(infer)
 
     return register
 

@@ -25,7 +25,9 @@ OTHERS: dict[str, ShapeRule] = {
     "loss": lambda node: [node.shape(1) if node.string("reduction") == "none" else (), node.shape(0)],
 }
 
+_FIXED_RANKS = {"scalar": 0, "window": 1, "multinomial": 2, "non_zero": 2, "non_max_suppression": 2}
+
 for _name, _infer in KEEPING_RANK.items():
     rule(_name, keeps_rank=True)(_infer)
 for _name, _infer in OTHERS.items():
-    rule(_name)(_infer)
+    rule(_name, rank=_FIXED_RANKS.get(_name))(_infer)

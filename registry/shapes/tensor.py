@@ -31,7 +31,7 @@ def transpose(node: ShapeContext) -> Shapes:
     return [unknown(len(axes)) if data is None else tuple(data[position] for position in axes)]
 
 
-@rule("flatten")
+@rule("flatten", rank=2)
 def flatten(node: ShapeContext) -> Shapes:
     """Infer a matrix of the dimensions before the axis and the remaining ones."""
     data, axis = node.shape(0), node.integer("axis", 1)
@@ -41,7 +41,7 @@ def flatten(node: ShapeContext) -> Shapes:
     return [(product(data[:split]), product(data[split:]))]
 
 
-@rule("reshape")
+@rule("reshape", rank_inputs=())
 def reshape(node: ShapeContext) -> Shapes:
     """Infer the given shape; 0 copies a dimension unless `allowzero` is set, and -1 is computed."""
     data, target_shape = node.shape(0), node.setting("shape")
@@ -69,7 +69,7 @@ def squeeze(node: ShapeContext, data: Shape) -> Shapes:
     return [unknown(len(data) - 1) if axes.values is None and axes.length == 1 and data else None]
 
 
-@data_rule("unsqueeze")
+@data_rule("unsqueeze", rank_inputs=(0,))
 def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
     """Insert dimensions of 1 at the axes, which refer to the output."""
     axes = node.setting("axes")
@@ -122,7 +122,7 @@ def split(node: ShapeContext, data: Shape) -> Shapes:
     return [with_dims(data, {axis: length}) for length in _lengths(node, data[axis])]
 
 
-@rule("expand")
+@rule("expand", rank_inputs=(0,))
 def expand(node: ShapeContext) -> Shapes:
     """Broadcast the input and the given shape."""
     target = node.setting("shape")
