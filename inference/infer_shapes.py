@@ -154,9 +154,12 @@ def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
-    """Return a shortcut for Constant, and for Gather: it mostly selects a size from a shape."""
+    """Return a shortcut for Constant, and for the nodes that compute with the sizes of a shape, one by one."""
     if operator.shape == "gather":
         return lambda scope, name: () if scope.rank(name) == 0 else None
+    if operator.shape == "unsqueeze":
+        # A single dimension is one that the node inserts.
+        return lambda scope, name: (1,) if scope.rank(name) == 1 else None
     return _dims_of_constant if operator.shape == "constant" else None
 
 

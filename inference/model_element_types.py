@@ -6,7 +6,7 @@ from functools import lru_cache
 from opshift.inference.infer_types import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
-from opshift.model.messages import ModelProto, OperatorSetIdProto
+from opshift.model.messages import AttributeProto, ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.types import type_to_string
@@ -47,22 +47,38 @@ def _add_types(
     }
     found.update(*filter(None, types_by_operator.values()))
     node_dependent = {each for each, types in types_by_operator.items() if types is None}
+    types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
+    """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
     while containers:
         container = containers.pop()
         found.update(_declared_types(container))
         for proto in container.node if node_dependent else ():
-            key = proto.domain, proto.op_type
-            if key in node_dependent:
-                operator = operators[key]
+            identity = proto.domain, proto.op_type
+            if identity not in node_dependent:
+                continue
+            operator = operators[identity]
+            if operator is None or operator.holds_graphs:
                 containers += graphs_of(proto)
-                found |= _types_of_node(Node.from_proto(proto), operator) if operator else frozenset()
+            if operator is None:
+                continue
+            key = identity, *map(_stated_type, proto.attribute)
+            if key not in types_by_node or None in key:
+                types_by_node[key] = _types_of_node(Node.from_proto(proto), operator)
+            found |= types_by_node[key]
+
+
+def _stated_type(attribute: AttributeProto) -> tuple[str, int] | None:
+    """Return the name and the element type of an attribute; `None` if it may state one in another way."""
+    is_tensor = attribute.type == AttributeProto.TENSOR
+    number = attribute.t.data_type if is_tensor else attribute.i
+    # 0 is no element type: the attribute has another type, or refers to one of the enclosing function.
+    return (attribute.name, number) if number else None
 
 
 @lru_cache(maxsize=4096)
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
     """Return the element types that any node introduces; `None` if attributes or subgraphs matter."""
-    holds_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
-    if holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
+    if operator.holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
         return None
     return _types_of_node(Node(operator.name, (), (), {}, operator.domain), operator)
 

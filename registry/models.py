@@ -168,6 +168,11 @@ class OperatorVersion(Described, FunctionDefinition):
         return types <= {"INT", "FLOAT", "STRING"}
 
     @cached_property
+    def holds_graphs(self) -> bool:
+        """Whether an attribute is a graph, or a list of graphs."""
+        return any(each.type in ("GRAPH", "GRAPHS") for each in self.attributes.values())
+
+    @cached_property
     def min_input(self) -> int:
         """The minimum number of inputs of a node."""
         return _min_arity(self.inputs)

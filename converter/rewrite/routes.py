@@ -85,13 +85,12 @@ class Router:
         operator = self._registry.get_schema(op_type, opset, domain)
         definition = self._registry.operator(operator.name, operator.domain)
         assert definition is not None
-        has_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
         path = self._path(definition, operator, self._targets[domain])
         steps = tuple(step for step in path if step.function)
         final = definition.at(self._targets[domain]) or operator
         older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
         affected_types = _affected_types(steps)
-        status = OperatorStatus(affected_types is None, has_graphs)
+        status = OperatorStatus(affected_types is None, operator.holds_graphs)
         shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
         return Route(operator, steps, final, shared, affected_types, older)
 
