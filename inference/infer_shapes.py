@@ -154,7 +154,7 @@ def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
-    """Return a shortcut for Constant, and for the nodes that compute with the sizes of a shape, one by one."""
+    """Return a shortcut for Constant, and for nodes that take sizes out of a shape."""
     if operator.shape == "gather":
         return lambda scope, name: () if scope.rank(name) == 0 else None
     if operator.shape == "unsqueeze":
