@@ -28,7 +28,7 @@ MAX_UNDESCRIBED_VERSIONS = 575
 END = re.compile(r"[.!?][)\"'`]*(?=\s+[^a-z]|$)")
 """The end of a sentence: a stop that is not followed by a lower-case letter."""
 NAME = re.compile(r"`(\w+)(?: ?[=:][^`]*)?`")
-"""A name as code, alone or with a value; words inside of formulas may be quantities that are no parameters."""
+"""A name as code, alone or with a value; words in formulas may be other quantities."""
 START = re.compile(r"[A-Z`\d]|[a-z]+\d")
 """The start of a sentence: a capital, code, a number, or a name such as float16."""
 
