@@ -1,10 +1,11 @@
-"""Function bodies that depend on a node: adapters expand the node into nodes of other operators."""
+"""Function bodies that are built for a node, which its steps expand into nodes of other operators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import StepKey
+from opshift.adapters.core.function_body import make_body_step
 from opshift.converter.constant_nodes import add_constant_node
 from opshift.converter.convert_node import add_values
 from opshift.converter.options import Allowances
@@ -107,6 +108,8 @@ class _ExpandingRouter(Router):
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         if (definition.domain, definition.name) != self._function:
             return super()._path(definition, operator, target_opset)
+        if operator.body is not None:
+            return [VersionStep(operator, None, target_opset, "declared", make_body_step(operator))]
         body = StepKey(*operator.id, operator.since_version)
         if body in self._adapters:
             return [VersionStep(operator, None, target_opset, "adapter", self._adapters[body])]

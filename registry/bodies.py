@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from opshift.model.types import InputFacts, SerializableMessage
     from opshift.registry.models import OperatorVersion
     from opshift.registry.registry import Registry
+
+
+def node_text(
+    op_type: str, inputs: Iterable[str], outputs: Iterable[str], attributes: Mapping[str, object]
+) -> str:
+    """Return a node as text, such as `Y = Elu <alpha=2.0>(X)`."""
+    values = ", ".join(f"{name}={value}" for name, value in attributes.items())
+    return f"{', '.join(outputs)} = {op_type}{f' <{values}>' if values else ''}({', '.join(inputs)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +46,7 @@ class BodyNode(Record):
     attributes: dict[str, Literals | FromAttribute] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        values = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
-        attributes = f" <{values}>" if values else ""
-        return f"{', '.join(self.outputs)} = {self.op_type}{attributes}({', '.join(self.inputs)})"
+        return node_text(self.op_type, self.inputs, self.outputs, self.attributes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +88,10 @@ class FunctionDefinition(Record):
         """Return the function body, with the names of the inputs and outputs in this definition.
 
         Args:
-            node: the NodeProto to build a body for, if `has_context_dependent_function`.
+            node: the NodeProto to build a body for, if `has_context_dependent_function` or `opset` is given.
             input_types: facts about each input of the node, see `convert_node`; `None` for unknown ones.
-            opset: opset of the default domain that the nodes of a built body are written for, from the opset
-                of this version onwards, which is the default.
+            opset: opset of the default domain, at which this version is in effect, to write the nodes for; by
+                default that of a fixed body, or the first opset of this version.
             registry: operator definitions; by default the project's own.
 
         Raises:

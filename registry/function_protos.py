@@ -26,12 +26,13 @@ def function_body(
     registry: Registry | None,
 ) -> FunctionProto:
     """Return the function body of a version, see `OperatorVersion.function_body`."""
-    if version.body is not None:
+    if version.body is not None and opset is None:
         return function_proto(version)
     if not version.has_function:
         raise UsageError(f"{version.id} is not a function", remedy="check has_function first")
     if node is None:
-        reason = f"the function body of {version.id} depends on the node"
+        at_opset = f" at opset {opset}" if opset else ""
+        reason = f"the function body of {version.id}{at_opset} depends on the node"
         raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
     # Imported by name: adapters expand the node, and they build on the registry.
     builder = import_module("opshift.converter.function_body")

@@ -189,3 +189,41 @@ def test_counts_many_types_and_names_their_set() -> None:
     many = summarize_types(sets.expand("all_tensor_types"), sets)
     assert many.startswith("15 types, all_tensor_types: tensor(bool, complex128,")
     assert summarize_types(sets.expand("all_tensor_types")[1:], sets).startswith("14 types: tensor(")
+
+
+@pytest.mark.parametrize(
+    ("operator", "lines"),
+    [
+        pytest.param("Mish:18", ["ai.onnx 1", "softplus = Softplus(X)", "gate = Tanh(softplus)"], id="fixed"),
+        pytest.param(
+            "LeakyRelu",
+            ["ai.onnx 16", "alpha_number = Constant <value_float=@alpha>()"],
+            id="attribute reference",
+        ),
+        pytest.param(
+            "Softmax",
+            [
+                "The body depends on the node. With the default attributes and input: float:",
+                "ai.onnx 13",
+                "const = Constant <value=[-1]>()",
+                "reducemax = ReduceMax <axes=(-1,)>(input)",
+            ],
+            id="built",
+        ),
+        pytest.param(
+            "DepthToSpace",
+            ["The body depends on the node: call function_body(node, input_types) of its schema in Python."],
+            id="required attribute",
+        ),
+    ],
+)
+def test_prints_function_bodies(run: Run, operator: str, lines: list[str]) -> None:
+    shown = run("show", operator).stdout.splitlines()
+    start = shown.index("Function body") + 1
+    assert shown[start : start + len(lines)] == lines
+    assert json.loads(run("show", operator, "--format", "json").stdout)["has_function"] is True
+
+
+def test_operators_that_are_not_functions_have_no_body(run: Run) -> None:
+    assert "Function body" not in run("show", "Add").stdout
+    assert json.loads(run("show", "Add", "--format", "json").stdout)["has_function"] is False

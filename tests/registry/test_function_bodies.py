@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ from support.domains import wire
 from support.function_calls import expanded
 from support.nodes import nodes
 from support.published import Case
-from support.running import Array, assert_equal, build, run
+from support.running import MAX_ORT_OPSET, Array, assert_equal, build, opset_of, run
 
 from opshift import CannotConvert, UsageError, default_registry
 from opshift.model.element_types import BY_NAME
@@ -28,6 +28,12 @@ REGISTRY = default_registry()
 FUNCTIONS = [each for each in REGISTRY.get_all_schemas_with_history() if each.has_function]
 FIXED = [each for each in FUNCTIONS if each.body]
 RANDOM = "Bernoulli"
+MIN_OPSET = 7
+"""First opset that onnxruntime supports completely."""
+
+MAX_CASES = 12
+"""Maximum number of cases for each opset: all run at the first opset of the version."""
+
 HALF_TOLERANCE = 1e-2
 """Relative tolerance of 16-bit floats: body and kernel round at different places."""
 
@@ -113,6 +119,41 @@ def test_body_computes_the_outputs_of_the_operator(version: OperatorVersion, sha
             _assert_equals_one(after.outputs, chain([first], expected))
             compared += 1
     assert compared or version.name == RANDOM or not shapes
+
+
+def _last_opset(version: OperatorVersion) -> int:
+    """Return the last opset of a version, or the newest one that onnxruntime supports."""
+    operator = REGISTRY.operator(version.name, version.domain)
+    assert operator is not None
+    later = [each.since_version for each in operator.versions if each.since_version > version.since_version]
+    return min([later[0] - 1 if later else MAX_ORT_OPSET, MAX_ORT_OPSET])
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first opset", "last opset"])
+@pytest.mark.parametrize(
+    "version",
+    [
+        each
+        for each in FUNCTIONS
+        if each.since_version <= MAX_ORT_OPSET and each.name != RANDOM and each.domain == "ai.onnx"
+    ],
+    ids=lambda version: str(version.id),
+)
+def test_body_at_a_given_opset_computes_the_outputs(version: OperatorVersion, last: bool) -> None:
+    opset = _last_opset(version) if last else max(version.since_version, MIN_OPSET)
+    compared = 0
+    for case in islice(_cases(version), MAX_CASES):
+        expected = _expected(case)
+        first = next(expected, None)
+        if first is None:
+            continue
+        replaced = expanded(case, version, opset=opset)
+        assert opset_of(replaced.model) == opset
+        after = run_in_any_runtime(replaced.model, replaced.feeds)
+        if after is not None:
+            _assert_equals_one(after.outputs, chain([first], expected))
+            compared += 1
+    assert compared
 
 
 @pytest.mark.parametrize(
@@ -258,6 +299,18 @@ def test_refuses_operators_that_are_no_functions() -> None:
 def test_requires_a_node_if_the_body_depends_on_it() -> None:
     with pytest.raises(UsageError, match=r"body of ai.onnx.Softmax:13 depends on the node"):
         REGISTRY.get_schema("Softmax").function_body()
+
+
+def test_requires_a_node_for_a_fixed_body_at_an_opset() -> None:
+    with pytest.raises(UsageError, match=r"body of ai.onnx.Elu:6 at opset 13 depends on the node"):
+        REGISTRY.get_schema("Elu", 6).function_body(opset=13)
+
+
+def test_fixed_body_keeps_its_opset_and_refers_to_attributes() -> None:
+    function = REGISTRY.get_schema("Elu", 6).function_body()
+    assert [each.version for each in function.opset_import] == [18]
+    assert [each.name for each in function.attribute_proto] == ["alpha"]
+    assert function.node[0].attribute[0].ref_attr_name == "alpha"
 
 
 def test_refuses_a_node_of_another_operator() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opshift.cli import operator_text, options
+from opshift.cli.function_text import function_lines
 from opshift.cli.operator_history import HistoryEntry, history_of
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
@@ -71,7 +72,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
     _write_signature(page, version, registry)
     if version.has_function:
         page.heading("Function body")
-        for line in str(version.body or BUILT_BODY).splitlines():
+        for line in function_lines(version, registry):
             page.line(line)
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), Column("", "dim"), "")
@@ -92,9 +93,6 @@ def _replacement_text(event: str, details: Any) -> str:
     """Format a deprecation or removal: `deprecated, replaced by Resize: ...`."""
     replacement = f", replaced by {details.replaced_by}" if details.replaced_by else ""
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
-
-
-BUILT_BODY = "depends on the node: call function_body(node, input_types) of its schema in Python"
 
 
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
