@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, parser
 from support.running import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
@@ -25,21 +25,27 @@ X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(2, 6)
 
 def upgradable_model(opset: int = 9) -> onnx.ModelProto:
     """Return a model in which an upgrade changes Clip and Softmax but not Relu."""
-    nodes = [
-        helper.make_node("Clip", ["x"], ["c"], "clip", min=-1.0, max=1.0),
-        helper.make_node("Relu", ["c"], ["r"], "relu"),
-        helper.make_node("Softmax", ["r"], ["y"], "softmax", axis=1),
-    ]
-    return build(nodes, {"x": X}, ["y"], opset, ir_version=4)
+    model: onnx.ModelProto = parser.parse_model(f"""
+    <ir_version: 4, opset_import: ["": {opset}]>
+    upgradable (float[2, 6] x) => (float[] y) {{
+        [clip] c = Clip <min = -1.0, max = 1.0> (x)
+        [relu] r = Relu (c)
+        [softmax] y = Softmax <axis = 1> (r)
+    }}
+    """)
+    return model
 
 
 def refused_model() -> onnx.ModelProto:
     """Return a model that cannot be upgraded: later Dropout versions drop elements only in training mode."""
-    nodes = [
-        helper.make_node("Clip", ["x"], ["c"], min=0.0, max=1.0),
-        helper.make_node("Dropout", ["c"], ["y"], is_test=0),
-    ]
-    return build(nodes, {"x": X}, ["y"], 6)
+    model: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 6]>
+    refused (float[2, 6] x) => (float[] y) {
+        c = Clip <min = 0.0, max = 1.0> (x)
+        y = Dropout <is_test = 0> (c)
+    }
+    """)
+    return model
 
 
 def with_scaler(model: onnx.ModelProto) -> onnx.ModelProto:

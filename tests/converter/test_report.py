@@ -6,8 +6,7 @@ import json
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
-from support.running import build
+from onnx import parser
 
 from opshift.converter.convert import convert, plan_version
 from opshift.converter.report import Report
@@ -17,29 +16,29 @@ X = np.ones((1, 2, 3), np.float32)
 
 def model() -> onnx.ModelProto:
     """Return a model of eight nodes, two of them in branches; five change between opsets 10 and 13."""
-    bodies = {
-        name: helper.make_graph(
-            [helper.make_node("Squeeze", ["x"], [name[0]], axes=[0])],
-            name,
-            [],
-            [helper.make_tensor_value_info(name[0], TensorProto.FLOAT, None)],
-        )
-        for name in ("then_branch", "else_branch")
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 10]>
+    report (float[1, 2, 3] x, bool yes) => (float[] y) {
+        [relu] a = Relu (x)
+        [clip] b = Clip <min = 0.5> (a)
+        ["clip again"] c = Clip <max = 0.5> (b)
+        [squeeze] d = Squeeze <axes = [0]> (c)
+        [if] f = If (yes) <
+            else_branch = else_branch () => (float[] e) { e = Squeeze <axes = [0]> (x) },
+            then_branch = then_branch () => (float[] t) { t = Squeeze <axes = [0]> (x) }
+        >
+        [add] y = Add (d, f)
     }
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"], "relu"),
-        helper.make_node("Clip", ["a"], ["b"], "clip", min=0.5),
-        helper.make_node("Clip", ["b"], ["c"], "clip again", max=0.5),
-        helper.make_node("Squeeze", ["c"], ["d"], "squeeze", axes=[0]),
-        helper.make_node("If", ["yes"], ["f"], "if", **bodies),
-        helper.make_node("Add", ["d", "f"], ["y"], "add"),
-    ]
-    return build(nodes, {"x": X, "yes": np.array(True)}, ["y"], 10)
+    """)
+    return parsed
 
 
 def refused_model() -> onnx.ModelProto:
-    nodes = [helper.make_node("Softmx", ["x"], ["a"]), helper.make_node("Clip", ["x"], ["y"], min=0.5)]
-    return build(nodes, {"x": X}, ["y"], 10)
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 10]>
+    refused (float[1, 2, 3] x) => (float[] y) { a = Softmx (x) y = Clip <min = 0.5> (x) }
+    """)
+    return parsed
 
 
 def test_counts_nodes_of_all_graphs() -> None:
