@@ -7,37 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 from typer.testing import Result
 
 Run = Callable[..., Result]
 
 
-def value(name: str, element_type: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, element_type, ["N", 2, None])
-
-
 def save_nested() -> None:
     """Write a model with a function, subgraphs, an operator of a foreign domain and an unknown operator."""
-    branch = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "b", [], [value("r")])
-    nodes = [
-        helper.make_node("If", ["c"], ["i"], then_branch=branch, else_branch=branch),
-        helper.make_node("Twice", ["i"], ["t"], domain="local"),
-        helper.make_node("Fast", ["t"], ["f"], domain="com.acme"),
-        helper.make_node("Relou", ["f"], ["y"]),
-    ]
-    twice = helper.make_function(
-        "local",
-        "Twice",
-        ["a"],
-        ["b"],
-        [helper.make_node("Add", ["a", "a"], ["b"])],
-        [helper.make_opsetid("", 14)],
-    )
-    graph = helper.make_graph(nodes, "g", [value("x"), value("c", TensorProto.BOOL)], [value("y")])
-    imports = [helper.make_opsetid(*each) for each in (("", 17), ("local", 1), ("com.acme", 1))]
-    model = helper.make_model(graph, opset_imports=imports, functions=[twice], producer_name="tester")
-    model.ir_version = 8
+    model: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 17, "local": 1, "com.acme": 1], producer_name: "tester">
+    nested (float[N, 2, ?] x, bool[N, 2, ?] c) => (float[N, 2, ?] y) {
+        i = If (c) <
+            else_branch = b () => (float[N, 2, ?] r) { r = Relu (x) },
+            then_branch = b () => (float[N, 2, ?] r) { r = Relu (x) }
+        >
+        t = local.Twice (i)
+        f = com.acme.Fast (t)
+        y = Relou (f)
+    }
+    <domain: "local", opset_import: ["": 14]>
+    Twice (a) => (b) { b = Add (a, a) }
+    """)
     onnx.save(model, "nested.onnx")
 
 
@@ -93,8 +84,9 @@ def test_inputs_exclude_initializers(run: Run, old_model: Path) -> None:
 
 
 def test_resolves_additional_definitions(run: Run, folder: Path, acme: Path) -> None:
-    node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme")
-    graph = helper.make_graph([node], "g", [value("x")], [value("y")])
-    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 4)]
-    onnx.save(helper.make_model(graph, opset_imports=imports), "acme.onnx")
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 13, "com.acme": 4]>
+    acme (float[N] x) => (float[N] y) { y = com.acme.FastConv (x) }
+    """)
+    onnx.save(model, "acme.onnx")
     assert "com.acme.FastConv:3" in run("inspect", "acme.onnx", "--opsets", "acme").stdout
