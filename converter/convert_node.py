@@ -1,7 +1,5 @@
 """Conversion of a single node outside of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -137,9 +135,8 @@ def _set_tensor_type(
     tensor: TypeProto.Tensor, name: str, element: str, dims: Sequence[int | str | None] | None
 ) -> None:
     if element not in BY_NAME:
-        raise UsageError(
-            f"unknown element type {element!r} of input {name!r}", remedy="pass an element type such as float"
-        )
+        reason = f"unknown element type {element!r} of input {name!r}"
+        raise UsageError(reason, remedy="pass an element type such as float")
     tensor.elem_type = BY_NAME[element].number
     if dims is None:
         return

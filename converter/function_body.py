@@ -1,7 +1,5 @@
 """Function bodies that are built for a node, which its steps expand into nodes of other operators."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import StepKey

@@ -1,7 +1,5 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Generic

@@ -150,10 +150,8 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
     for each in imports:
         domain = canonical_domain(each.domain)
         if found.setdefault(domain, each.version) != each.version:
-            raise InvalidModel(
-                f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}",
-                remedy="keep the opset that the nodes are written for",
-            )
+            reason = f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}"
+            raise InvalidModel(reason, remedy="keep the opset that the nodes are written for")
     if not found and ir_version >= 3:
         remedy = "add one for each domain in use, such as ai.onnx 17"
         raise InvalidModel("the model has no opset import", remedy=remedy)

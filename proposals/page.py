@@ -1,7 +1,5 @@
 """Review page of a proposal in Markdown and HTML."""
 
-from __future__ import annotations
-
 import html
 from collections import Counter
 from collections.abc import Iterator

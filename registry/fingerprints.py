@@ -8,8 +8,6 @@ Information that is added after publication has separate fingerprints: the remov
 function bodies, and the steps, which define how the registry converts nodes and may be improved.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is
 annotations. Each constructor checks that the instance is consistent.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

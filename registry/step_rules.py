@@ -3,8 +3,6 @@
 A diff of two definitions cannot prove that a step is `compatible`, but it can disprove it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple

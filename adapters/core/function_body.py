@@ -1,7 +1,5 @@
 """Expand a node into the function body of its operator."""
 
-from __future__ import annotations
-
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.model.node import Node
 from opshift.registry.bodies import BodyNode, FromAttribute

@@ -1,7 +1,5 @@
 """Emit indices and axes: negative ones, computed ones, and positions in flattened data."""
 
-from __future__ import annotations
-
 from math import prod
 
 from opshift.adapters import CannotConvert, Rewriter, Tensor
@@ -111,10 +109,8 @@ def index_depth(indices: str, out: Rewriter) -> int:
     """
     depth = out.known_dimension(indices, -1)
     if depth is None:
-        raise CannotConvert(
-            f"the last dimension of the index tuples {indices!r} is unknown",
-            remedy=f"declare it: add a value_info for {indices!r}",
-        )
+        reason = f"the last dimension of the index tuples {indices!r} is unknown"
+        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {indices!r}")
     return depth
 
 

@@ -1,7 +1,5 @@
 """Dimensions in emitted nodes: constants where they are known, computed by nodes otherwise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Build models of a single node or of a function body."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules for function bodies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from opshift.checker.findings import ERROR, WARNING

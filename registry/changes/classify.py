@@ -1,7 +1,5 @@
 """Classify every change between two versions of an operator by a rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple

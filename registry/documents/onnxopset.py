@@ -5,17 +5,10 @@ but has no fields for signatures. The complete definitions are therefore stored 
 which other readers ignore and preserve when they write the message.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 
-from opshift.model.messages import (
-    DecodeError,
-    OperatorProto,
-    OperatorSetProto,
-    OperatorStatus,
-)
+from opshift.model.messages import DecodeError, OperatorProto, OperatorSetProto, OperatorStatus
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.model.wire_format import bytes_field, find_bytes

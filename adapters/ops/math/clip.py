@@ -1,7 +1,5 @@
 """Clip: `min` and `max` became inputs of the type of the data in opset 11; integers since opset 12."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Before, the input was flattened to two dimensions at `axis`, and the second was normalized.
 """
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET
 

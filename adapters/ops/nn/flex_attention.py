@@ -1,7 +1,5 @@
 """FlexAttention: Attention with subgraphs that modify the scores and the probabilities."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Reductions: `axes` is an attribute before opset 13 (ReduceSum) or 18 (all others)."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.indices import axis_count, count_axes, shape_without_axes
@@ -83,8 +81,7 @@ def _reduce_no_axes(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     op_type = ELEMENTWISE_EQUIVALENTS.get(node.op_type, "Identity")
     if op_type == "Log" and out.element_type(data) not in FLOAT_TYPES:
-        raise CannotConvert(
-            f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
-        )
+        reason = f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
+        raise CannotConvert(reason)
     inputs = [data, data] if op_type == "Mul" else [data]
     out.replace(node, op_type=op_type, inputs=inputs, attributes={})

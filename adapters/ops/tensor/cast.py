@@ -1,7 +1,5 @@
 """Cast, CastLike and BitCast: the target element type as a name, a number or the type of a second input."""
 
-from __future__ import annotations
-
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
 from opshift.adapters.emit.cast import cast
 from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
@@ -30,10 +28,8 @@ def convert_type_name_to_number(node: Node, out: Rewriter) -> None:
     to = node.attribute("to")
     name = to.decode() if isinstance(to, bytes) else str(to)
     if name.lower() not in BY_NAME:
-        raise CannotConvert(
-            f"attribute 'to' is {name!r}, which is not an element type",
-            remedy="use the name of a TensorProto.DataType, such as FLOAT",
-        )
+        reason = f"attribute 'to' is {name!r}, which is not an element type"
+        raise CannotConvert(reason, remedy="use the name of a TensorProto.DataType, such as FLOAT")
     out.replace(node, attributes={"to": BY_NAME[name.lower()].number})
 
 

@@ -3,8 +3,6 @@
 Mode CRD puts the channel before the position in the block, and mode DCR after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from opshift.adapters import Node, Rewriter, adapter, function_body

@@ -3,8 +3,6 @@
 Without an older equivalent, elements are gathered along each axis by computed indices.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -87,9 +85,8 @@ def rename_pads_to_paddings(node: Node, out: Rewriter) -> None:
     """Rename `pads` to `paddings`; negative pads, which crop, are refused."""
     pads: Sequence[int] = node.attribute("pads")
     if any(pad < 0 for pad in pads):
-        raise CannotConvert(
-            f"pads is {list(pads)}; Pad-1 does not support negative pads", remedy="crop with a Slice"
-        )
+        reason = f"pads is {list(pads)}; Pad-1 does not support negative pads"
+        raise CannotConvert(reason, remedy="crop with a Slice")
     out.replace(node, attributes={**node.without("pads"), "paddings": pads})
 
 

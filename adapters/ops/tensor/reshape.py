@@ -5,12 +5,7 @@ Identity of sequences since 14.
 """
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.indices import (
-    axis_count,
-    count_axes,
-    kept_axes_mask,
-    shape_without_axes,
-)
+from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask, shape_without_axes
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 
 

@@ -3,8 +3,6 @@
 Before opset 10, a slice with computed bounds or with steps gathers the elements along each axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -88,9 +86,8 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
         if out.known_rank(name) == 0:
-            raise CannotConvert(
-                f"{name!r} is a scalar, but Slice requires lists", remedy="reshape it to one dimension"
-            )
+            reason = f"{name!r} is a scalar, but Slice requires lists"
+            raise CannotConvert(reason, remedy="reshape it to one dimension")
     known = out.constant_value(axes)
     if axes and known is None:
         return _slices_of_computed_axes(node, out.for_opset(INDICES_OPSET))
@@ -99,10 +96,8 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     else:
         count = out.known_dimension(starts, 0)
         if count is None:
-            raise CannotConvert(
-                f"it has no axes input, and the length of {starts!r} is unknown",
-                remedy=f"add a value_info with the shape of {starts!r}",
-            )
+            reason = f"it has no axes input, and the length of {starts!r} is unknown"
+            raise CannotConvert(reason, remedy=f"add a value_info with the shape of {starts!r}")
         numbers = list(range(count))
     view = out.for_opset(INDICES_OPSET)
     bounds = (_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))

@@ -1,7 +1,5 @@
 """Function bodies as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from opshift.model.attributes import graphs_in, read_attribute
