@@ -13,6 +13,8 @@ from support.running import Array
 
 RANDOM = np.random.default_rng(3)
 IMAGE = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)
+SPECIAL = IMAGE.copy()
+SPECIAL[0, 0] = np.inf, -np.inf, np.nan, -0.0, 1e-45
 VOLUME = RANDOM.standard_normal((1, 2, 3, 4, 5)).astype(np.float32)
 
 
@@ -27,6 +29,8 @@ def _ints(*numbers: int) -> Array:
 
 
 CASES: dict[str, tuple[str, int, Mapping[str, Array], Mapping[str, Any], int]] = {
+    "Expand": ("Expand", 8, {"x": SPECIAL[:, :1], "s": _ints(2, 2, 1, 4, 5)}, {}, 8),
+    "Where": ("Where", 9, {"c": IMAGE > 0, "a": SPECIAL, "b": IMAGE[:1, :, :1]}, {}, 40),
     "ReduceLogSumExp": ("ReduceLogSumExp", 18, {"x": VOLUME, "axes": _ints(-1, 2)}, {}, 35),
     "ReduceMean without keepdims": ("ReduceMean", 18, {"x": IMAGE, "axes": _ints(0)}, {"keepdims": 0}, 70),
     "ReduceSum": ("ReduceSum", 13, {"x": VOLUME, "axes": _ints(1)}, {}, 35),

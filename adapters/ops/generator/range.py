@@ -3,7 +3,7 @@
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.cast import cast, cast_output
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
 from opshift.model.element_types import BY_NUMBER, round_to_float32
 
@@ -36,8 +36,14 @@ def replace_range(node: Node, out: Rewriter) -> None:
     if numbers is not None:
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": numbers})
         return
-    start, _, delta = node.inputs
+    start, limit, delta = node.inputs
     element_type = out.element_type(start)
+    if "int" in element_type and [each and each.scalar for each in (known[0], known[2])] == [0, 1]:
+        # The most frequent form, which counts from 0 up to a limit.
+        count = out.cast(out.emit("Relu", [out.cast(limit, "double")]), "int64")
+        indices = index_range(reshape(count, (1,), out), out)
+        cast_output(indices, "int64", element_type, node, out)
+        return
     positions = out.cast(index_range(_element_count(node, out), out), element_type)
     distances = out.emit("Mul", [positions, delta], opset=ALL_NUMERIC_TYPES_OPSET)
     out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMERIC_TYPES_OPSET)

@@ -46,6 +46,19 @@ def test_expands_computed_ranges(bounds: Bounds, dtype: type[np.generic]) -> Non
         convert_and_check(model, target, feeds)
 
 
+@pytest.mark.parametrize("limit", [4, 0, -3])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.float32])
+def test_counts_from_zero_up_to_a_computed_limit(dtype: type[np.generic], limit: int) -> None:
+    feeds = {"limit": np.array(limit, dtype)}
+    bounds = {"start": np.array(0, dtype), "delta": np.array(1, dtype)}
+    node = helper.make_node("Range", list(NAMES), ["y"], name="node")
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = build([node], feeds, {"y": element_type}, 11, initializers=bounds)
+    for target in (7, 10):
+        result = convert_and_check(model, target, feeds)
+        assert len(result.graph.node) < (9 if dtype != np.float32 else 20)
+
+
 def test_does_not_fold_long_ranges() -> None:
     model, feeds = _model((0, 100_000, 1), np.int64, constant=True)
     assert "NonZero" in op_types(convert_and_check(model, 10, feeds))
