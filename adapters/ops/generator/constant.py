@@ -52,6 +52,8 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
 
 @adapter("ConstantOfShape", 9, 8)
 def replace_constant_of_shape_by_expand(node: Node, out: Rewriter) -> None:
-    """Replace ConstantOfShape by Expand of a scalar; a tensor of shape (1,) could not expand to rank 0."""
+    """Replace ConstantOfShape by Expand of a single element, a scalar if the rank is unknown."""
     value = require_tensor(node.attribute("value", Tensor("float", (1,), (0.0,))))
-    out.emit("Expand", [out.constant(value.values[0], value.element_type), node.inputs[0]], node.outputs)
+    rank = out.require_rank(out.known_dimension(node.inputs[0], 0) or 0)
+    single = out.tensor(Tensor(value.element_type, (1,) * rank, value.values[:1]))
+    out.emit("Expand", [single, node.inputs[0]], node.outputs)
