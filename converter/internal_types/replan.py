@@ -1,40 +1,44 @@
-"""Second plan for a model that the first one refuses: without types that the target lacks."""
+"""Plans for a model that the first plan refuses: without types that the target lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from opshift.converter.internal_types.sequences import OPERATORS, replace_sequences
+from opshift.converter.internal_types.narrow_integers import replace_narrow_integers
+from opshift.converter.internal_types.sequences import replace_sequences
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
-from opshift.model.graphs import nested_nodes, root_graphs
+from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
 
-SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
-
-SEQUENCES_REPLACED = "model: the sequences were replaced by their tensors"
+REPLACEMENTS = (
+    (replace_narrow_integers, "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"),
+    (replace_sequences, "model: the sequences were replaced by their tensors"),
+)
+"""Functions that return a copy of a model without some types, and what they did."""
 
 
 def replan(
     model: ModelProto, plan: Plan, options: Options, make_plan: Callable[[ModelProto, Options], Plan]
 ) -> tuple[ModelProto, Plan]:
-    """Return a copy of a refused model without sequences, with its plan; the arguments if that is impossible.
+    """Return a copy of a refused model that the target can express better, with its plan.
 
-    The refusals then contain the reasons.
+    If there is none, return the arguments. Refusals that remain contain the reasons.
     """
-    nodes = nested_nodes(*root_graphs(model), *model.functions)
-    if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nodes):
-        return model, plan
-    copy, reasons = replace_sequences(model, options.registry)
-    if copy is not None:
-        found = make_plan(copy, options)
-        if len(found.refusals) < len(plan.refusals):
-            return copy, replace(found, repairs=(*plan.repairs, SEQUENCES_REPLACED))
+    reasons: dict[str, CannotConvert] = {}
+    for replace_types, sentence in REPLACEMENTS:
+        copy, found = replace_types(model, options.registry)
+        reasons |= found
+        new = plan if copy is None else make_plan(copy, options)
+        if copy is not None and len(new.refusals) < len(plan.refusals):
+            model, plan = copy, replace(new, repairs=(*plan.repairs, sentence))
+        if not plan.refusals:
+            return model, plan
     refusals = []
     for each in plan.refusals:
         error = reasons.get(each.place)
         refusals.append(replace(each, reason=error.reason, remedy=error.remedy) if error else each)
-    # The first one becomes the message: a node that prevents the replacement of sequences.
+    # The first one becomes the message: a node that prevents a replacement.
     refusals.sort(key=lambda each: each.place not in reasons)
     return model, replace(plan, refusals=tuple(refusals))

@@ -38,7 +38,7 @@ def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
 def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
     """Carry the tensors of sequences; unroll the loop if its iterations change their numbers."""
     inputs = max(len(proto.input), 2)
-    _require_graphs(proto, 1, inputs, inputs - 1)
+    _require_graphs(proto, 1, inputs, max(inputs - 1, len(proto.output) + 1))
     start = len(out.result.node)
     reasons = _carry_tensors(proto, out)
     count = _iteration_count(Node.from_proto(proto), out) if reasons else None

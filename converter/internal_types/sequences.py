@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 
+from opshift.converter.internal_types.root_scopes import root_scopes
 from opshift.converter.internal_types.sequence_graphs import (
     rewrite_if,
     rewrite_loop,
@@ -26,11 +27,9 @@ from opshift.converter.internal_types.sequence_operators import (
     split,
 )
 from opshift.converter.internal_types.sequence_pass import Context, SequencePass
-from opshift.inference.function_scope import FunctionTable
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, defined_values, root_graphs, training_graphs
+from opshift.model.graphs import ContainerProto, defined_values, nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry
 
 OPERATORS = {
@@ -48,31 +47,23 @@ OPERATORS = {
     "Loop": rewrite_loop,
 }
 
+SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
+
 
 def replace_sequences(
     model: ModelProto, registry: Registry
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without sequences, or the reasons against it by the places of the nodes."""
+    containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nested_nodes(*containers)):
+        return None, {}
     context = Context(OPERATORS)
-    context.fresh_names.avoid(*root_graphs(model), *model.functions)
-    opsets = opset_imports(model.opset_import, model.ir_version)
-    copy, functions = deepcopy(model), FunctionTable(model, registry)
-    main = functions.scope(model.graph, opsets, registry, {})
-    names = Counter(defined_values(model.graph))
-    passes: list[tuple[SequencePass, ContainerProto]] = [
-        (SequencePass(main, "graph", context, names), copy.graph)
-    ]
-    for old, new in zip(training_graphs(model), training_graphs(copy), strict=True):
-        scope = functions.scope(old.graph, opsets, registry, {}, main)
-        training_names = names + Counter(defined_values(old.graph))
-        passes.append((SequencePass(scope, old.path, context, training_names), new.graph))
-    for index, function in enumerate(model.functions):
-        scope = functions.scope(function, functions.opsets(index), registry, {})
-        path, names = f"function {function_label(function)}", Counter(defined_values(function))
-        passes.append((SequencePass(scope, path, context, names), copy.functions[index]))
-    reasons: dict[str, CannotConvert] = {}
-    for each, container in passes:
-        each.run()
-        each.write_to(container)
-        reasons |= each.reasons
+    context.fresh_names.avoid(*containers)
+    copy, reasons = deepcopy(model), dict[str, CannotConvert]()
+    for scope, container, path in root_scopes(model, copy, registry):
+        visible = [scope.container] if scope.parent is None else [scope.container, scope.parent.container]
+        values = SequencePass(scope, path, context, Counter(defined_values(*visible)))
+        values.run()
+        values.write_to(container)
+        reasons |= values.reasons
     return copy if context.sequence_count and not reasons else None, reasons
