@@ -33,7 +33,7 @@ EXACT_SOURCES = {*INTEGER_BITS, *WIDER, "bool"}
 """Types with a defined Cast to narrow integers; runtimes differ in how they round others."""
 
 COMPUTING_OPERATORS = ("Cast", "CastLike", "QuantizeLinear")
-"""Operators that compute narrow integers; others with narrow integers only move them, or read their values."""
+"""Operators that compute narrow integers; others only move them, or read their values."""
 
 REMEDY = "convert to opset 21 or later, or use integers of 8 bits"
 

@@ -16,7 +16,7 @@ REPLACEMENTS = (
     (replace_narrow_integers, "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"),
     (replace_sequences, "model: the sequences were replaced by their tensors"),
 )
-"""Functions that return a copy of a model without some types, and what they did."""
+"""Functions that return a copy of a model without some types, with sentences for the report."""
 
 
 def replan(

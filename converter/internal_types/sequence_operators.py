@@ -106,6 +106,9 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
         if sizes.dims:
             return sizes.values
         piece = sizes.scalar
+        if not node.attribute("keepdims", 1):
+            reason = "with keepdims 0, runtimes differ in the shape of pieces of one length"
+            raise CannotConvert(reason, remedy="remove the attribute keepdims")
     shape = out.scope.shape(value)
     size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
     if size is None:

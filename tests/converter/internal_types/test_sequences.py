@@ -251,6 +251,13 @@ REFUSALS = {
         "s = SplitToSequence<axis = 0>(x, i) y = SequenceAt(s, one)",
         "'i', the lengths of pieces, is known only",
     ),
+    "pieces without the dimension": (
+        """
+            k = Constant<value_int = 1>() s = SplitToSequence<axis = 0, keepdims = 0>(x, k)
+            y = SequenceAt(s, one)
+        """,
+        "runtimes differ in the shape of pieces",
+    ),
     "input": ("y = SequenceAt(given, one)", "the tensors of sequence 'given' are known only"),
     "empty": ("s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s)", "'s' is empty"),
     "optional": (
