@@ -111,5 +111,7 @@ class _ExpandingRouter(Router):
         body = StepKey(*operator.id, operator.since_version)
         if body in self._adapters:
             return [VersionStep(operator, None, target_opset, "adapter", self._adapters[body])]
-        # The adapters for opsets without the operator expand it.
-        return super()._path(definition, operator, definition.versions[0].since_version - 1)
+        # The adapters for opsets without the operator expand it. A guard without a bridge would refuse types
+        # that older versions lack, but the emitted nodes are converted to the opset of the body.
+        path = super()._path(definition, operator, definition.versions[0].since_version - 1)
+        return [step for step in path if step.kind != "guarded" or operator.bridge]

@@ -236,6 +236,53 @@ def test_fixed_bodies_are_legal_in_every_type(version: OperatorVersion) -> None:
 # Bodies that depend on a node
 
 
+def _with_types(case: Case, version: OperatorVersion, types: dict[str, str]) -> Case:
+    """Return a case with the types of type variables, where they are tensors."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    node, graph = model.graph.node[0], model.graph
+    values = {each.name: each for each in (*graph.input, *graph.output)}
+    for formals, names in ((version.inputs, node.input), (version.outputs, node.output)):
+        for formal, name in zip(formals, names, strict=False):
+            is_variable = types.get(formal.type, "").startswith("tensor(")
+            if name and is_variable and formal.type_attribute is None:
+                typed = _typed_value(formal, types).type.tensor_type
+                values[name].type.tensor_type.elem_type = typed.elem_type
+    return case._replace(model=model)
+
+
+def _is_legal(model: onnx.ModelProto) -> bool:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, shape_inference.InferenceError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "version",
+    [each for each in FUNCTIONS if each.has_context_dependent_function and any(_cases(each))],
+    ids=lambda version: str(version.id),
+)
+def test_built_bodies_are_legal_in_every_type(version: OperatorVersion) -> None:
+    first = next(_cases(version))
+    built = 0
+    for types in _variables(version):
+        case = _with_types(first, version, types)
+        if not _is_legal(case.model):
+            continue
+        try:
+            model = expanded(case, version).model
+        except CannotConvert:
+            # MatMul requires queries and values of one type.
+            assert version.name == "Attention"
+            assert types["T1"] != types["T2"]
+            continue
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        built += 1
+    assert built or not _is_legal(first.model)
+
+
 def _softmax(axis: int = 1) -> onnx.NodeProto:
     return helper.make_node("Softmax", ["scores"], ["weights"], axis=axis)
 
