@@ -39,17 +39,25 @@ Adapter = Callable[["Node", "Rewriter"], None]
 
 _registered: dict[StepKey, Adapter] = {}
 
+_errors: dict[StepKey, str] = {}
+
 
 class DuplicateAdapter(OpshiftError):
     """Two functions are registered for the same step."""
 
 
 def adapter(
-    op_types: str | tuple[str, ...], source: int, target: int, *further: int, domain: str = DEFAULT_DOMAIN
+    op_types: str | tuple[str, ...],
+    source: int,
+    target: int,
+    *further: int,
+    domain: str = DEFAULT_DOMAIN,
+    error: str = "",
 ) -> Callable[[Adapter], Adapter]:
     """Register a function as the step of `op_types` from version `source` to version `target`.
 
-    With `further` versions it is also the step from `target` to the first of them, and so on.
+    With `further` versions it is also the step from `target` to the first of them, and so on. `error` is the
+    bound of the error of rewrites that require `allow="approximate"`, such as "at most 2 units".
 
     The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
     It must not modify anything else. It raises `CannotConvert` before it emits anything.
@@ -86,9 +94,15 @@ def _register(
                 functions = " and ".join(map(_qualified_name, (_registered[pair], function)))
                 raise DuplicateAdapter(f"{pair} has two adapters: {functions}")
             _registered[pair] = function
+            _errors[pair] = error
         return function
 
     return register
+
+
+def error_bound(step: StepKey) -> str:
+    """Return the bound of the error of approximate rewrites; empty if a step has none."""
+    return _errors.get(step, "")
 
 
 def registered_adapters() -> Mapping[StepKey, Adapter]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
 from typing import Any, TypeVar
 
+from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.deprecated_names import renamed
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_at_most
 from opshift.adapters.core.output import Output as Output
@@ -157,11 +158,15 @@ class Rewriter:
         return bool(name) and self.facts.is_used(name)
 
     def allow(self, kind: Allow, reason: str) -> None:
-        """Require that the caller allows a deviation, and record the reason.
+        """Require that the caller allows a deviation, and record the reason and the bound of the error.
 
         Raises:
             CannotConvert: the caller does not allow it.
         """
+        target = self.target.since_version if self.target else self.opset
+        step = StepKey(self.source.domain, self.source.name, self.source.since_version, target)
+        if kind == "approximate" and error_bound(step):
+            reason += f"; the error is {error_bound(step)}"
         if not self.workspace.allow(kind, reason):
             raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table
+from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.cli.operator_history import HistoryEntry, StepSummary, history_of
 from opshift.registry.registry import default_registry
 
@@ -24,7 +23,7 @@ longer downgrade applies several of these steps; emitted nodes are downgraded fu
 | derived | the versions differ only in element types, and the node is unchanged; if the older version lacks the type of a value, the node computes in a wider type if the result is the same, and is refused otherwise |
 | compatible | the node is unchanged; missing types are handled as above |
 | declared | a small rewrite in the definition, which is validated against both versions |
-| adapter | a function rewrites the node, and refuses nodes without an exact equivalent; rewrites that *may be approximate* require `--allow approximate` |
+| adapter | a function rewrites the node, and refuses nodes without an exact equivalent; rewrites that *may be approximate* require `--allow approximate`, and have an error of at most the stated bound |
 | refused | the node has no equivalent, for the reason in the last column |
 
 """
@@ -55,27 +54,20 @@ def _rows(entries: Iterator[HistoryEntry], counts: Counter[str]) -> Iterator[str
     for entry in entries:
         version = entry.version
         if entry.down is not None and entry.before is not None:
-            yield _row(str(version.id), str(entry.before.id), entry.down, _is_approximate(entry), counts)
+            yield _row(str(version.id), str(entry.before.id), entry.down, _error(entry), counts)
         if entry.arriving is not None:
             to = f"other operators, opset {version.since_version - 1}"
-            yield _row(str(version.id), to, entry.arriving, _is_approximate(entry), counts)
+            yield _row(str(version.id), to, entry.arriving, _error(entry), counts)
 
 
-def _row(version: str, to: str, answer: StepSummary, is_approximate: bool, counts: Counter[str]) -> str:
+def _row(version: str, to: str, answer: StepSummary, error: str, counts: Counter[str]) -> str:
     counts[answer.how] += 1
     detail = answer.detail.partition(": ")[2] if answer.how == "adapter" else answer.detail
-    detail = f"{detail} *May be approximate.*" if is_approximate else detail
+    detail = f"{detail} *May be approximate: the error is {error}.*" if error else detail
     return f"| {version} | {to} | {answer.how} | {detail.replace('|', chr(92) + '|')} |"
 
 
-def _is_approximate(entry: HistoryEntry) -> bool:
+def _error(entry: HistoryEntry) -> str:
     version = entry.version
     opset = entry.before.since_version if entry.before else version.since_version - 1
-    function = adapter_table().get(StepKey(version.domain, version.name, version.since_version, opset))
-    return function is not None and _may_approximate(function)
-
-
-def _may_approximate(function: Adapter) -> bool:
-    # no data declares that an adapter may approximate, so search its source for the call
-    module = inspect.getmodule(function)
-    return module is not None and 'allow("approximate"' in inspect.getsource(function)
+    return error_bound(StepKey(version.domain, version.name, version.since_version, opset))

@@ -20,7 +20,7 @@ MAX_FACTORS = 16
 """Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""
 
 
-@adapter("Pow", 12, 7)
+@adapter("Pow", 12, 7, error="at most 2^-52 of the power")
 def compute_power_in_double(node: Node, out: Rewriter) -> None:
     """Compute mixed and integer types in double, and small powers of int64 as products.
 

@@ -10,11 +10,11 @@ MAX_MATRIX_SIZE = 4
 """Largest matrix that is expanded: the number of products is the factorial of the size."""
 
 
-@adapter("Det", 11, 10)
+@adapter("Det", 11, 10, error="at most 2^-46 of the sum of the magnitudes of all products")
 def expand_det(node: Node, out: Rewriter) -> None:
     """Expand into the sum over all permutations, with products of odd permutations subtracted.
 
-    The sum is computed in double. Its error is at most 2^-46 of the sum of the magnitudes of all products.
+    The sum is computed in double.
     """
     data = node.inputs[0]
     size = out.known_dimension(data, -1)
@@ -23,10 +23,7 @@ def expand_det(node: Node, out: Rewriter) -> None:
             f"the size of the matrices in {data!r} must be known and between 1 and {MAX_MATRIX_SIZE}",
             remedy="compute the determinant outside the model, or convert to opset 11 or later",
         )
-    out.allow(
-        "approximate",
-        "the determinant is a sum over permutations, with an error of up to 2^-46 of their magnitudes",
-    )
+    out.allow("approximate", "the determinant is the sum of the products of all permutations")
     element_type = out.element_type(data)
     value = data if element_type == "double" else cast(data, "double", out)
     rank = out.rank(data)

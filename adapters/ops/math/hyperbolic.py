@@ -1,6 +1,5 @@
 """Sinh, Cosh, Asinh, Acosh, Atanh and Erf before opset 9, as formulas of Exp, Log and Sqrt in double.
 
-Rounding differs by at most 1 ulp for types narrower than double, and by at most `MAX_ULP` ulp for double.
 Where a function has two formulas, both are computed, and the one that does not apply is multiplied by 0. It
 must be finite: its input is raised to the power 0 for this purpose, which turns infinity and NaN into 1.
 """
@@ -15,8 +14,7 @@ from opshift.adapters.emit.expression import Expression
 MAX_ULP = 8
 """Maximum difference from the exact result for double, in units in the last place."""
 
-REASON = f"{{}} is computed by a formula that differs by up to {MAX_ULP} units in the last place of double"
-"""Reason why a step is approximate; takes the operator."""
+ERROR = f"at most 1 unit in the last place, or {MAX_ULP} in double"
 
 LARGE = 2.0**28
 """For larger inputs, the sum of 1 and the square rounds to the square."""
@@ -150,10 +148,10 @@ FORMULAS: dict[str, Callable[[Expression], Expression]] = {
 }  # fmt: skip
 
 
-@adapter(tuple(FORMULAS), 9, 8)
+@adapter(tuple(FORMULAS), 9, 8, error=ERROR)
 def expand_formula(node: Node, out: Rewriter) -> None:
     """Emit the formula of the operator, computed in double."""
-    out.allow("approximate", REASON.format(node.op_type))
+    out.allow("approximate", f"{node.op_type} is computed by a formula")
     element_type = out.element_type(node.inputs[0])
     x = Expression(cast_between(node.inputs[0], element_type, "double", out), "double", out)
     cast(FORMULAS[node.op_type](x).name, element_type, out, node.outputs)

@@ -11,6 +11,7 @@ from math import prod
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.pooling_windows import (
+    ERRORS,
     Placed,
     PoolWindow,
     pads_attribute,
@@ -23,9 +24,9 @@ OPSET = 8
 """Opset of the nodes that replace a pooling operator."""
 
 
-@adapter("LpPool", 18, 11)
-@adapter("AveragePool", 10, 7)
-@adapter("MaxPool", 10, 8)
+@adapter("LpPool", 18, 11, error=ERRORS["LpPool"])
+@adapter("AveragePool", 10, 7, error=ERRORS["AveragePool"])
+@adapter("MaxPool", 10, 8, error=ERRORS["MaxPool"])
 def expand_dilated_windows(node: Node, out: Rewriter) -> None:
     """Pool dilated windows as columns of a matrix; replace `ceil_mode` by padding."""
     if not _is_dilated(node):
@@ -47,9 +48,9 @@ def convert_p_to_int(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**node.without("p"), "p": int(exponent)})
 
 
-@adapter("AveragePool", 22, 19)
-@adapter("MaxPool", 22, 12)
-@adapter("LpPool", 22, 18)
+@adapter("AveragePool", 22, 19, error=ERRORS["AveragePool"])
+@adapter("MaxPool", 22, 12, error=ERRORS["MaxPool"])
+@adapter("LpPool", 22, 18, error=ERRORS["LpPool"])
 def exclude_padding_windows(node: Node, out: Rewriter) -> None:
     """Replace `ceil_mode` by explicit padding if a window may hold only padding, which version 22 omits."""
     windows = read_windows(node, out)
@@ -59,7 +60,7 @@ def exclude_padding_windows(node: Node, out: Rewriter) -> None:
     _replace_ceil_mode(node, out)
 
 
-@adapter("AveragePool", 19, 11)
+@adapter("AveragePool", 19, 11, error=ERRORS["AveragePool"])
 def expand_dilated_average(node: Node, out: Rewriter) -> None:
     """Pool dilated windows as columns of a matrix."""
     if not _is_dilated(node):
@@ -76,7 +77,7 @@ def drop_indices(node: Node, out: Rewriter) -> None:
     out.replace(node, outputs=node.outputs[:1], attributes=node.without("storage_order"))
 
 
-@adapter("AveragePool", 7, 1)
+@adapter("AveragePool", 7, 1, error=ERRORS["AveragePool"])
 def pad_before_average(node: Node, out: Rewriter) -> None:
     """Emit an explicit Pad if `count_include_pad` is set."""
     attributes = node.without("count_include_pad")

@@ -6,6 +6,19 @@ from typing import NamedTuple
 from opshift.adapters import CannotConvert, Node, Rewriter
 
 
+ERRORS = {
+    "MaxPool": "0",
+    "AveragePool": "at most 2 (n + 2) units in the last place of the mean magnitude, for windows of n elements",
+    "LpPool": "at most 2 (n + 2) units in the last place, for windows of n elements with a sum of powers that is "
+    "a normal number, and 100 more (750 in double) if p exceeds 2",
+}
+"""Bounds of the errors, compared with the definition, for up to three spatial dimensions.
+
+The root of a sum of powers is a power with the rounded exponent 1 / p. Its error grows with the logarithm of
+the sum. Runtimes may ignore NaN in MaxPool.
+"""
+
+
 class PoolWindow(NamedTuple):
     """Data size, kernel and padding along one spatial dimension."""
 

@@ -17,6 +17,8 @@ MEMBER_MODE = 6
 MODE_NAMES = {number: name for name, number in MODES.items() if name != LEAF}
 """Names of the comparisons by number."""
 
+ERROR = "at most (n + 1) 2^-24 of the sum of the magnitudes of the leaves that n trees select"
+
 MAX_NODES = 1 << 20
 """Limit of listed nodes: a node with two parents is listed twice, so trees can grow exponentially."""
 
@@ -33,7 +35,7 @@ class _Entry(NamedTuple):
     children: tuple[int, int] = (0, 0)
 
 
-@adapter("TreeEnsemble", 5, 4, domain="ai.onnx.ml")
+@adapter("TreeEnsemble", 5, 4, domain="ai.onnx.ml", error=ERROR)
 def convert_to_regressor(node: Node, out: Rewriter) -> None:
     """Convert to TreeEnsembleRegressor; a set of members becomes a chain of comparisons."""
     element_type = out.element_type(node.inputs[0])
