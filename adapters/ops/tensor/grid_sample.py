@@ -31,6 +31,13 @@ CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
 
 
+ERROR = (
+    "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a type "
+    "narrower than float; infinite coordinates yield NaN"
+)
+"""Bound of the error, which coordinates in float32 cause."""
+
+
 class Interpolation(NamedTuple):
     """Interpolation mode, padding mode and alignment of the grid."""
 
@@ -39,7 +46,7 @@ class Interpolation(NamedTuple):
     align_corners: bool
 
 
-@adapter("GridSample", 20, 16)
+@adapter("GridSample", 20, 16, error=ERROR)
 def rename_modes(node: Node, out: Rewriter) -> None:
     """Rename the modes of 2-D images; rewrite images of other ranks as lookups."""
     if out.rank(node.inputs[0]) != 4:
@@ -49,7 +56,7 @@ def rename_modes(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**node.attributes, "mode": OLD_MODES.get(mode, mode.encode())})
 
 
-@adapter("GridSample", 16, 15)
+@adapter("GridSample", 16, 15, error=ERROR)
 def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
     out = out.for_opset(OPSET)

@@ -6,6 +6,7 @@ from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.ops.tensor.resize.filters import Sampling
 from opshift.adapters.ops.tensor.resize.gathered import expand_resize
 from opshift.adapters.ops.tensor.resize.request import (
+    ERROR,
     STRETCH,
     ResizeRequest,
     equivalent_scales,
@@ -36,7 +37,7 @@ def merge_scale_attributes(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={"scales": scales, "mode": mode})
 
 
-@adapter("Upsample", 9, 7)
+@adapter("Upsample", 9, 7, error=ERROR)
 def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant scales to an attribute; expand if they are computed."""
     scales = out.constant_value(node.inputs[1])
@@ -82,7 +83,7 @@ def omit_empty_scales(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=[data, region, "", sizes])
 
 
-@adapter("Resize", 19, 18)
+@adapter("Resize", 19, 18, error=ERROR)
 def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
     """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
     if text_attribute(node, COORDINATE_MODE, "half_pixel") != "half_pixel_symmetric":
@@ -97,7 +98,7 @@ def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
     expand_resize(node, out)
 
 
-@adapter("Resize", 18, 13)
+@adapter("Resize", 18, 13, error=ERROR)
 def drop_axes_attribute(node: Node, out: Rewriter) -> None:
     """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
     request = read_request(node, out)
@@ -130,7 +131,7 @@ def add_empty_inputs(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=inputs)
 
 
-@adapter("Resize", 11, 10)
+@adapter("Resize", 11, 10, error=ERROR)
 def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
     """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
     request = read_request(node, out)
@@ -151,7 +152,7 @@ def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
     expand_resize(node, out)
 
 
-@adapter("Resize", 10, 9)
+@adapter("Resize", 10, 9, error=ERROR)
 def rename_to_upsample(node: Node, out: Rewriter) -> None:
     """Rename to Upsample if no scale is below one; otherwise expand."""
     scales = out.constant_value(node.inputs[1])

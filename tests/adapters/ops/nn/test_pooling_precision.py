@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 from support.conversion import refusal_of
 from support.running import Array, build, run
 
@@ -83,8 +84,17 @@ def _run(op_type: str, data: Array, pool: Pool, target: int, **attributes: int) 
         refusal = refusal_of(model, target)
         assert refusal.remedy == "allow 'approximate' if the model tolerates it"
         assert refusal.reason.endswith(f"the error is {ERRORS[op_type]}")
-    found: Array = run(convert_version(model, target, allow="approximate"), {"x": data})[0]
+    result = convert_version(model, target, allow="approximate")
+    # onnxruntime pools double in MaxPool only.
+    is_slow = data.dtype == np.float64 and op_type != "MaxPool"
+    found: Array = (
+        ReferenceEvaluator(result).run(None, {"x": data}) if is_slow else run(result, {"x": data})
+    )[0]
     return found
+
+
+def _few_elements(pool: Pool) -> Pool:
+    return pool._replace(sizes=tuple(12 + size % 7 for size in pool.sizes))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +102,7 @@ def _run(op_type: str, data: Array, pool: Pool, target: int, **attributes: int) 
 )
 @pytest.mark.parametrize("pool", POOLS, ids=str)
 def test_averages_have_a_bounded_error(pool: Pool, dtype: type, target: int) -> None:
+    pool = _few_elements(pool) if dtype is np.float64 else pool
     data = _data((1, 1, *pool.sizes), dtype, 7 if dtype is np.float16 else 60, SPECIAL)
     elements, inside = _windows(data, pool)
     for counts_padding in (0, 1):
@@ -112,8 +123,9 @@ def test_averages_have_a_bounded_error(pool: Pool, dtype: type, target: int) -> 
 @pytest.mark.parametrize("pool", POOLS, ids=str)
 @pytest.mark.parametrize("exponent", [1, 2, 3])
 def test_norms_have_a_bounded_error(pool: Pool, exponent: int, dtype: type) -> None:
+    pool = _few_elements(pool) if dtype is np.float64 else pool
     largest, more = (120, 100) if dtype is np.float32 else (1000, 750)
-    data = _data((1, 1, *pool.sizes), dtype, largest / exponent, SPECIAL)
+    data = _data((1, 1, *pool.sizes), dtype, largest / exponent, SPECIAL[: 3 if dtype is np.float32 else 2])
     elements, inside = _windows(data, pool)
     found = _run("LpPool", data, pool, 9, p=exponent)
     count = math.prod(pool.kernel)
