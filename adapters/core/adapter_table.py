@@ -65,7 +65,7 @@ def adapter(
     Raises:
         DuplicateAdapter: another function is registered for the step.
     """
-    return _register(op_types, pairwise((source, target, *further)), domain)
+    return _register(op_types, pairwise((source, target, *further)), domain, error)
 
 
 def function_body(
@@ -83,7 +83,7 @@ def function_body(
 
 
 def _register(
-    op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str
+    op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str, error: str = ""
 ) -> Callable[[Adapter], Adapter]:
     names = (op_types,) if isinstance(op_types, str) else op_types
     pairs = [StepKey(domain, op_type, *step) for op_type, step in product(names, steps)]

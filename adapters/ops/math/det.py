@@ -9,8 +9,10 @@ from opshift.adapters.emit.expression import fold
 MAX_MATRIX_SIZE = 4
 """Largest matrix that is expanded: the number of products is the factorial of the size."""
 
+ERROR = "at most 2^-46 of the sum of the magnitudes of all products, and 1 unit in the last place"
 
-@adapter("Det", 11, 10, error="at most 2^-46 of the sum of the magnitudes of all products")
+
+@adapter("Det", 11, 10, error=ERROR)
 def expand_det(node: Node, out: Rewriter) -> None:
     """Expand into the sum over all permutations, with products of odd permutations subtracted.
 

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter
 
-
 ERRORS = {
-    "MaxPool": "0",
-    "AveragePool": "at most 2 (n + 2) units in the last place of the mean magnitude, for windows of n elements",
-    "LpPool": "at most 2 (n + 2) units in the last place, for windows of n elements with a sum of powers that is "
-    "a normal number, and 100 more (750 in double) if p exceeds 2",
+    "MaxPool": "0, compared with the definition",
+    "AveragePool": (
+        "at most 2 (n + 2) units in the last place of the mean magnitude, for windows of n elements"
+    ),
+    "LpPool": (
+        "at most 2 (n + 2) units in the last place, for windows of n elements with a sum of powers that is a "
+        "normal number, and 100 more (750 in double) if p exceeds 2"
+    ),
 }
 """Bounds of the errors, compared with the definition, for up to three spatial dimensions.
 

@@ -32,8 +32,8 @@ CUBIC_COEFFICIENT = -0.75
 
 
 ERROR = (
-    "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a type "
-    "narrower than float; infinite coordinates yield NaN"
+    "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a "
+    "type narrower than float; infinite coordinates yield NaN"
 )
 """Bound of the error, which coordinates in float32 cause."""
 

@@ -17,7 +17,10 @@ MEMBER_MODE = 6
 MODE_NAMES = {number: name for name, number in MODES.items() if name != LEAF}
 """Names of the comparisons by number."""
 
-ERROR = "at most (n + 1) 2^-24 of the sum of the magnitudes of the leaves that n trees select"
+ERROR = (
+    "at most (n + 1) 2^-24 of the sum of the magnitudes of the leaves that n trees select, and 1 unit in the "
+    "last place of float16"
+)
 
 MAX_NODES = 1 << 20
 """Limit of listed nodes: a node with two parents is listed twice, so trees can grow exponentially."""

@@ -13,8 +13,8 @@ from opshift.adapters.ops.tensor.resize.vectors import Vector, computed_vector
 from opshift.model.element_types import round_to_float32
 
 ERROR = (
-    "at most N 2^-22 of the largest pixel, for N pixels along the resized axes, and 1 unit in the last place of a "
-    "type narrower than float; mode nearest reads a pixel at a distance of at most N 2^-22"
+    "at most N 2^-22 of the largest pixel, for N pixels along the resized axes, and 1 unit in the last place "
+    "of a type narrower than float; mode nearest reads a pixel at a distance of at most N 2^-22"
 )
 """Bound of the error of pixels, which coordinates in float32 cause."""
 

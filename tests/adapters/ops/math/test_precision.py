@@ -13,6 +13,7 @@ from onnx import helper
 from support.running import Array, Feeds, build, run
 
 from opshift import convert_version
+from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound
 from opshift.adapters.ops.math.hyperbolic import MAX_ULP
 
 COUNT = 1_000_000
@@ -99,6 +100,29 @@ def test_determinants_have_a_bounded_error(size: int, dtype: type) -> None:
         exact, magnitude = exact + sign * product, magnitude + abs(product)
     bound = np.spacing(np.abs(exact.astype(dtype))).astype(np.longdouble) + magnitude * 2.0**-46
     assert np.all(np.abs(found.astype(np.longdouble) - exact) <= bound)
+
+
+@pytest.mark.parametrize("special", [math.inf, -math.inf, math.nan])
+def test_determinants_of_special_values_are_not_finite(special: float) -> None:
+    data: Array = RANDOM.standard_normal((1000, 3, 3))
+    data[np.arange(1000), RANDOM.integers(0, 3, 1000), RANDOM.integers(0, 3, 1000)] = special
+    assert not np.isfinite(_run_converted("Det", {"x": data}, 11, 10)).any()
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (("Sinh", 9, 8), "at most 1 unit in the last place, or 8 in double"),
+        (("Det", 11, 10), "at most 2^-46 of the sum of the magnitudes of all products"),
+        (("Pow", 12, 7), "at most 2^-52 of the power"),
+        (("Clip", 12, 11), ""),
+    ],
+)
+def test_table_states_the_bounds(step: tuple[str, int, int], error: str) -> None:
+    adapter_table()
+    found = error_bound(StepKey("ai.onnx", *step))
+    assert found.startswith(error)
+    assert bool(found) == bool(error)
 
 
 def test_powers_of_large_integers_have_the_precision_of_double() -> None:

@@ -67,7 +67,7 @@ def _windows(data: Array, pool: Pool) -> tuple[Array, Array]:
     elements, inside = [], []
     for taps in product(*map(range, pool.kernel)):
         grid = np.ix_(*(index[:, tap] for index, tap in zip(indices, taps, strict=True)))
-        elements.append(longer[(..., *grid)])
+        elements.append(longer[np.s_[:, :, *grid]])
         mask = reduce(np.logical_and.outer, (mask[:, tap] for mask, tap in zip(masks, taps, strict=True)))
         inside.append(np.broadcast_to(mask, elements[-1].shape))
     return np.stack(elements), np.stack(inside)

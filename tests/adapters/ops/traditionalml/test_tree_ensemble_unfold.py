@@ -12,6 +12,7 @@ from support.running import Array, assert_equal, build, opset_of, run
 from support.tree_ensembles import ML, Forest, classifier, data, regressor, votes
 
 from opshift import ConversionRefused, convert_version
+from opshift.adapters.ops.traditionalml.tree_ensemble_unfold import ERROR
 
 LEQ, EQ, MEMBER = 0, 4, 6
 
@@ -66,7 +67,9 @@ def test_refuses_double_results_unless_approximate_is_allowed() -> None:
     with pytest.raises(ConversionRefused) as caught:
         convert_version(_membership_model(np.float64), {ML: 3})
     (refused,) = caught.value.refusals
-    assert refused.reason == "TreeEnsembleRegressor returns float, which rounds results of type double"
+    assert refused.reason == (
+        f"TreeEnsembleRegressor returns float, which rounds results of type double; the error is {ERROR}"
+    )
     result = convert_version(_membership_model(np.float64), {ML: 3}, allow="approximate")
     assert_equal(run(result, {"x": feeds}), [_expected(feeds).astype(np.float64)])
 
@@ -119,3 +122,34 @@ def test_moves_tensors_to_lists() -> None:
     assert_equal(run(downgraded, {"x": feeds}), run(model, {"x": feeds}))
     with pytest.raises(ConversionRefused, match="has numbers that float does not represent exactly"):
         convert_version(regressor(forest, feeds, 1), {ML: 1})
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+def test_results_of_other_types_have_a_bounded_error(dtype: type) -> None:
+    random, trees = np.random.default_rng(0), 20
+    splits: Array = random.uniform(-2, 2, trees).astype(dtype)
+    weights: Array = (random.choice([-1, 1], (trees, 2)) * 2 ** random.uniform(-3, 3, (trees, 2))).astype(
+        dtype
+    )
+    node = helper.make_node(
+        "TreeEnsemble", ["x"], ["y"], domain=ML, n_targets=1, aggregate_function=1, post_transform=0,
+        tree_roots=range(trees), nodes_featureids=[0] * trees,
+        nodes_modes=numpy_helper.from_array(np.zeros(trees, np.uint8)),
+        nodes_splits=numpy_helper.from_array(splits),
+        nodes_truenodeids=range(0, 2 * trees, 2), nodes_trueleafs=[1] * trees,
+        nodes_falsenodeids=range(1, 2 * trees, 2), nodes_falseleafs=[1] * trees,
+        leaf_targetids=[0] * 2 * trees, leaf_weights=numpy_helper.from_array(weights.reshape(-1)),
+    )  # fmt: skip
+    rows: Array = random.uniform(-3, 3, (1_000_000, 1)).astype(dtype)
+    rows[:4, 0] = [np.inf, -np.inf, np.nan, splits[0]]
+    model = build(
+        [node], {"x": rows}, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, {ML: 5, "": 17}
+    )
+    found = run(convert_version(model, {ML: 3}, allow="approximate"), {"x": rows})[0].astype(np.longdouble)
+    true, false = weights.T.astype(np.longdouble)
+    selected = np.where(rows <= splits, true, false)
+    exact = selected.sum(1, keepdims=True)
+    bound = (trees + 1) * 2.0**-24 * abs(selected).sum(1, keepdims=True)
+    if dtype is np.float16:
+        bound += np.spacing(abs(exact.astype(dtype)))
+    assert np.all(abs(found - exact) <= bound)

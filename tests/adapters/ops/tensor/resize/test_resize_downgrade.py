@@ -158,7 +158,7 @@ def test_downgrades_resize_with_computed_sizes(
 
 def test_refuses_computed_scales_that_may_keep_a_size() -> None:
     model, _ = _model(BY_SCALE, 13, constant=False, mode="linear")
-    assert refusal_of(model, 10).reason == KEPT_SIZE_REASON
+    assert refusal_of(model, 10).reason.startswith(KEPT_SIZE_REASON)
 
 
 @pytest.mark.parametrize("target", [10, 9])
@@ -304,7 +304,7 @@ def test_refuses_ambiguous_resizing(
     optional_inputs: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], reason: str
 ) -> None:
     model, _ = _model(optional_inputs, opset, **attributes)
-    assert refusal_of(model, 10).reason == reason
+    assert refusal_of(model, 10).reason.startswith(reason)
 
 
 def test_refuses_interpolation_of_integers() -> None:

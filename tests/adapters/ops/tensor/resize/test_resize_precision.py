@@ -45,11 +45,13 @@ CASES = {
     "keeps its size": Case((1.001, 1.002), None, "half_pixel"),
     "keeps one size of a region": Case(None, (241, 400), "tf_crop_and_resize"),
     "antialias that keeps a size": Case((0.41, 1.001), None, "half_pixel", {"antialias": 1}),
-    "antialias without outside": Case((0.41, 1.001), None, "half_pixel", {"antialias": 1, "exclude_outside": 1}),
+    "antialias without outside": Case(
+        (0.41, 1.001), None, "half_pixel", {"antialias": 1, "exclude_outside": 1}
+    ),
     "fractional aligned sizes": Case((1.37, 0.73), None, "align_corners"),
     "fractional sizes of a region": Case((0.73, 1.37), None, "tf_crop_and_resize"),
     "one pixel": Case((0.006, 1.37), None, "pytorch_half_pixel"),
-}  # fmt: skip
+}
 
 
 def _coordinates(case: Case, axis: int) -> tuple[Array, np.longdouble]:
@@ -70,10 +72,10 @@ def _coordinates(case: Case, axis: int) -> tuple[Array, np.longdouble]:
 def _kernel(distance: Array, mode: str) -> Array:
     distance = abs(distance)
     if mode == "linear":
-        return np.maximum(1 - distance, 0)
+        return np.asarray(np.maximum(1 - distance, 0))
     near = ((A + 2) * distance - (A + 3)) * distance**2 + 1
     far = ((A * distance - 5 * A) * distance + 8 * A) * distance - 4 * A
-    return np.where(distance < 1, near, np.where(distance < 2, far, 0))
+    return np.asarray(np.where(distance < 1, near, np.where(distance < 2, far, 0)))
 
 
 def _weights(case: Case, axis: int, mode: str) -> tuple[Array, Array]:
