@@ -53,7 +53,7 @@ def _data(shape: tuple[int, ...], dtype: type, largest: float, special: tuple[fl
 
 def _windows(data: Array, pool: Pool) -> tuple[Array, Array]:
     """Return the elements of each window along the first dimension, and where they are data."""
-    longer = data.astype(np.longdouble)
+    longer = data[0, 0].astype(np.longdouble)
     indices, masks = [], []
     for size, kernel, stride, dilation in zip(
         pool.sizes, pool.kernel, pool.strides, pool.dilations, strict=True
@@ -67,7 +67,7 @@ def _windows(data: Array, pool: Pool) -> tuple[Array, Array]:
     elements, inside = [], []
     for taps in product(*map(range, pool.kernel)):
         grid = np.ix_(*(index[:, tap] for index, tap in zip(indices, taps, strict=True)))
-        elements.append(longer[np.s_[:, :, *grid]])
+        elements.append(longer[grid][None, None])
         mask = reduce(np.logical_and.outer, (mask[:, tap] for mask, tap in zip(masks, taps, strict=True)))
         inside.append(np.broadcast_to(mask, elements[-1].shape))
     return np.stack(elements), np.stack(inside)
