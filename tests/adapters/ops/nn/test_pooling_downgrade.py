@@ -187,7 +187,7 @@ def test_refuses_unknown_sizes_if_a_window_may_start_in_padding() -> None:
     ],
 )
 def test_refuses_padding_on_which_runtimes_differ(attributes: Mapping[str, Any], reason: str) -> None:
-    assert refusal_of(_model("AveragePool", 19, **attributes), 18).reason == reason
+    assert refusal_of(_model("AveragePool", 19, **attributes), 18).reason.startswith(reason)
 
 
 @pytest.mark.parametrize("target", [9, 8, 7])
