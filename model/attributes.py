@@ -79,6 +79,20 @@ def _number_of_set_field(attribute: AttributeProto) -> int:
     return 0
 
 
+def write_attribute(attribute: AttributeProto, name: str, kind: AttributeType, value: Any) -> None:
+    """Write a number, a string, or a list of these to an empty AttributeProto."""
+    attribute.name, attribute.type = name, kind.number
+    if kind.is_repeated:
+        getattr(attribute, kind.field).extend(map(encode, value))
+    else:
+        setattr(attribute, kind.field, encode(value))
+
+
+def encode(value: object) -> object:
+    """Return a string as bytes; other values stay unchanged."""
+    return value.encode() if isinstance(value, str) else value
+
+
 def graphs_in(attribute: AttributeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of an attribute."""
     if attribute.HasField("g"):

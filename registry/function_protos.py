@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import UsageError
 from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
 from opshift.model.operator_ids import model_domain
@@ -80,18 +81,13 @@ def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
 
 
 def _attribute(name: str, value: Literals | FromAttribute, version: OperatorVersion) -> AttributeProto:
-    if isinstance(value, str):
-        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
-    if isinstance(value, int):
-        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
-    if isinstance(value, float):
-        return AttributeProto(name=name, type=AttributeProto.FLOAT, f=value)
-    if not isinstance(value, tuple):
-        kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
-        return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
-    if all(isinstance(each, int) for each in value):
-        return AttributeProto(name=name, type=AttributeProto.INTS, ints=[int(each) for each in value])
-    if all(isinstance(each, str) for each in value):
-        texts = [str(each).encode() for each in value]
-        return AttributeProto(name=name, type=AttributeProto.STRINGS, strings=texts)
-    return AttributeProto(name=name, type=AttributeProto.FLOATS, floats=[float(each) for each in value])
+    if not isinstance(value, int | float | str | tuple):
+        kind = ATTRIBUTE_TYPES[version.attributes[value.attribute].type]
+        return AttributeProto(name=name, type=kind.number, ref_attr_name=value.attribute)
+    values = value if isinstance(value, tuple) else (value,)
+    types = {"INT": int, "STRING": str}
+    element = next((each for each in types if all(isinstance(v, types[each]) for v in values)), "FLOAT")
+    attribute = AttributeProto()
+    kind = ATTRIBUTE_TYPES[f"{element}S" if isinstance(value, tuple) else element]
+    write_attribute(attribute, name, kind, value)
+    return attribute

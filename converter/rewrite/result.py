@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opshift.converter.rewrite.version_steps import VersionStep
-from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
+from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in, write_attribute
 from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import write_tensor
@@ -152,18 +152,16 @@ def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, o
         attribute.name = name
         return
     kind = ATTRIBUTE_TYPES[written.operator.attributes[name].type]
-    attribute.name = name
-    attribute.type = kind.number
+    if kind.is_plain:
+        write_attribute(attribute, name, kind, value)
+        return
+    attribute.name, attribute.type = name, kind.number
     if isinstance(value, Tensor):
         write_tensor(attribute.t, value)
     elif isinstance(value, EmittedGraph):
         _fill_graph(attribute.g, value, origin)
-    elif not kind.is_plain:
-        getattr(attribute, kind.field).CopyFrom(value)
-    elif kind.is_repeated:
-        getattr(attribute, kind.field).extend(map(_encoded, value))
     else:
-        setattr(attribute, kind.field, _encoded(value))
+        getattr(attribute, kind.field).CopyFrom(value)
 
 
 def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeProto:
@@ -197,7 +195,3 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
 def _write_value_info(proto: ValueInfoProto, value: Value) -> None:
     proto.name = value.name
     fill_type(proto.type, value.type, value.dims)
-
-
-def _encoded(value: object) -> object:
-    return value.encode() if isinstance(value, str) else value

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
-from opshift.model.attributes import ATTRIBUTE_TYPES
+from opshift.model.attributes import ATTRIBUTE_TYPES, encode, write_attribute
 from opshift.model.messages import IR_VERSION, AttributeProto, GraphProto, ModelProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
@@ -34,7 +34,7 @@ def with_initializers(model: ModelProto, case: Case) -> ModelProto:
     changed.CopyFrom(model)
     del changed.graph.input[1:]
     for name, array in list(feeds_of(case).items())[1:]:
-        values = tuple(map(_encode, array.ravel().tolist()))
+        values = tuple(map(encode, array.ravel().tolist()))
         tensor = Tensor(array_element_type(array), array.shape, values)
         write_tensor(changed.graph.initializer.add(), tensor, name)
     return changed
@@ -110,14 +110,4 @@ def _set_attribute(attribute: AttributeProto, name: str, value: Any, declared: A
     problem = attribute_value_problem(name, value, declared)
     if problem:
         raise BadValue(problem)
-    attribute.name = name
-    kind = ATTRIBUTE_TYPES[declared.type]
-    attribute.type = kind.number
-    if kind.is_repeated:
-        getattr(attribute, kind.field).extend(map(_encode, value))
-    else:
-        setattr(attribute, kind.field, _encode(value))
-
-
-def _encode(value: object) -> object:
-    return value.encode() if isinstance(value, str) else value
+    write_attribute(attribute, name, ATTRIBUTE_TYPES[declared.type], value)
