@@ -40,6 +40,13 @@ class Facts(Protocol):
         """
         ...
 
+    def copies_zeros(self, names: Sequence[str]) -> bool:
+        """Return whether a Reshape of the first value to the second one may copy dimensions for zeros.
+
+        The result is the same with `allowzero`, whatever the sizes are.
+        """
+        ...
+
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
         ...

@@ -9,6 +9,7 @@ from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
 from opshift.inference.infer_shapes import RANKS, SHAPES
 from opshift.inference.infer_types import TYPES
 from opshift.inference.propagation import Propagation
+from opshift.inference.shape_elements import copies_zeros
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
 from opshift.model.graphs import graphs_of, mentioned_names
@@ -70,6 +71,11 @@ class Scope(InferenceScope):
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
         """Return the dimensions of values like `shape`, with equal negative numbers for equal symbols."""
         return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
+
+    def copies_zeros(self, names: Sequence[str]) -> bool:
+        """Return whether a Reshape of the first value to the second one may copy dimensions for zeros."""
+        data, shape = names
+        return copies_zeros(self, data, shape)
 
     def symbolic_shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""

@@ -124,6 +124,10 @@ class Rewriter:
         """
         return self.facts.comparable_shapes(names)
 
+    def copies_zeros(self, data: str, shape: str) -> bool:
+        """Return whether a Reshape of data to a shape has the same result with `allowzero` and without it."""
+        return self.facts.copies_zeros((data, shape))
+
     def known_dimension(self, name: str, axis: int) -> int | None:
         """Return one dimension of a value, or `None` if it is unknown or the value has no such dimension."""
         shape = self.shape(name)

@@ -153,15 +153,10 @@ class _FactRecorder:
         return self._query("shape", name)  # type: ignore[no-any-return]
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        answer = self._scope.comparable_shapes(names)
-        start = self._positions.get(names[0]) if names else None
-        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
-            self.is_complete = False
-        else:
-            self._joint_answers.append(
-                Question("comparable_shapes", slice(start, start + len(names)), answer)
-            )
-        return answer
+        return self._query_jointly("comparable_shapes", names)  # type: ignore[no-any-return]
+
+    def copies_zeros(self, names: Sequence[str]) -> bool:
+        return self._query_jointly("copies_zeros", names)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
         return self._query("rank", name)  # type: ignore[no-any-return]
@@ -224,4 +219,13 @@ class _FactRecorder:
             self.is_complete = False
         else:
             self._answers[question, position] = answer
+        return answer
+
+    def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
+        answer = getattr(self._scope, question)(names)
+        start = self._positions.get(names[0]) if names else None
+        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
+            self.is_complete = False
+        else:
+            self._joint_answers.append(Question(question, slice(start, start + len(names)), answer))
         return answer

@@ -56,7 +56,7 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
     elif known is None:
         reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
-        if out.workspace.allow("assume-nonempty", reason):
+        if out.copies_zeros(data, shape) or out.workspace.allow("assume-nonempty", reason):
             out.replace(node, attributes=attributes)
         else:
             _reshape_empty_or_not(node, out)

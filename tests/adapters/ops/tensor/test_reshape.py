@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
@@ -116,6 +117,71 @@ def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
     assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
     model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=False, opset=14, allowzero=1)
     assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
+
+
+FIRST_SIZE = "n = Shape <end = 1> (x)"
+SHAPE_OF_X = "s = Shape (x) "
+SIZES_0_AND_2 = "s = Shape (x) i = Constant <value_ints = [0, 2]> () g = Gather (s, i) "
+COMPUTED_SHAPES = [
+    pytest.param(
+        "n = Shape <end = 1> (x) m = Constant <value_ints = [-1]> ()", "n, m", True, id="inferred rest"
+    ),
+    pytest.param(
+        "n = Shape <end = 1> (x) m = Constant <value_ints = [12]> ()", "n, m", True, id="copied first"
+    ),
+    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "g, m", True, id="gathered sizes"),
+    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "m, g", False, id="moved size"),
+    pytest.param(
+        "n = Shape <end = 1> (x) k = Shape <start = 1, end = 2> (x) l = Shape <start = 2> (x) p = Mul (k, l)",
+        "n, p",
+        True,
+        id="product of numbers",
+    ),
+    pytest.param(
+        "n = Shape <end = 1> (x) k = Shape <start = 1, end = 2> (x) p = Mul (n, k) l = Shape <start = 2> (x)",
+        "p, l",
+        False,
+        id="product with an unknown size",
+    ),
+    pytest.param(
+        f"{SHAPE_OF_X} z = Constant <value_int = 0> () h = Gather (s, z) a = Constant <value_ints = [0]> () "
+        "n = Unsqueeze (h, a) t = Cast <to = 6> (n) u = Cast <to = 7> (t) m = Shape (w)",
+        "u, m",
+        True,
+        id="shape of an initializer",
+    ),
+    pytest.param(
+        f"{SHAPE_OF_X} a = Constant <value_ints = [0]> () b = Constant <value_ints = [2]> () "
+        "n = Slice (s, a, b) m = Constant <value_ints = [4, 1]> ()",
+        "n, m",
+        True,
+        id="slice",
+    ),
+    pytest.param(
+        f"{SHAPE_OF_X} f = Cast <to = 9> (s) n = Cast <to = 7> (f) m = Constant <value_ints = [12]> () "
+        "a = Constant <value_ints = [0]> () b = Constant <value_ints = [1]> () k = Slice (n, a, b)",
+        "k, m",
+        False,
+        id="cast to bool",
+    ),
+]
+
+
+@pytest.mark.parametrize(("nodes", "parts", "is_copied"), COMPUTED_SHAPES)
+@pytest.mark.parametrize("target", [13, 8])
+def test_drops_allowzero_if_each_zero_would_be_copied(
+    nodes: str, parts: str, is_copied: bool, target: int
+) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N, 3, 4] x) => (float y)
+        <float[3, 4] w = {{{", ".join("0" * 12)}}}>
+        {{ {nodes} c = Concat <axis = 0> ({parts}) y = Reshape <allowzero = 1> (x, c) }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = convert_version(model, target)
+    assert (op_types(result).count("Reshape") == 1) == is_copied or target < 13
+    for size in (1, 0) if parts != "n, m" or "[-1]" not in nodes else (1, 2):
+        feeds = {"x": np.ones((size, 3, 4), np.float32)}
+        assert_equal(run(result, feeds), run(model, feeds), 0)
 
 
 @pytest.mark.parametrize("data", [np.ones((2, 6), np.float32), np.ones((1, 12), np.float32)])
