@@ -68,7 +68,7 @@ def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
     except ValidationError as error:
         first = error.errors()[0]
         keys, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        raise error_at(path, first["loc"], f"{keys}: {reason}") from error
+        raise error_at(path, first["loc"], ": ".join(filter(None, (keys, reason)))) from error
 
 
 def to_plain_data(

@@ -64,7 +64,7 @@ class Releases(Record):
         """
         from opshift.registry.yaml_files import error_at, load_yaml
 
-        added = from_file_content(Releases, {"consumers": load_yaml(path) or {}}, path).consumers
+        added = from_file_content(dict[str, dict[str, Consumer]], load_yaml(path) or {}, path)
         for product in added.keys() & {"onnx", "onnxruntime"}:
             raise error_at(path, (product,), f"{product} is already defined in {RELEASES}")
         merged = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}

@@ -92,7 +92,7 @@ INVALID = {
         'onnx: {"9": {opsets: {ai.onnx: 7}, source: here}}',
         "releases.yaml",
     ),
-    "a list": ("- phone", "consumers"),
+    "a list": ("- phone", "Input should be a valid dictionary"),
 }
 
 
@@ -102,4 +102,11 @@ def test_refuses_an_invalid_file(tmp_path: Path, content: str, reason: str) -> N
     with pytest.raises(DefinitionError) as caught:
         _ = default_registry().with_folder(tmp_path).releases
     assert reason in caught.value.reason
-    assert "consumers.yaml" in str(caught.value.place)
+    assert str(caught.value.place) == str(tmp_path / "consumers.yaml:1")
+
+
+def test_errors_have_the_line_of_the_key(tmp_path: Path) -> None:
+    (tmp_path / "consumers.yaml").write_text('phone:\n  "1":\n    opsets: {ai.onnx: 0}\n    source: here\n')
+    with pytest.raises(DefinitionError, match=r"phone\.1\.opsets\.ai\.onnx: ") as caught:
+        _ = default_registry().with_folder(tmp_path).releases
+    assert caught.value.place.line == 3
