@@ -6,12 +6,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
-from opshift.model.types import InputFacts, SerializableMessage
+from opshift.model.types import Dim, InputFacts, SerializableMessage, fill_type
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -58,9 +57,10 @@ def convert_node(
         source: opset that the node is written for: a version of the node's domain, or any form of `target`
             in `convert_version`.
         target: opset to convert to, in the same form.
-        inputs: facts about the values that the node reads, by name: an element type such as `"float"`, a pair
-            of element type and dimensions (sizes, names or `None`), a TypeProto, or the value as a
-            TensorProto. Steps that need an unknown fact refuse the node.
+        inputs: facts about the values that the node reads, by name: a type such as `"float"`,
+            `"tensor(float)"` or `"seq(tensor(float))"`, a pair of type and dimensions (sizes, names or
+            `None`), a TypeProto, or the value as a TensorProto. Steps that need an unknown fact refuse the
+            node.
         taken: names that new values must not use.
         allow: inexact conversions to allow, see `convert_version`.
         registry: operator definitions; by default the project's own.
@@ -128,21 +128,21 @@ def _add_value(graph: GraphProto, name: str, known: Any) -> None:
         value.type.ParseFromString(known.SerializeToString())
     elif known is not None:
         element, dims = (known, None) if isinstance(known, str) else known
-        _set_tensor_type(value.type.tensor_type, name, element, dims)
+        _set_type(value.type, name, element, dims)
 
 
-def _set_tensor_type(
-    tensor: TypeProto.Tensor, name: str, element: str, dims: Sequence[int | str | None] | None
-) -> None:
-    if element not in BY_NAME:
-        reason = f"unknown element type {element!r} of input {name!r}"
-        raise UsageError(reason, remedy="pass an element type such as float")
-    tensor.elem_type = BY_NAME[element].number
-    if dims is None:
+def _set_type(proto: TypeProto, name: str, text: str, dims: Sequence[Dim] | None) -> None:
+    try:
+        fill_type(proto, text, None)
+    except (KeyError, AttributeError) as error:  # an unknown name, or not a text
+        reason = f"unknown element type {text!r} of input {name!r}"
+        remedy = "pass an element type such as float, or a type such as seq(tensor(float))"
+        raise UsageError(reason, remedy=remedy) from error
+    if dims is None or not proto.HasField("tensor_type"):
         return
-    tensor.shape.SetInParent()
+    proto.tensor_type.shape.SetInParent()
     for dim in dims:
-        added = tensor.shape.dim.add()
+        added = proto.tensor_type.shape.dim.add()
         if isinstance(dim, int):
             added.dim_value = dim
         elif dim is not None:

@@ -52,6 +52,9 @@ def build_function(
     function.output.extend(map(names.fresh, _formal_names(version.outputs, len(call.output))))
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]
     call.output[:] = function.output
+    if len(input_types) > len(call.input):
+        reason = f"got {len(input_types)} input types, but the node has {len(call.input)} inputs"
+        raise UsageError(reason, remedy="pass at most one for each input, or None")
     known = zip(call.input, input_types, strict=False)
     add_values(graph, {name: facts for name, facts in known if name and facts is not None}, ())
 

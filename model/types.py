@@ -25,7 +25,7 @@ class SerializableMessage(Protocol):
 
 
 InputFacts = str | tuple[str, Sequence[Dim] | None] | SerializableMessage
-"""Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
+"""Facts about an input: type as text, type with dimensions, TypeProto or TensorProto."""
 
 MAX_RANK = 64
 """Maximum rank of an inferred shape, as in NumPy: a file of 100 bytes can declare a rank of 10 ** 9."""

@@ -60,6 +60,13 @@ CASES: dict[str, tuple[onnx.NodeProto, int, int, Mapping[str, Any], dict[str, Ar
         {"x": "float", "a": numpy_helper.from_array(np.array([1]))},
         {"x": X},
     ),
+    "type as in a definition": (
+        node("Clip", ["x"], ["y"], min=0.0, max=0.5),
+        10,
+        17,
+        {"x": ("tensor(float)", ["N", 3])},
+        {"x": X},
+    ),
     "type as a TypeProto": (
         node("Clip", ["x"], ["y"], min=0.0, max=0.5),
         10,

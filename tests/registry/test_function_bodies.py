@@ -325,7 +325,9 @@ def test_an_omitted_input_keeps_its_name_in_the_body() -> None:
     assert not {"input", "min", "max"} & {name for each in function.node for name in each.output}
 
 
-@pytest.mark.parametrize("facts", ["float", ("float", ["N", 4]), helper.make_tensor_type_proto(1, [2, 4])])
+@pytest.mark.parametrize(
+    "facts", ["float", "tensor(float)", ("float", ["N", 4]), helper.make_tensor_type_proto(1, [2, 4])]
+)
 def test_accepts_facts_about_inputs_in_each_form(facts: object) -> None:
     node = helper.make_node("Celu", ["x"], ["y"], alpha=2.0)
     function = REGISTRY.get_schema("Celu", 12).function_body(node, [facts])  # type: ignore[list-item]
@@ -363,6 +365,27 @@ def test_fixed_body_keeps_its_opset_and_refers_to_attributes() -> None:
 def test_refuses_a_node_of_another_operator() -> None:
     with pytest.raises(UsageError, match=r"is Relu"):
         REGISTRY.get_schema("Softmax").function_body(helper.make_node("Relu", ["x"], ["y"]))
+
+
+def test_refuses_more_types_than_inputs() -> None:
+    with pytest.raises(UsageError, match="got 2 input types, but the node has 1 inputs"):
+        REGISTRY.get_schema("Softmax").function_body(_softmax(), ["float", "float"])
+
+
+def test_accepts_sequence_types_as_text() -> None:
+    element = helper.make_tensor_value_info("element", TensorProto.FLOAT, None)
+    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, None)
+    double = helper.make_node("Add", ["element", "element"], ["result"])
+    graph = helper.make_graph([double], "double", [element], [result])
+    node = helper.make_node("SequenceMap", ["values"], ["doubled"], body=graph)
+    function = REGISTRY.get_schema("SequenceMap").function_body(node, ["seq(tensor(float))"])
+    assert [each.op_type for each in function.node][-1] == "Loop"
+
+
+@pytest.mark.parametrize("unknown", ["flot", "tensor(flot)", "seq()", "map(string, tensor(float))"])
+def test_refuses_unknown_types_as_text(unknown: str) -> None:
+    with pytest.raises(UsageError, match="unknown element type"):
+        REGISTRY.get_schema("Softmax").function_body(_softmax(), [unknown])
 
 
 def test_refuses_an_invalid_node() -> None:
