@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from fuzzing.calls import Case, case_at, run_case
+from fuzzing.corpus import text_models
 
 SECONDS = 10.0
 """Maximum duration of a case."""
@@ -43,7 +44,7 @@ class Worker:
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
-        # The limit of time excludes the imports of the new process.
+        # The limit of time excludes the imports of the new process, and the compilation of definitions.
         self._connection.recv()
 
     def run(self, case: Case, seconds: float = SECONDS) -> Outcome:
@@ -80,7 +81,8 @@ def run_cases(seed: int, start: int, step: int, is_over: Callable[[], bool]) -> 
 
 
 def _serve(connection: Connection) -> None:
-    run_case(Case("check", ".onnx", b"", "start"))
+    # A valid model, because the first one compiles the definitions.
+    run_case(Case("plan", ".onnx", text_models()[0], "start"))
     _limit_memory()
     connection.send(None)
     while True:
