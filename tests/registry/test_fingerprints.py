@@ -152,7 +152,7 @@ EDITS = {
     "a default": ("max: {type: FLOAT, default: 3.4028235e+38}", "3.4028235", "3.4028135", ["6"]),
     "a description": ("Limits every element", "Limits", "limits", []),
     "a type": ("    T: [all_numeric_types_ir4]", "ir4", "ir9", ["13"]),
-    "a parameter": ("{name: min, type: T, option: optional}", "name: min", "name: mib", ["11"]),
+    "a parameter": ("max: {type: FLOAT, absent", "FLOAT", "FLOATS", ["1"]),
     "a summary of a step": ("Integer types are accepted.", "accepted.", "accepted,", ["12 step"]),
     "a verb": ("ignore_attribute: consumed_inputs", "consumed", "consumes", ["6 step"]),
     "an absent value": ("absent: the highest", "the highest", "the kighest", ["1"]),
