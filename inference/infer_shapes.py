@@ -20,7 +20,10 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     known = _apply_rule(context)
     if not any(shape is not None and None in shape for shape in known):
         return Inferred(known, context.is_cacheable)
-    computed = _apply_rule(_Context(operator, node, scope, _symbolic_shape))
+    symbolic = _Context(operator, node, scope, _symbolic_shape)
+    if symbolic.inputs == context.inputs and not operator.holds_graphs:
+        return Inferred(known, context.is_cacheable)
+    computed = _apply_rule(symbolic)
     shapes = list(map(with_symbols, known, (*computed, *[None] * len(known)), node.outputs))
     is_shared = all(each.is_shared for each in shapes)
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
@@ -164,13 +167,14 @@ def _shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 
 def _rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
-    from opshift.registry.shapes.rule_table import (
-        FIXED_RANKS,
-    )  # the shape rules are imported only when needed
+    from opshift.registry.shapes.rule_table import FIXED_RANKS, RANKING_LISTS  # imported only when needed
 
     rank = FIXED_RANKS.get(operator.shape)
     if rank is not None:
         return lambda scope, name: rank
+    listed = operator.input_named(RANKING_LISTS.get(operator.shape, ""))
+    if listed is not None:
+        return lambda scope, name: _length_of_input(scope, name, listed[0])
     return _rank_of_constant if operator.shape == "constant" else None
 
 
@@ -179,6 +183,13 @@ def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
     attributes = scope.proto_of(scope.producing_records[name]).attribute
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return tuple(attributes[0].t.dims[:]) if is_tensor else None
+
+
+def _length_of_input(scope: InferenceScope, name: str, position: int) -> int | None:
+    """Return the number of elements of a 1-D input of the node that produces a value."""
+    _, _, _, inputs, _ = scope.producing_records[name]
+    shape = scope.shape(inputs[position]) if position < len(inputs) else None
+    return shape[0] if shape is not None and len(shape) == 1 else None
 
 
 def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:

@@ -1,70 +1,52 @@
 """Element types that can occur in a model."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import lru_cache
 
 from opshift.inference.infer_types import determines_type, type_from_attribute, type_of_constant
+from opshift.inference.scope import Scope
 from opshift.model.element_types import BY_NUMBER, element_names
-from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
-from opshift.model.messages import AttributeProto, ModelProto, OperatorSetIdProto
+from opshift.model.graphs import ContainerProto, is_graph
+from opshift.model.messages import AttributeProto, NodeProto
 from opshift.model.node import Node
-from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.types import type_to_string
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.registry import Registry
 
 
-def element_types_of_model(
-    model: ModelProto, registry: Registry, operators: Collection[tuple[str, str]]
-) -> frozenset[str]:
-    """Return every element type that values of known type can have, in any graph or function of a model.
+def element_types_in(scopes: Iterable[Scope], operators: Collection[tuple[str, str]]) -> frozenset[str]:
+    """Return every element type that values of known type can have, in all graphs and functions of a model.
 
     `operators` has domain and op_type of every node.
     """
     found: set[str] = set()
-    roots: list[tuple[list[ContainerProto], Iterable[OperatorSetIdProto]]] = [
-        ([*root_graphs(model)], model.opset_import)
-    ]
-    roots.extend(([function], function.opset_import or model.opset_import) for function in model.functions)
-    for containers, imports in roots:
-        opsets = opset_imports(imports, model.ir_version)
-        versions = {
-            (domain, op_type): registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
-            for domain, op_type in operators
-        }
-        _add_types(containers, versions, found)
+    node_dependent: dict[frozenset[tuple[str, int]], dict[tuple[str, str], OperatorVersion]] = {}
+    """Operators whose nodes state element types, by opset imports."""
+    types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
+    """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
+    for scope in scopes:
+        found.update(_declared_types(scope.container))
+        opsets = frozenset(scope.opsets.items())
+        if opsets not in node_dependent:
+            versions = {(domain, op_type): scope.operator(op_type, domain) for domain, op_type in operators}
+            known = {each: operator for each, operator in versions.items() if operator}
+            found.update(*filter(None, map(_types_of_operator, known.values())))
+            node_dependent[opsets] = {
+                each: operator for each, operator in known.items() if _types_of_operator(operator) is None
+            }
+        selected = node_dependent[opsets]
+        for proto in _nodes_of(scope, selected) if selected else ():
+            identity = proto.domain, proto.op_type
+            key = opsets, identity, *map(_stated_type, proto.attribute)
+            if key not in types_by_node or None in key:
+                types_by_node[key] = _types_of_node(Node.from_proto(proto), selected[identity])
+            found |= types_by_node[key]
     return frozenset(found)
 
 
-def _add_types(
-    containers: list[ContainerProto],
-    operators: Mapping[tuple[str, str], OperatorVersion | None],
-    found: set[str],
-) -> None:
-    """Add the element types that occur in graphs or functions and in their subgraphs."""
-    types_by_operator = {
-        each: _types_of_operator(operator) if operator else None for each, operator in operators.items()
-    }
-    found.update(*filter(None, types_by_operator.values()))
-    node_dependent = {each for each, types in types_by_operator.items() if types is None}
-    types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
-    """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
-    while containers:
-        container = containers.pop()
-        found.update(_declared_types(container))
-        for proto in container.node if node_dependent else ():
-            identity = proto.domain, proto.op_type
-            if identity not in node_dependent:
-                continue
-            operator = operators[identity]
-            if operator is None or operator.holds_graphs:
-                containers += graphs_of(proto)
-            if operator is None:
-                continue
-            key = identity, *map(_stated_type, proto.attribute)
-            if key not in types_by_node or None in key:
-                types_by_node[key] = _types_of_node(Node.from_proto(proto), operator)
-            found |= types_by_node[key]
+def _nodes_of(scope: Scope, operators: Container[tuple[str, str]]) -> Iterator[NodeProto]:
+    if not scope.has_node_records:
+        return (proto for proto in scope.container.node if (proto.domain, proto.op_type) in operators)
+    return (scope.proto_of(each) for each in scope.node_records if (each[1], each[2]) in operators)
 
 
 def _stated_type(attribute: AttributeProto) -> tuple[str, int] | None:
@@ -107,10 +89,14 @@ def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -
 def _declared_types(container: ContainerProto) -> Iterator[str]:
     """Yield the element types that a graph or function declares for its values."""
     values = [*container.value_info]
+    numbers: set[int] = set()
     if is_graph(container):
         values += (*container.input, *container.output)
-        numbers = {each.data_type for each in container.initializer}
-        numbers |= {each.values.data_type for each in container.sparse_initializer}
-        yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
-    for text in {type_to_string(value.type) for value in values}:
+        numbers.update(each.data_type for each in container.initializer)
+        numbers.update(each.values.data_type for each in container.sparse_initializer)
+    numbers.update(value.type.tensor_type.elem_type for value in values)
+    yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
+    # Values of other types than dense tensors have no element type of their own.
+    others = {type_to_string(value.type) for value in values if not value.type.tensor_type.elem_type}
+    for text in others:
         yield from element_names(text or "")

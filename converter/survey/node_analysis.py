@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.facts import OperatorStatus
-from opshift.inference.model_element_types import element_types_of_model
+from opshift.inference.model_element_types import element_types_in
 from opshift.inference.scope import Scope
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -74,7 +74,7 @@ class NodeAnalysis:
             scope.operator_statuses[proto.op_type] = found
         return found
 
-    def finish(self, surveyed: Iterable[ContainerSurvey]) -> None:
+    def finish(self, surveyed: Collection[ContainerSurvey]) -> None:
         """Select the nodes with steps that depend on element types, after the survey of the whole model.
 
         Only then are all element types of the model known. Nodes are selected if the types that their steps
@@ -82,7 +82,8 @@ class NodeAnalysis:
         """
         if not self._type_dependent:
             return
-        types = element_types_of_model(self._model, self._registry, self.operators)
+        scopes = (inner.scope for each in surveyed for inner in each.walk())
+        types = element_types_in(scopes, self.operators)
         for each in surveyed:
             type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
             affected = {

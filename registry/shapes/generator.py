@@ -26,7 +26,7 @@ def constant(node: ShapeContext) -> Shapes:
     return [(node.list_length(name),) for name in lists if node.attribute(name) is not None]
 
 
-@rule("constant_of_shape", rank_inputs=())
+@rule("constant_of_shape", ranking_list="input", rank_inputs=())
 def constant_of_shape(node: ShapeContext) -> Shapes:
     """Infer the shape that the input contains."""
     listed = node.setting("input")

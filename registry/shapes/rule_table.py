@@ -22,6 +22,9 @@ KEEPS_RANK: set[str] = set()
 FIXED_RANKS: dict[str, int] = {}
 """Rank of the first output, for rules that always infer the same one."""
 
+RANKING_LISTS: dict[str, str] = {}
+"""Name of the list whose number of elements is the rank of the first output."""
+
 RANK_INPUTS: dict[str, tuple[int, ...]] = {}
 """Positions of the inputs whose ranks determine those of the outputs, besides the lengths of lists."""
 
@@ -31,6 +34,7 @@ def rule(
     *,
     keeps_rank: bool = False,
     rank: int | None = None,
+    ranking_list: str = "",
     rank_inputs: tuple[int, ...] | None = None,
 ) -> Callable[[ShapeRule], ShapeRule]:
     """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
@@ -42,6 +46,7 @@ def rule(
         name: name of the rule.
         keeps_rank: whether the first output has the rank of the first input, if its rank is known.
         rank: rank of the first output, if it is always the same.
+        ranking_list: name of the attribute or input with one element per dimension of the first output.
         rank_inputs: positions of the inputs whose ranks, together with the number of elements of the inputs
             that are lists, determine the ranks of the outputs; `None` if more is needed.
     """
@@ -59,6 +64,8 @@ def rule(
             KEEPS_RANK.add(name)
         if rank is not None:
             FIXED_RANKS[name] = rank
+        if ranking_list:
+            RANKING_LISTS[name] = ranking_list
         if rank_inputs is not None:
             RANK_INPUTS[name] = rank_inputs
         return checked_rule

@@ -41,7 +41,7 @@ def flatten(node: ShapeContext) -> Shapes:
     return [(product(data[:split]), product(data[split:]))]
 
 
-@rule("reshape", rank_inputs=())
+@rule("reshape", ranking_list="shape", rank_inputs=())
 def reshape(node: ShapeContext) -> Shapes:
     """Infer the given shape; 0 copies a dimension unless `allowzero` is set, and -1 is computed."""
     data, target_shape = node.shape(0), node.setting("shape")
