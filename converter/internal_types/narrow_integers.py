@@ -10,12 +10,19 @@ from opshift.converter.internal_types.root_scopes import root_scopes
 from opshift.converter.rewrite.validation import validate_node
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.inference.function_scope import CallScope
-from opshift.inference.model_element_types import element_types_of_model
+from opshift.inference.model_element_types import element_types_in
 from opshift.model.attributes import INT, graphs_in, tensors_in, types_in
 from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS, element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
-from opshift.model.graphs import ContainerProto, is_graph, nested_nodes, node_label, root_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    is_graph,
+    nested_containers,
+    nested_nodes,
+    node_label,
+    root_graphs,
+)
 from opshift.model.messages import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -45,7 +52,10 @@ def replace_narrow_integers(
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     operators = {(node.domain, node.op_type) for node in nested_nodes(*containers)}
     values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
-    types = element_types_of_model(model, registry, operators)
+    roots = [scope for scope, _, _ in root_scopes(model, model, registry)]
+    graphs = ((root, each) for root in roots for each in nested_containers([root.container]))
+    scopes = [*roots, *(root.child(each) for root, each in graphs if is_graph(each))]
+    types = element_types_in(scopes, operators)
     if types.isdisjoint(WIDER) or any(_is_narrow(value.type) for value in values):
         return None, {}
     names, copy, reasons = FreshNames(), deepcopy(model), dict[str, CannotConvert]()
