@@ -22,6 +22,9 @@ NON_ZERO_OPSET = 9
 Dimension = int | str
 """A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
 
+INT64_MAX = 2**63 - 1
+"""Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""
+
 SLICE_END = 2**31 - 1
 """End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
 

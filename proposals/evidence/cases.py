@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opshift.adapters.emit.cast import FLOAT_TYPES
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
@@ -143,8 +144,6 @@ def _require_attributes(case: Case) -> None:
         if name not in case.attributes:
             raise BadValue(f"{version.id} requires the attribute {name!r}")
 
-
-FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
 _SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 

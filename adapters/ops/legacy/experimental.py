@@ -8,15 +8,11 @@ import math
 from typing import Any
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-
-INT64_MAX = 2**63 - 1
-"""Slice end that includes the last element: with 0 counted from the end, -0 would be the start."""
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
+from opshift.adapters.emit.shapes import INT64_MAX
 
 INTEGER_TYPES = {6: ("int32", -(2**31), 2**31 - 1), 7: ("int64", -(2**63), 2**63 - 1), 9: ("bool", 0, 1)}
 """Values of `dtype` other than float: the element type, its smallest and its largest number."""
-
-FLOAT_TYPES = ("float16", "float", "double")
-"""Element types of GivenTensorFill."""
 
 
 @adapter("Affine", 1, 10)
@@ -171,4 +167,4 @@ def _element_type(node: Node, out: Rewriter) -> str:
     """Return the type of the output: that of a floating-point input, else float, as in Caffe2."""
     output = node.outputs[0]
     known = out.element_type(output) if node.input(0) else out.known_element_type(output)
-    return known if known in FLOAT_TYPES else "float"
+    return known if known in IEEE_FLOAT_TYPES else "float"

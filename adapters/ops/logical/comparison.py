@@ -3,9 +3,7 @@
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, adapter, require_supported_types
-from opshift.adapters.emit.cast import cast
-
-FLOAT_TYPES = ("float16", "float", "double")
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES, cast
 
 
 class IntegerHalves(NamedTuple):
@@ -19,7 +17,7 @@ class IntegerHalves(NamedTuple):
 def replace_equal_by_less_and_greater(node: Node, out: Rewriter) -> None:
     """Replace Equal of floats by "neither less nor greater, and not NaN"; compare uint64 as int64."""
     element_type = out.element_type(node.inputs[0])
-    if element_type in FLOAT_TYPES:
+    if element_type in IEEE_FLOAT_TYPES:
         less, greater = (out.emit(op_type, node.inputs) for op_type in ("Less", "Greater"))
         neither = out.emit("Not", [out.emit("Or", [less, greater])])
         first, second = (_is_number(name, element_type, out) for name in node.inputs)

@@ -3,6 +3,7 @@
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.cast import FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
 from opshift.model.element_types import BY_NUMBER, round_to_float32
@@ -19,9 +20,6 @@ COSINE_WEIGHTS: dict[str, CosineWeights] = {
     "BlackmanWindow": (0.42, -0.5, 0.08),
 }
 """Coefficients of each operator."""
-
-FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
-"""Output types that are not truncated to integers."""
 
 MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
 """Names of the inputs in the specification, for messages."""

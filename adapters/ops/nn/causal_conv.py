@@ -1,9 +1,7 @@
 """CausalConvWithState (introduced in opset 27): a convolution over past and new columns."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-
-INT64_MAX = 2**63 - 1
-"""Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""
+from opshift.adapters.emit.shapes import INT64_MAX
 
 
 @adapter("CausalConvWithState", 27, 26)

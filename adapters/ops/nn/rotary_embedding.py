@@ -1,10 +1,7 @@
 """RotaryEmbedding (introduced in opset 23): rotate pairs of elements by angles with given sine and cosine."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.shapes import reshape
-
-INT64_MAX = 2**63 - 1
-"""Largest int64: as an end of Slice, the end of any dimension."""
+from opshift.adapters.emit.shapes import INT64_MAX, reshape
 
 
 @adapter("RotaryEmbedding", 23, 22)

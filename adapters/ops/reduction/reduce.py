@@ -1,11 +1,10 @@
 """Reductions: `axes` is an attribute before opset 13 (ReduceSum) or 18 (all others)."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.cast import FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.indices import axis_count, count_axes, shape_without_axes
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, is_nonempty
-
-FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
 ELEMENTWISE_EQUIVALENTS = {
     "ReduceL1": "Abs",
