@@ -8,6 +8,11 @@ from typing import Protocol, TypeVar
 from opshift.checker.findings import Finding, Level, Problem
 from opshift.model.rule_table import RuleTable, describe
 
+NAMES = "IR: Names Within a Graph"
+
+SIGNATURE = "IR: Nodes; the operator's definition"
+"""Sources of several rules."""
+
 Problems = Iterable[str | Problem]
 
 Check = TypeVar("Check", bound=Callable[..., Problems])

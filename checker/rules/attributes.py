@@ -6,13 +6,11 @@ from typing import Any
 from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
 from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.checker.rules.declared_types import type_problems
 from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute, types_in
 from opshift.registry.models import Attribute as Declared
 from opshift.registry.models import Scalar
-
-SIGNATURE = "IR: Nodes; the operator's definition"
 
 
 @rule("attribute.name", ERROR, "IR: Attributes", "name the attribute")

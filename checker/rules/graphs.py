@@ -5,10 +5,8 @@ from collections.abc import Iterator
 
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
-from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
-
-NAMES = "IR: Names Within a Graph"
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

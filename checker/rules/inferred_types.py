@@ -4,14 +4,12 @@ from collections.abc import Iterator
 
 from opshift.checker.checked_values import BoundValue, NodeWithAxes, TypedNode
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.inference.infer_types import infer_types
 from opshift.inference.node_problems import axis_problem
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
-
-SIGNATURE = "IR: Nodes; the operator's definition"
 
 CAST_REMEDY = "cast the value, or correct its declared type"
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.types import Shape, element_type_of, shape_of
 
 INITIALIZERS = "onnx.proto: GraphProto.initializer"
-NAMES = "IR: Names Within a Graph"
 
 
 @rule("initializer.name", ERROR, INITIALIZERS, "give it the name that nodes read, or remove it")

@@ -3,9 +3,7 @@
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Problems, rule
-
-NAMES = "IR: Names Within a Graph"
+from opshift.checker.rule_table import NAMES, Problems, rule
 
 
 @rule("value.order", ERROR, "IR: Nodes", "sort the nodes topologically; if impossible, they form a cycle")

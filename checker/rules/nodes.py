@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from opshift.checker.checked_nodes import CheckedCall
 from opshift.checker.findings import ERROR, WARNING, Problem, repeated
-from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.inference.node_problems import choice_problem
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import UNBOUNDED
-
-SIGNATURE = "IR: Nodes; the operator's definition"
 
 
 @rule("node.op-type", ERROR, "IR: Nodes", "set op_type, or remove the node")
