@@ -3,6 +3,7 @@
 Before version 20 it supports 2-D images only.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ CUBIC_COEFFICIENT = -0.75
 
 ERROR = (
     "at most N 2^-22 of the largest pixel, for N pixels along all axes, and 1 unit in the last place of a "
-    "type narrower than float; infinite coordinates yield NaN"
+    "type narrower than float"
 )
 """Bound of the error, which coordinates in float32 cause."""
 
@@ -82,6 +83,9 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
+    is_finite = abs(Expression(grid, "float", out)).apply("Less", math.inf)
+    # Like onnxruntime: NaN and infinity have no pixel.
+    grid = out.emit("Where", [is_finite.name, grid, out.constant(-1.0, "float")])
     lengths = [_length(size, out) for size in sizes]
     axes = [
         _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)

@@ -65,6 +65,23 @@ def test_an_infinite_pixel_does_not_spread() -> None:
     convert_and_check(build([node], feeds, ["y"], 16), 15, feeds)
 
 
+@pytest.mark.parametrize("align_corners", [0, 1], ids=["edges", "corners"])
+@pytest.mark.parametrize("target", [15, 8])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_infinite_and_nan_coordinates_mean_the_same(
+    mode: str, padding: str, target: int, align_corners: int
+) -> None:
+    model = _grid_sample_model(20, mode, padding, align_corners=align_corners)
+    grid = GRID.copy()
+    grid[RANDOM.random(GRID.shape) < 0.3] = np.nan
+    grid[RANDOM.random(GRID.shape) < 0.2] = np.inf
+    grid[RANDOM.random(GRID.shape) < 0.2] = -np.inf
+    feeds = {"x": IMAGES, "g": grid}
+    result = convert_version(model, target, allow="approximate")
+    assert_equal(run(result, feeds), run(model, feeds), 1e-4)
+
+
 def test_refuses_cubic_grid_sample_with_border_padding() -> None:
     refused = refusal_of(_grid_sample_model(16, "bicubic", "border"), 15)
     assert refused.reason.startswith("onnxruntime clamps the pixels of cubic interpolation to the border")

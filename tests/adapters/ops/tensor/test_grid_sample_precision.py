@@ -60,19 +60,18 @@ def test_interpolation_beyond_the_border_has_a_bounded_error(
     data = RANDOM.uniform(-1, 1, (1, 1, *SIZES)).astype(dtype).astype(np.float64)
     grid = RANDOM.uniform(-1.5, 1.5, SHAPE).astype(grid_dtype).astype(np.float64)
     grid[0, 0] = RANDOM.choice([-1e30, -1e5, 1e5, 1e30], SHAPE[2:])
-    grid[0, 1, :, 0] = RANDOM.choice([math.inf, -math.inf], SHAPE[2])
+    grid[0, 1, :, 0] = RANDOM.choice([math.inf, -math.inf, math.nan], SHAPE[2])
     result = convert_version(model, 15, allow="approximate")
     found = run(result, {"x": data, "g": grid})[0].reshape(-1).astype(np.longdouble)
-    points = grid.reshape(-1, 2).astype(np.longdouble)
-    is_finite = np.isfinite(points).all(1)
-    assert np.isnan(found[~is_finite]).all()
+    # onnxruntime and the conversion read -1 in place of infinity and NaN.
+    points = np.where(np.isfinite(grid), grid, -1).reshape(-1, 2).astype(np.longdouble)
     axes = (
         _taps((each + 1) / 2 * (size - 1) if align_corners else ((each + 1) * size - 1) / 2, size)
-        for each, size in zip(points[is_finite, ::-1].T, SIZES, strict=True)
+        for each, size in zip(points[:, ::-1].T, SIZES, strict=True)
     )
     pairs = product(*axes)
     exact = sum(data[0, 0, row, column] * weight * other for (row, weight), (column, other) in pairs)
-    errors = abs(found[is_finite] - exact)
+    errors = abs(found - exact)
     if dtype in (np.float16, ml_dtypes.bfloat16):
         errors -= abs(exact) * float(ml_dtypes.finfo(dtype).eps)
     assert errors.max() <= sum(SIZES) * 2.0**-22
