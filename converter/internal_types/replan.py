@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from opshift.converter.internal_types.narrow_integers import replace_narrow_integers
 from opshift.converter.internal_types.sequences import replace_sequences
-from opshift.converter.options import Options
+from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import Plan
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
 
-REPLACEMENTS = (
-    (replace_narrow_integers, "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"),
-    (replace_sequences, "model: the sequences were replaced by their tensors"),
-)
-"""Functions that return a copy of a model without some types, with sentences for the report."""
+INTEGERS_REPLACED = "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"
+SEQUENCES_REPLACED = "model: the sequences were replaced by their tensors"
 
 
 def replan(
@@ -27,12 +25,18 @@ def replan(
     If there is none, return the arguments. Refusals that remain contain the reasons.
     """
     reasons: dict[str, CannotConvert] = {}
-    for replace_types, sentence in REPLACEMENTS:
+    allowances = Allowances(options.allow)
+    replace_all_sequences = partial(replace_sequences, allowances=allowances)
+    for replace_types, sentence in (
+        (replace_narrow_integers, INTEGERS_REPLACED),
+        (replace_all_sequences, SEQUENCES_REPLACED),
+    ):
         copy, found = replace_types(model, options.registry)
         reasons |= found
         new = plan if copy is None else make_plan(copy, options)
         if copy is not None and len(new.refusals) < len(plan.refusals):
-            model, plan = copy, replace(new, repairs=(*plan.repairs, sentence))
+            concessions = (*allowances.used, *new.concessions)
+            model, plan = copy, replace(new, repairs=(*plan.repairs, sentence), concessions=concessions)
         if not plan.refusals:
             return model, plan
     refusals = []

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 
-from opshift.adapters.core.limits import MAX_NODES
 from opshift.converter.functions.inlining import Body, InlinedCall
 from opshift.converter.internal_types.sequence_operators import INVALID, stack
 from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
@@ -60,7 +59,9 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
         arguments.append([name] * length if is_tensor else out.tensors(name))
     if any(len(each) != length for each in arguments):
         raise CannotConvert("the sequences have different numbers of tensors", remedy=INVALID)
+    start = len(out.result.node)
     rows = [_inline(proto, body, row, out) for row in zip(*arguments, strict=True)]
+    out.require_at_most(len(out.result.node) - start, "nodes")
     for position, name in enumerate(proto.output):
         out.set_sequence(name, (out.element(_tensor(row[position])) for row in rows))
 
@@ -117,13 +118,11 @@ def _iteration_count(loop: Node, out: SequencePass) -> int | None:
 
 def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
     """Replace a Loop by the nodes of its body for each iteration."""
-    if count > MAX_NODES:
-        reason = f"unrolling the loop adds {count:,} iterations, more than {MAX_NODES:,}"
-        raise CannotConvert(reason, remedy=REMEDY)
+    out.require_at_most(count, "iterations")
     (body,) = graphs_of(proto)
     values: list[str | Tensors] = [out.sequences.get(name, name) for name in proto.input[2:]]
     condition: str | Tensors = out.constant(Tensor("bool", (), (True,)))
-    rows = []
+    rows, start = [], len(out.result.node)
     for index in range(count):
         iteration = out.constant(Tensor("int64", (), (index,)))
         condition, *results = _inline(proto, body, [iteration, condition, *values], out)
@@ -132,6 +131,7 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
             raise CannotConvert("the condition in the body of the loop depends on the input", remedy=REMEDY)
         values[:], row = results[: len(values)], results[len(values) :]
         rows.append(row)
+    out.require_at_most(len(out.result.node) - start, "nodes")
     for name, value in zip(proto.output, values, strict=False):
         if isinstance(value, tuple):
             out.set_sequence(name, value)
@@ -220,6 +220,8 @@ def _set_outputs(copy: NodeProto, lengths: Sequence[int | None], out: SequencePa
             copy.output.extend(tensors)
             out.set_sequence(name, tensors)
     out.scope.replace_producer(Node.from_proto(copy))
+    if not copy.output:  # the sequences are empty
+        del out.result.node[-1]
 
 
 def _tensor(value: str | Tensors) -> str:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.limits import MAX_NODES
-from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
+from opshift.converter.internal_types.sequence_pass import SequencePass, Tensors
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
@@ -89,7 +88,7 @@ def split(proto: NodeProto, out: SequencePass) -> None:
     node = Node.from_proto(proto)
     sequence, axis = node.output(0), node.attribute("axis", 0)
     lengths = _lengths(node, axis, out)
-    _require_limit(len(lengths), sequence)
+    out.require_at_most(len(lengths), "tensors")
     pieces = [out.fresh(f"{sequence}_{index}") for index in range(len(lengths))]
     if pieces:
         out.emit("Split", node.inputs[:1], pieces, origin=proto, axis=axis, split=lengths)
@@ -116,14 +115,8 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
         raise CannotConvert(reason, remedy=f"declare it: add a value_info for {value!r}")
     if piece < 1:
         raise CannotConvert(f"{value!r} is split into pieces of length {piece}", remedy=INVALID)
-    _require_limit(-(-size // piece), node.output(0))
+    out.require_at_most(-(-size // piece), "tensors")
     return [min(piece, size - start) for start in range(0, size, piece)]
-
-
-def _require_limit(length: int, sequence: str) -> None:
-    if length > MAX_NODES:
-        reason = f"sequence {sequence!r} has {length:,} tensors, more than {MAX_NODES:,}"
-        raise CannotConvert(reason, remedy=REMEDY)
 
 
 def _position(node: Node, index: int, default: int, end: int, out: SequencePass) -> int:

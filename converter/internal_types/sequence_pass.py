@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from opshift.adapters.core.limits import MAX_NODES, require_at_most
 from opshift.converter.constant_nodes import add_constant_node
+from opshift.converter.options import Allowances
 from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.rewrite.validation import validate_axes, validate_node
 from opshift.converter.rewrite.workspace import FreshNames
@@ -44,12 +46,14 @@ class Context:
 
     Attributes:
         operators: functions that replace the nodes of operators of the default domain.
+        allowances: what the caller allows.
         fresh_names: generator of new names.
         work: total length of sequences and iterations so far.
         sequence_count: number of sequences so far.
     """
 
     operators: Mapping[str, Callable[[NodeProto, SequencePass], None]]
+    allowances: Allowances
     fresh_names: FreshNames = field(default_factory=FreshNames)
     work: int = 0
     sequence_count: int = 0
@@ -58,7 +62,9 @@ class Context:
         """Count the length of a sequence or an iteration; refuse the node if the total is too large."""
         self.work += length
         if self.work > MAX_WORK:
-            raise CannotConvert(f"the sequences of the model contain more than {MAX_WORK:,} tensors in total")
+            raise CannotConvert(
+                f"the sequences of the model contain more than {MAX_WORK:,} tensors", remedy=REMEDY
+            )
 
 
 class SequencePass:
@@ -130,6 +136,10 @@ class SequencePass:
     def element(self, name: str) -> str:
         """Return a name for a tensor that subgraphs can read: none of them defines it again."""
         return name if self.names[name] <= 1 else self.emit("Identity", [name])
+
+    def require_at_most(self, count: int, added: str) -> None:
+        """Refuse to replace a node by more than the limit, unless the caller allows it."""
+        require_at_most(count, MAX_NODES, added, self.context.allowances)
 
     def fresh(self, hint: str) -> str:
         """Return an unused name."""
@@ -214,8 +224,8 @@ class SequencePass:
         read = set(names_outside_nodes(container))
         is_removed = []
         for node in reversed(self.result.node):
-            is_added = self.context.fresh_names.created.issuperset(node.output)
-            is_removed.append(is_added and read.isdisjoint(node.output))
+            is_added = node.output and self.context.fresh_names.created.issuperset(node.output)
+            is_removed.append(bool(is_added) and read.isdisjoint(node.output))
             if not is_removed[-1]:
                 read.update(node.input)
                 for graph in graphs_of(node):

@@ -27,6 +27,7 @@ from opshift.converter.internal_types.sequence_operators import (
     split,
 )
 from opshift.converter.internal_types.sequence_pass import Context, SequencePass
+from opshift.converter.options import Allowances
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
@@ -51,13 +52,13 @@ SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
 
 
 def replace_sequences(
-    model: ModelProto, registry: Registry
+    model: ModelProto, registry: Registry, allowances: Allowances
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without sequences, or the reasons against it by the places of the nodes."""
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     if SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nested_nodes(*containers)):
         return None, {}
-    context = Context(OPERATORS)
+    context = Context(OPERATORS, allowances)
     context.fresh_names.avoid(*containers)
     copy, reasons = deepcopy(model), dict[str, CannotConvert]()
     for scope, container, path in root_scopes(model, copy, registry):

@@ -291,7 +291,7 @@ REFUSALS = {
             r = Constant<value_ints = [3000, 1]>() t = Expand(one, r) s = SplitToSequence<axis = 0>(t)
             a = SequenceAt(s, zero) y = Cast<to = 1>(a)
         """,
-        "has 3,000 tensors, more than 2,000",
+        "would add 3,000 tensors, more than 2,000",
     ),
 }
 
@@ -422,5 +422,38 @@ def test_bounds_the_work() -> None:
             >
         """
     model = model_of(f"q4 = SequenceEmpty() {body} y = SequenceAt(r4, zero)", 13, runs=False)
-    with deadline(30, 500), pytest.raises(ConversionRefused, match="more than 1,048,576 tensors in total"):
+    with deadline(30, 500), pytest.raises(ConversionRefused, match="more than 1,048,576 tensors"):
         convert_version(model, 10)
+
+
+MANY_NODES = """
+    n = Constant<value_int = 700>() e = SequenceEmpty()
+    t = Loop(n, , e) <
+        body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float) s_out) {
+            c_out = Identity(c_in) f = Cast<to = 1>(k) v = Add(x, f) w2 = Neg(v)
+            s_out = SequenceInsert(s_in, w2)
+        }
+    >
+    p = Constant<value_int = -1>() y = SequenceAt(t, p)
+"""
+
+
+def test_limits_the_nodes_of_unrolled_loops() -> None:
+    model = model_of(MANY_NODES, 13)
+    with pytest.raises(ConversionRefused, match=r"would add \d,\d+ nodes, more than 2,000"):
+        convert_version(model, 10)
+    converted = convert(model, 10, allow="large")
+    assert [kind for kind, _ in converted.report.concessions] == ["large"]
+    assert_equal(run(converted.model, FEEDS), run(model, FEEDS))
+
+
+def test_branches_may_return_empty_sequences() -> None:
+    body = """
+        s = If(c) <
+            then_branch = t () => (seq(float[4, 3]) a) { a = SequenceEmpty() },
+            else_branch = e () => (seq(float[4, 3]) b) { b = SequenceEmpty() }
+        >
+        n = SequenceLength(s) f = Cast<to = 1>(n) y = Add(x, f)
+    """
+    converted = assert_replaced(model_of(body, 13), 10)
+    assert operators_of(converted) == {"Constant", "Cast", "Add"}
