@@ -1,5 +1,6 @@
 """Sample images at computed positions: a table with a row for each pixel, and weighted sums of its rows."""
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
@@ -141,6 +142,12 @@ def linear_taps(position: Expression, element_type: str, out: Rewriter) -> tuple
     lower = position.apply("Floor")
     weights = abs(per_tap((1, 0), element_type, out) - (position - lower))
     return lower + per_tap((0, 1), element_type, out), weights
+
+
+def replace_infinite(value: str, number: float, element_type: str, out: Rewriter) -> str:
+    """Emit a number in place of infinity and NaN, which have no pixel and no index."""
+    is_finite = abs(Expression(value, element_type, out)).apply("Less", math.inf)
+    return out.emit("Where", [is_finite.name, value, out.constant(number, element_type)], opset=OPSET)
 
 
 def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, border: bool) -> str:

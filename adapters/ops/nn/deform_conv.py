@@ -12,6 +12,7 @@ from opshift.adapters.emit.pixel_table import (
     emit_pixel_table,
     linear_taps,
     pixel_indices,
+    replace_infinite,
     require_shape,
     weighted_sum,
 )
@@ -41,6 +42,10 @@ class DeformConvShapes(NamedTuple):
         return prod(self.kernel)
 
 
+OUTSIDE = -(2.0**31)
+"""Offset to a pixel outside of every image: onnxruntime reads zeros at infinite and NaN offsets, too."""
+
+
 @adapter("DeformConv", 19, 18)
 def expand_deform_conv(node: Node, out: Rewriter) -> None:
     """Gather bilinearly interpolated pixels, zero beyond the edge, and multiply them by the kernel."""
@@ -53,7 +58,10 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
     images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
     table = emit_pixel_table(data, images, group_channels, shapes.sizes, out, border=True)
     rank = len(shapes.sizes)
-    coordinates = [_sample_coordinates(node, shapes, axis, element_type, out) for axis in range(rank)]
+    offsets = replace_infinite(node.inputs[2], OUTSIDE, element_type, out)
+    coordinates = [
+        _sample_coordinates(node, offsets, shapes, axis, element_type, out) for axis in range(rank)
+    ]
     pairs = zip(coordinates, shapes.sizes, strict=True)
     axes = [_taps(coordinate, size, element_type, out) for coordinate, size in pairs]
     rows = weighted_sum(table, axes, out)
@@ -72,16 +80,16 @@ def _form(node: Node, out: Rewriter) -> DeformConvShapes:
 
 
 def _sample_coordinates(
-    node: Node, shapes: DeformConvShapes, axis: int, element_type: str, out: Rewriter
+    node: Node, offsets: str, shapes: DeformConvShapes, axis: int, element_type: str, out: Rewriter
 ) -> str:
     """Return where each element of each window is read along an axis.
 
     The shape is (images and offset groups, kernel elements and windows).
     """
     rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
-    grouped = reshape(node.inputs[2], (images, shapes.kernel_elements, rank, -1), out)
-    offsets = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
-    flattened = reshape(offsets, (images, -1), out)
+    grouped = reshape(offsets, (images, shapes.kernel_elements, rank, -1), out)
+    along_axis = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
+    flattened = reshape(along_axis, (images, -1), out)
     out.require_elements(shapes.kernel_elements, *shapes.output_sizes)
     regular = _regular_coordinates(node, shapes, axis)
     base = out.tensor(Tensor(element_type, (1, len(regular)), tuple(regular)))

@@ -3,7 +3,6 @@
 Before version 20 it supports 2-D images only.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from opshift.adapters.emit.pixel_table import (
     linear_taps,
     per_tap,
     pixel_indices,
+    replace_infinite,
     weighted_sum,
 )
 from opshift.adapters.emit.shapes import Dimension, dimension, reshape
@@ -83,9 +83,8 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
-    is_finite = abs(Expression(grid, "float", out)).apply("Less", math.inf)
-    # Like onnxruntime: NaN and infinity have no pixel.
-    grid = out.emit("Where", [is_finite.name, grid, out.constant(-1.0, "float")])
+    # onnxruntime reads -1, too.
+    grid = replace_infinite(grid, -1.0, "float", out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
         _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)

@@ -52,3 +52,16 @@ def test_downgrades_deform_conv(
     attributes = {**attributes, "group": group, "offset_group": offset_groups}
     node = helper.make_node("DeformConv", inputs, ["y"], name="node", **attributes)
     convert_and_check(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("target", [18, 8])
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e30, -1e30])
+def test_infinite_and_nan_offsets_read_zeros(special: float, target: int) -> None:
+    feeds: dict[str, Array] = {
+        "x": RANDOM.standard_normal((1, 2, 5, 6)).astype(np.float32),
+        "w": RANDOM.standard_normal((3, 2, 2, 2)).astype(np.float32),
+        "o": RANDOM.uniform(-2, 2, (1, 8, 4, 5)).astype(np.float32),
+    }
+    feeds["o"][RANDOM.random(feeds["o"].shape) < 0.2] = special
+    node = helper.make_node("DeformConv", list(feeds), ["y"], kernel_shape=[2, 2])
+    convert_and_check(build([node], feeds, ["y"], 19), target, feeds)
