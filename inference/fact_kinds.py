@@ -87,9 +87,9 @@ class InferenceCache:
         self.links: dict[str, int] = {}
         """Position of the input that shares its fact with the first output, by op_type."""
         self.links_of_all: dict[str, int] = {}
-        """The same, for operators whose outputs all share it."""
+        """The same, for operators with one output, or with outputs that all share the fact."""
         self.uncacheable: set[str] = set()
-        """Operators with a node whose facts depend on more than its key and the facts about its inputs."""
+        """Operators with rules that read more than the key of the node and the facts about its inputs."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:

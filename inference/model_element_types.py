@@ -20,7 +20,7 @@ def element_types_in(scopes: Iterable[Scope], operators: Collection[tuple[str, s
     """
     found: set[str] = set()
     node_dependent: dict[frozenset[tuple[str, int]], dict[tuple[str, str], OperatorVersion]] = {}
-    """Operators whose nodes state element types, by opset imports."""
+    """Operators with attributes that state element types, by opset imports."""
     types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
     """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
     for scope in scopes:
@@ -53,7 +53,7 @@ def _stated_type(attribute: AttributeProto) -> tuple[str, int] | None:
     """Return the name and the element type of an attribute; `None` if it may state one in another way."""
     is_tensor = attribute.type == AttributeProto.TENSOR
     number = attribute.t.data_type if is_tensor else attribute.i
-    # 0 is no element type: the attribute has another type, or refers to one of the enclosing function.
+    # 0 stands for no element type: of other attributes, and of references to those of a function.
     return (attribute.name, number) if number else None
 
 
@@ -96,7 +96,7 @@ def _declared_types(container: ContainerProto) -> Iterator[str]:
         numbers.update(each.values.data_type for each in container.sparse_initializer)
     numbers.update(value.type.tensor_type.elem_type for value in values)
     yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
-    # Values of other types than dense tensors have no element type of their own.
+    # The types of sequences, maps and sparse tensors contain the element type.
     others = {type_to_string(value.type) for value in values if not value.type.tensor_type.elem_type}
     for text in others:
         yield from element_names(text or "")
