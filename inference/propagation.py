@@ -14,11 +14,11 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, value to look up, or chain of links.
+"""Node to infer, value to look up, or chain of links; a plain tuple, because each visited node makes one.
 
-A node has its position, record and operator, and the name of an output; a value only its name. A chain has the
-position of its first node, the value at its start, and the linked values, the last one first, which share the
-fact about the start.
+A node has its position, record and operator, and the name of an output; a value has only its name. A chain
+has the position of its first node, the value at its start, and the linked values, the last one first, which
+share the fact about the start.
 """
 
 _position = itemgetter(0)
