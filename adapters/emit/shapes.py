@@ -36,8 +36,9 @@ def index_range(count: str, out: Rewriter) -> str:
         found = out.emit("NonZero", [ones], opset=9, domain="")
         return out.emit("Reshape", [found, out.int64([-1])], opset=9, domain="")
     body = LoopBuilder(out)
-    body.output(body.emit("Identity", [body.iteration], opset=1, domain=""), "int64", ())
-    return body.emit_loop(count, (), out)[0]
+    # Lists of one element: onnx.reference stacks no scalars.
+    body.output(body.emit("Unsqueeze", [body.iteration], opset=1, domain="", axes=[0]), "int64", (1,))
+    return out.emit("Reshape", [*body.emit_loop(count, (), out), out.int64([-1])], opset=9, domain="")
 
 
 def fits_float32(number: float) -> bool:

@@ -1,4 +1,4 @@
-"""RoiAlign with a fixed number of samples per bin, as a weighted sum of gathered pixels."""
+"""RoiAlign as a weighted sum of gathered pixels."""
 
 from itertools import product
 from typing import NamedTuple
@@ -11,9 +11,11 @@ from opshift.adapters.emit.shapes import (
     Dimension,
     dimension,
     dimension_tensor,
+    index_range,
     reshape,
     shape_tensor,
 )
+from opshift.adapters.emit.subgraphs import LoopBuilder
 
 OPSET = 13
 """Opset of the emitted nodes."""
@@ -27,9 +29,27 @@ class Pixels(NamedTuple):
     weight: str
 
 
+class Pooling(NamedTuple):
+    """What the samples of all boxes have in common."""
+
+    table: str
+    """The channels of each pixel as a row."""
+    sizes: tuple[Dimension, Dimension]
+    """Height and width of an image."""
+    channels: Dimension
+    bins: tuple[int, int]
+    """Number of bins along each axis of the output."""
+    samples: int
+    """Number of samples in each bin along an axis; if it is 0, it is the size of the bin, rounded up."""
+    keeps_small: bool
+    """Whether boxes may be smaller than a pixel."""
+    is_average: bool
+    element_type: str
+
+
 @adapter("RoiAlign", 10, 9)
 def gather_samples(node: Node, out: Rewriter) -> None:
-    """Gather the four pixels around each sample; the number of samples per bin must be fixed."""
+    """Gather the four pixels around each sample."""
     sample_boxes(node, 0.0, out)
 
 
@@ -37,43 +57,62 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     """Emit the samples of boxes shifted by an offset; without one, boxes are at least one pixel wide.
 
     Raises:
-        CannotConvert: the number of samples depends on the size of each box, or is large.
+        CannotConvert: the number of samples is large.
     """
     out = out.for_opset(OPSET)
     data, boxes, batches = node.inputs
-    samples = node.attribute("sampling_ratio", 0)
-    bins = [node.attribute(f"output_{name}", 1) for name in ("height", "width")]
-    if samples <= 0:
-        reason = "the number of samples depends on the size of each box (sampling_ratio is 0)"
-        raise CannotConvert(reason, remedy="set sampling_ratio to a number of samples")
-    if max(bins) * samples > MAX_CONSTANT_ELEMENTS:
-        reason = f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis"
-        raise CannotConvert(reason, remedy="reduce sampling_ratio or the output size")
+    samples = max(node.attribute("sampling_ratio", 0), 0)
+    bins = node.attribute("output_height", 1), node.attribute("output_width", 1)
+    if max(bins) * max(samples, 1) > MAX_CONSTANT_ELEMENTS:
+        raise CannotConvert(
+            f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis",
+            remedy="reduce sampling_ratio or the output size",
+        )
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     wide_data, wide_boxes = (cast_between(name, element_type, compute_type, out) for name in (data, boxes))
-    channels, *sizes = (dimension(data, axis, out) for axis in (1, 2, 3))
+    channels, height, width = (dimension(data, axis, out) for axis in (1, 2, 3))
     scaled = Expression(wide_boxes, compute_type, out) * node.attribute("spatial_scale", 1.0)
     corners = (scaled - offset if offset else scaled).name
-    sampled = [
-        _sample_axis(corners, axis, (bins[axis], samples, bool(offset)), sizes[axis], compute_type, out)
-        for axis in (0, 1)
-    ]
     table = reshape(out.emit("Transpose", [wide_data], perm=[0, 2, 3, 1]), (-1, channels), out)
-    height, width = (dimension_tensor(size, out) for size in sizes)
+    is_average = node.attribute("mode", b"avg") == b"avg"
+    pooling = Pooling(table, (height, width), channels, bins, samples, bool(offset), is_average, compute_type)
+    count = dimension(boxes, 0, out)
+    if samples:
+        pooled = _pool(corners, batches, count, pooling, out)
+    else:
+        pooled = _pool_each_box(corners, batches, count, pooling, out)
+    cast_output(pooled, compute_type, element_type, node, out)
+
+
+def _pool_each_box(corners: str, batches: str, count: Dimension, pooling: Pooling, out: Rewriter) -> str:
+    """Pool box by box in a Loop, because each box has its own number of samples."""
+    body = LoopBuilder(out)
+    index = reshape(body.iteration, (1,), body)
+    box, batch = (body.emit("Gather", [name, index], axis=0) for name in (corners, batches))
+    # A list, because onnx.reference stacks no other tensors.
+    body.output(reshape(_pool(box, batch, 1, pooling, body), (-1,), body), pooling.element_type, (None,))
+    (stacked,) = body.emit_loop(dimension_tensor(count, out), (), out)
+    return reshape(stacked, (count, pooling.channels, *pooling.bins), out)
+
+
+def _pool(corners: str, batches: str, count: Dimension, pooling: Pooling, out: Rewriter) -> str:
+    """Emit the pooled boxes: (boxes, channels, rows, columns)."""
+    rows, row_samples = _sample_axis(corners, 0, pooling, out)
+    columns, column_samples = _sample_axis(corners, 1, pooling, out)
+    height, width = (dimension_tensor(size, out) for size in pooling.sizes)
     first = out.emit("Mul", [reshape(batches, (-1, 1, 1), out), out.emit("Mul", [height, width])])
     rows = [
         row._replace(position=out.emit("Add", [first, out.emit("Mul", [row.position, width])]))
-        for row in sampled[0]
+        for row in rows
     ]
-    pooled = (dimension(boxes, 0, out), bins[0], samples, bins[1], samples, channels)
-    shape = shape_tensor(pooled, out)
-    is_average = node.attribute("mode", b"avg") == b"avg"
-    terms = (_term(table, row, column, out) for row, column in product(rows, sampled[1]))
-    total = fold("Add" if is_average else "Max", terms, out)
-    split = out.emit("Reshape", [total, shape])
-    reduced = out.emit("ReduceMean" if is_average else "ReduceMax", [split], axes=[2, 4], keepdims=0)
-    cast_output(out.emit("Transpose", [reduced], perm=[0, 3, 1, 2]), compute_type, element_type, node, out)
+    terms = (_term(pooling.table, row, column, out) for row, column in product(rows, columns))
+    total = fold("Add" if pooling.is_average else "Max", terms, out)
+    height_bins, width_bins = pooling.bins
+    shape = (count, height_bins, row_samples, width_bins, column_samples, pooling.channels)
+    split = out.emit("Reshape", [total, shape_tensor(shape, out)])
+    reduced = out.emit("ReduceMean" if pooling.is_average else "ReduceMax", [split], axes=[2, 4], keepdims=0)
+    return out.emit("Transpose", [reduced], perm=[0, 3, 1, 2])
 
 
 def _term(table: str, row: Pixels, column: Pixels, out: Rewriter) -> str:
@@ -82,40 +121,53 @@ def _term(table: str, row: Pixels, column: Pixels, out: Rewriter) -> str:
     return out.emit("Mul", [pixels, out.emit("Mul", [row.weight, column.weight])])
 
 
-def _sample_axis(
-    corners: str,
-    axis: int,
-    sampling: tuple[int, int, bool],
-    size: Dimension,
-    element_type: str,
-    out: Rewriter,
-) -> list[Pixels]:
-    """Return the lower and the upper pixel of each sample along an axis: (boxes, rows, columns)."""
-    bins, samples, keeps_small = sampling
+def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tuple[list[Pixels], Dimension]:
+    """Return the lower and the upper pixel of each sample along an axis, and the number of samples in a bin.
+
+    The pixels have the shape (boxes, rows, columns).
+    """
+    element_type, bins, size = pooling.element_type, pooling.bins[axis], pooling.sizes[axis]
     # A box is x1, y1, x2, y2.
     start, end = (
         Expression(out.emit("Gather", [corners, out.int64([index])], axis=1), element_type, out)
         for index in (1 - axis, 3 - axis)
     )
-    extent = end - start if keeps_small else (end - start).apply("Max", 1.0)
+    extent = end - start if pooling.keeps_small else (end - start).apply("Max", 1.0)
     step = extent / bins
-    # In the order of onnxruntime, for equal rounding.
-    bin_numbers = start.constant([float(number) for number in range(bins) for _ in range(samples)])
-    offsets = start.constant([sample + 0.5 for _ in range(bins) for sample in range(samples)])
-    coordinate = start + step * bin_numbers + step * offsets / float(samples)
     if isinstance(size, int):
         length = start.constant(float(size))
     else:
         length = Expression(cast(size, element_type, out), element_type, out)
+    samples: Dimension = pooling.samples
+    # In the order of onnxruntime, for equal rounding.
+    if pooling.samples:
+        bin_numbers = start.constant(
+            [float(number) for number in range(bins) for _ in range(pooling.samples)]
+        )
+        offsets = start.constant([sample + 0.5 for _ in range(bins) for sample in range(pooling.samples)])
+        coordinate = start + step * bin_numbers + step * offsets / float(pooling.samples)
+    else:
+        # One sample of weight 0 stands for none, in a box without extent.
+        sample_count = step.apply("Ceil").apply("Max", 1.0)
+        samples = reshape(cast(sample_count.name, "int64", out), (1,), out)
+        numbers = cast(index_range(out.emit("Mul", [samples, out.int64([bins])]), out), element_type, out)
+        positions = Expression(numbers, element_type, out)
+        bin_numbers = ((positions + 0.5) / sample_count).apply("Floor")
+        offsets = positions - bin_numbers * sample_count + 0.5
+        coordinate = start + step * bin_numbers + step * offsets / sample_count
     is_outside = coordinate.apply("Less", -1.0).apply("Or", coordinate.apply("Greater", length))
-    is_inside = is_outside.apply("Not").cast(element_type)
+    is_inside = is_outside.apply("Not")
+    if pooling.keeps_small and not pooling.samples:
+        is_inside = is_inside.apply("And", step.apply("Greater", 0.0))
+    weight = is_inside.cast(element_type)
     inner = coordinate.apply("Max", 0.0).apply("Min", length - 1.0)
     lower = inner.apply("Floor")
     fraction = inner - lower
     upper = (lower + 1.0).apply("Min", length - 1.0)
-    count = bins * samples
-    shape = (0, 1, count) if axis else (0, count, 1)
+    # A Reshape of no boxes cannot infer a dimension.
+    position_count = bins * pooling.samples or -1
+    shape = (0, 1, position_count) if axis else (0, position_count, 1)
     return [
-        Pixels(reshape(cast(pixel.name, "int64", out), shape, out), reshape(weight.name, (*shape, 1), out))
-        for pixel, weight in ((lower, (1.0 - fraction) * is_inside), (upper, fraction * is_inside))
-    ]
+        Pixels(reshape(cast(pixel.name, "int64", out), shape, out), reshape(each.name, (*shape, 1), out))
+        for pixel, each in ((lower, (1.0 - fraction) * weight), (upper, fraction * weight))
+    ], samples

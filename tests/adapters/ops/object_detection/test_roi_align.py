@@ -72,11 +72,12 @@ SMALL_BOXES = np.array(
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("target", [15, 10, 9, 7])
 @pytest.mark.parametrize("form", [form for form in RANKED_FORMS if form != "symbolic"])
-def test_samples_boxes_of_any_size(form: str, target: int, mode: str) -> None:
+def test_samples_boxes_of_any_size(form: str, target: int, samples: int, mode: str) -> None:
     feeds: dict[str, Array] = {"x": IMAGE, "rois": SMALL_BOXES, "b": np.zeros(6, np.int64)}
-    attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.75}
+    attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": samples, "spatial_scale": 0.75}
     node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, **attributes)
     model, fed = in_form(form, [node], feeds, {"y": 1}, 16)
     result = convert_version(model, target)
@@ -85,9 +86,10 @@ def test_samples_boxes_of_any_size(form: str, target: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize("target", [15, 9])
+@pytest.mark.parametrize("samples", [0, 3])
 @pytest.mark.parametrize("count", [0, 1, 6])
-def test_samples_images_of_unknown_size(count: int, target: int) -> None:
-    model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=3)
+def test_samples_images_of_unknown_size(count: int, samples: int, target: int) -> None:
+    model, _ = _roi_align_model(SMALL_BOXES, constant=False, sampling_ratio=samples)
     feeds: dict[str, Array] = {"x": IMAGE, "rois": SMALL_BOXES[:count], "b": np.zeros(count, np.int64)}
     del model.graph.initializer[:]
     model.graph.input.append(helper.make_tensor_value_info("b", onnx.TensorProto.INT64, [None]))
@@ -95,15 +97,16 @@ def test_samples_images_of_unknown_size(count: int, target: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("samples", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_samples_boxes_below_opset_10(dtype: type, mode: str) -> None:
+def test_samples_boxes_below_opset_10(dtype: type, samples: int, mode: str) -> None:
     """Without the shift by half a pixel, boxes smaller than a pixel are enlarged."""
     feeds: dict[str, Array] = {
         "x": IMAGE.astype(dtype),
         "rois": SMALL_BOXES.astype(dtype),
         "b": np.zeros(6, np.int64),
     }
-    node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, sampling_ratio=1)
+    node = helper.make_node("RoiAlign", list(feeds), ["y"], name="node", mode=mode, sampling_ratio=samples)
     model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 10)
     for target in (9, 8):
         convert_and_check(model, target, feeds)
@@ -118,14 +121,23 @@ def test_computes_float16_in_float() -> None:
     assert_equal(run(convert_version(model, 15), feeds), expected, 2e-3)
 
 
-@pytest.mark.parametrize(
-    ("constant", "boxes"), [(False, BOXES), (True, SMALL_BOXES)], ids=["computed", "small"]
-)
-def test_refuses_boxes_without_a_number_of_samples(boxes: Array, constant: bool) -> None:
-    model, _ = _roi_align_model(boxes, constant=constant)
-    refused = refusal_of(model, 15)
-    assert refused.reason.startswith("the number of samples depends on the size of each box")
-    assert refused.remedy == "set sampling_ratio to a number of samples"
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bins", [(1, 1), (7, 7), (2, 5)])
+@pytest.mark.parametrize("target", [15, 9, 8])
+def test_samples_each_box_by_its_size(target: int, bins: tuple[int, int], seed: int) -> None:
+    """Each box has its own number of samples, from none to hundreds."""
+    random = np.random.default_rng(seed)
+    starts = random.uniform(-6, 20, (16, 2))
+    corners = np.concatenate([starts, starts + random.uniform(0, 1, (16, 2)) ** 3 * 20], 1)
+    feeds: dict[str, Array] = {
+        "x": random.standard_normal((2, 3, 21, 17)).astype(np.float32),
+        "rois": corners.astype(np.float32),
+        "b": random.integers(0, 2, 16),
+    }
+    node = helper.make_node("RoiAlign", list(feeds), ["y"], output_height=bins[0], output_width=bins[1])
+    result = convert_and_check(build([node], feeds, ["y"], 16), target, feeds)
+    inner = [each for node in result.graph.node for each in node.attribute if each.type == each.GRAPH]
+    assert len(result.graph.node) + sum(len(each.g.node) for each in inner) < 250
 
 
 def test_refuses_huge_numbers_of_samples() -> None:
