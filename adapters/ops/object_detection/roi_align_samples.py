@@ -30,7 +30,7 @@ class Pixels(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """What the samples of all boxes have in common."""
+    """Pixels and settings that all boxes share."""
 
     table: str
     """The channels of each pixel as a row."""
@@ -147,7 +147,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
         offsets = start.constant([sample + 0.5 for _ in range(bins) for sample in range(pooling.samples)])
         coordinate = start + step * bin_numbers + step * offsets / float(pooling.samples)
     else:
-        # One sample of weight 0 stands for none, in a box without extent.
+        # A box without extent gets one sample of weight 0.
         sample_count = step.apply("Ceil").apply("Max", 1.0)
         samples = reshape(cast(sample_count.name, "int64", out), (1,), out)
         numbers = cast(index_range(out.emit("Mul", [samples, out.int64([bins])]), out), element_type, out)
@@ -164,7 +164,7 @@ def _sample_axis(corners: str, axis: int, pooling: Pooling, out: Rewriter) -> tu
     lower = inner.apply("Floor")
     fraction = inner - lower
     upper = (lower + 1.0).apply("Min", length - 1.0)
-    # A Reshape of no boxes cannot infer a dimension.
+    # Reshape cannot infer a dimension if there are 0 boxes.
     position_count = bins * pooling.samples or -1
     shape = (0, 1, position_count) if axis else (0, position_count, 1)
     return [
