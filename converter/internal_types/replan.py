@@ -12,9 +12,13 @@ from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import Plan
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 INTEGERS_REPLACED = "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"
 SEQUENCES_REPLACED = "model: the sequences were replaced by their tensors"
+
+SEQUENCES_SINCE = 11
+"""First opset with sequences."""
 
 
 def replan(
@@ -32,7 +36,9 @@ def replan(
         (replace_all_sequences, SEQUENCES_REPLACED),
     ):
         copy, found = replace_types(model, options.registry)
-        reasons |= found
+        # with sequences in the target, the reasons of the plan are the specific ones
+        if replace_types is replace_narrow_integers or _lacks_sequences(options):
+            reasons |= found
         new = plan if copy is None else make_plan(copy, options)
         if copy is not None and len(new.refusals) < len(plan.refusals):
             concessions = (*allowances.used, *new.concessions)
@@ -46,3 +52,7 @@ def replan(
     # The first one becomes the message: a node that prevents a replacement.
     refusals.sort(key=lambda each: each.place not in reasons)
     return model, replace(plan, refusals=tuple(refusals))
+
+
+def _lacks_sequences(options: Options) -> bool:
+    return options.target.opsets.get(DEFAULT_DOMAIN, SEQUENCES_SINCE) < SEQUENCES_SINCE
