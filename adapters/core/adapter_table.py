@@ -1,7 +1,5 @@
 """Table of adapters: the function that rewrites an operator from one version to another."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

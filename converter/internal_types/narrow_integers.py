@@ -1,7 +1,5 @@
 """Integers of 4 and 2 bits that stay inside of a model, as integers of 8 bits with the same values."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from math import prod
 
@@ -139,9 +137,8 @@ class _Pass:
         source, name = self._scope.element_type(node.inputs[0]), node.output(0)
         result = self._scope.element_type(name) if name else "uint8"
         if result is None:
-            raise CannotConvert(
-                f"the element type of {name!r} is unknown", remedy=f"add a value_info for {name!r}"
-            )
+            reason = f"the element type of {name!r} is unknown"
+            raise CannotConvert(reason, remedy=f"add a value_info for {name!r}")
         if result not in WIDER:
             return
         values = packed_range(result)

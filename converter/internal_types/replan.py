@@ -1,7 +1,5 @@
 """Plans for a model that the first plan refuses: without types that the target lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

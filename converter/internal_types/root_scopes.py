@@ -1,7 +1,5 @@
 """Scopes of the graphs and functions of a model, with their copies in another model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from opshift.inference.function_scope import CallScope, FunctionTable

@@ -1,7 +1,5 @@
 """Nodes with subgraphs that pass sequences: If, Loop and SequenceMap."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain

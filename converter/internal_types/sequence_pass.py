@@ -62,9 +62,8 @@ class Context:
         """Count the length of a sequence or an iteration; refuse the node if the total is too large."""
         self.work += length
         if self.work > MAX_WORK:
-            raise CannotConvert(
-                f"the sequences of the model contain more than {MAX_WORK:,} tensors", remedy=REMEDY
-            )
+            reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
+            raise CannotConvert(reason, remedy=REMEDY)
 
 
 class SequencePass:

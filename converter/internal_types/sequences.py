@@ -5,17 +5,11 @@ tensors, subgraphs pass the tensors, and loops with a constant number of iterati
 of tensors changes in them. The pass replaces all sequences, or none.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from copy import deepcopy
 
 from opshift.converter.internal_types.root_scopes import root_scopes
-from opshift.converter.internal_types.sequence_graphs import (
-    rewrite_if,
-    rewrite_loop,
-    rewrite_sequence_map,
-)
+from opshift.converter.internal_types.sequence_graphs import rewrite_if, rewrite_loop, rewrite_sequence_map
 from opshift.converter.internal_types.sequence_operators import (
     concatenate,
     construct,
