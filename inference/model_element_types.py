@@ -36,7 +36,7 @@ def element_types_in(scopes: Iterable[Scope], operators: Collection[tuple[str, s
         selected = node_dependent[opsets]
         for proto in _nodes_of(scope, selected) if selected else ():
             identity = proto.domain, proto.op_type
-            key = opsets, identity, *map(_stated_type, proto.attribute)
+            key = opsets, identity, *map(_declared_type, proto.attribute)
             if key not in types_by_node or None in key:
                 types_by_node[key] = _types_of_node(Node.from_proto(proto), selected[identity])
             found |= types_by_node[key]
@@ -49,7 +49,7 @@ def _nodes_of(scope: Scope, operators: Container[tuple[str, str]]) -> Iterator[N
     return (scope.proto_of(each) for each in scope.node_records if (each[1], each[2]) in operators)
 
 
-def _stated_type(attribute: AttributeProto) -> tuple[str, int] | None:
+def _declared_type(attribute: AttributeProto) -> tuple[str, int] | None:
     """Return the name and the element type of an attribute; `None` if it may state one in another way."""
     is_tensor = attribute.type == AttributeProto.TENSOR
     number = attribute.t.data_type if is_tensor else attribute.i
