@@ -9,7 +9,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.inference.symbols import merge_claim, with_symbols
 from opshift.model.node import Node
-from opshift.model.types import Shape
+from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.shape_context import ShapeContext
 
@@ -174,7 +174,7 @@ def _rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
         return lambda scope, name: rank
     listed = operator.input_named(RANKING_LISTS.get(operator.shape, ""))
     if listed is not None:
-        return lambda scope, name: _length_of_input(scope, name, listed[0])
+        return lambda scope, name: _rank_from_list(scope, name, listed[0])
     return _rank_of_constant if operator.shape == "constant" else None
 
 
@@ -185,11 +185,12 @@ def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
     return tuple(attributes[0].t.dims[:]) if is_tensor else None
 
 
-def _length_of_input(scope: InferenceScope, name: str, position: int) -> int | None:
-    """Return the number of elements of a 1-D input of the node that produces a value."""
+def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | None:
+    """Return the number of elements of a 1-D input of the node that produces a value, as a rank."""
     _, _, _, inputs, _ = scope.producing_records[name]
     shape = scope.shape(inputs[position]) if position < len(inputs) else None
-    return shape[0] if shape is not None and len(shape) == 1 else None
+    length = shape[0] if shape is not None and len(shape) == 1 else None
+    return None if length is None or length > MAX_RANK else length
 
 
 def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
