@@ -84,9 +84,10 @@ class _Constants(NamedTuple):
     def add(self, container: ContainerProto, plan: ContainerPlan) -> int:
         """Add the constants of a container, and return the number of nodes that this appends to it."""
         before = len(container.node)
+        initializers = container.initializer if self.takes_initializers and is_graph(container) else None
         for name, tensor in plan.constants.items():
-            if self.takes_initializers and is_graph(container):
-                write_tensor(container.initializer.add(), tensor, name)
+            if initializers is not None:
+                write_tensor(initializers.add(), tensor, name)
             elif name in plan.cast_sources:
                 add_cast_constant(container, name, tensor, plan.cast_sources[name], self.opset)
             elif self.main is not None and needs_cast(tensor, self.opset):

@@ -214,8 +214,9 @@ class InferenceScope(Container, Facts):
         """Return the key of a recorded node; both inference and the rewrite cache ask for it."""
         found = self._node_keys.get(record[0])
         if found is None:
-            _, _, _, inputs, outputs = record
-            found = self._node_keys[record[0]] = node_key_of(record, self.proto_of(record), inputs + outputs)
+            position, _, _, inputs, outputs = record
+            found = node_key_of(record, self.container.node[position], inputs + outputs)
+            self._node_keys[position] = found
         return found
 
     def node(self, proto: NodeProto) -> Node:
