@@ -32,17 +32,25 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
 def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
     """Return the rank of each output: from the ranks of the inputs, then with constants, then from shapes."""
     asked_inputs = RANKS.asked_inputs(operator)
-    for reads_constants in (False, True) if asked_inputs is None else (False,):
-        context = _RankContext(operator, node, scope, asked_inputs, reads_constants=reads_constants)
-        found = [None if shape is None else len(shape) for shape in _apply_rule(context)]
-        found += [None] * (len(node.outputs) - len(found))
-        missing = [i for i, name in enumerate(node.outputs) if name and found[i] is None]
-        if not missing or asked_inputs is not None:
-            return Inferred(found, context.is_cacheable)
-    for position in missing:
-        shape = scope.symbolic_shape(node.outputs[position])
-        found[position] = None if shape is None else len(shape)
-    return Inferred(found, is_cacheable=False)
+    context = _RankContext(operator, node, scope, asked_inputs, reads_constants=False)
+    ranks = _ranks(context)
+    if asked_inputs is not None or not any(map(_is_missing, node.outputs, ranks)):
+        return Inferred(ranks, context.is_cacheable)
+    ranks = _ranks(_RankContext(operator, node, scope, asked_inputs, reads_constants=True))
+    for position, name in enumerate(node.outputs):
+        if _is_missing(name, ranks[position]):
+            shape = scope.symbolic_shape(name)
+            ranks[position] = None if shape is None else len(shape)
+    return Inferred(ranks, is_cacheable=False)
+
+
+def _ranks(context: _Context) -> list[int | None]:
+    ranks = [None if shape is None else len(shape) for shape in _apply_rule(context)]
+    return ranks + [None] * (context.output_count - len(ranks))
+
+
+def _is_missing(name: str, rank: int | None) -> bool:
+    return bool(name) and rank is None
 
 
 def _known_shape(scope: InferenceScope, name: str) -> Shape | None:
