@@ -50,6 +50,7 @@ def compile_into(folder: Path) -> None:
     from opshift.converter.rewrite import routes
     from opshift.registry import precompiled
     from opshift.registry.ir_versions import ir_versions
+    from opshift.registry.onnx_defs import onnx_defs
     from opshift.registry.registry import default_registry
 
     # Reading definitions and routes records them.
@@ -59,6 +60,7 @@ def compile_into(folder: Path) -> None:
         ROUTES: routes.ROUTES.record(),
     }
     ir_versions()
+    onnx_defs()
     default_registry().newest_opset()
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id

@@ -86,7 +86,8 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
         replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
         reason = f"{op_type} was removed from {domain} in opset {removal.removed_in}"
         return OperatorRemoved(reason, remedy=replacement)
-    remedy = f"it was introduced in opset {operator.versions[0].since_version}"
+    first = next(version.since_version for version in operator.versions if version.since_version > opset)
+    remedy = f"it was introduced in opset {first}"
     return NotYetIntroduced(f"{op_type} is not in opset {opset} of {domain}", remedy=remedy)
 
 

@@ -1,0 +1,36 @@
+"""Facts that `onnx.defs` reports about ONNX's own implementation of operators, not about the operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from opshift.opsets import OPSETS
+from opshift.registry.precompiled import load_precompiled
+from opshift.registry.record import Record, from_file_content
+
+ONNX_DEFS: Final = OPSETS / "onnx_defs.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxDefs(Record):
+    """The content of `onnx_defs.yaml`: operator versions as `ai.onnx.Softmax:13`."""
+
+    unlisted: tuple[str, ...]
+    without_inference: tuple[str, ...]
+    with_data_propagation: tuple[str, ...]
+    function_opsets: dict[str, tuple[int, ...]]
+
+
+@cache
+def onnx_defs() -> OnnxDefs:
+    """Return the facts from the project's own data."""
+    return load_precompiled(ONNX_DEFS, (), lambda: _read(ONNX_DEFS))
+
+
+def _read(path: Path) -> OnnxDefs:
+    from opshift.registry.yaml_files import load_yaml
+
+    return from_file_content(OnnxDefs, load_yaml(path), path)
