@@ -81,8 +81,9 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
         similar = _similar_names(op_type, names)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
         return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
-    removal = next((version.removal for version in operator.versions if version.removal), None)
-    if removal and removal.removed_in <= opset:
+    removals = (version.removal for version in operator.versions if version.removal)
+    removal = next((each for each in removals if each.removed_in <= opset), None)
+    if removal:
         replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
         reason = f"{op_type} was removed from {domain} in opset {removal.removed_in}"
         return OperatorRemoved(reason, remedy=replacement)

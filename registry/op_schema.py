@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, Self, TypeVar, overload
+from typing import Final, Generic, Self, TypeVar, overload
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.messages import AttributeProto, FunctionProto
@@ -17,6 +17,8 @@ from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import default_registry
 
 T = TypeVar("T")
+
+_MAP_VALUE: Final = re.compile(r", (\w+)\)")
 
 
 class _Number(int, Enum):
@@ -48,12 +50,12 @@ class OpSchema:
     _version: OperatorVersion
 
     class FormalParameterOption(_Number):
-        """Whether a parameter takes exactly one value, at most one, or several."""
+        """The number of values of a parameter: exactly one, at most one, or several."""
 
         Single, Optional, Variadic = range(3)
 
     class DifferentiationCategory(_Number):
-        """Whether a parameter can be differentiated."""
+        """The differentiability of a parameter."""
 
         Unknown, Differentiable, NonDifferentiable = range(3)
 
@@ -63,7 +65,7 @@ class OpSchema:
         COMMON, EXPERIMENTAL = range(2)
 
     class NodeDeterminism(Enum):
-        """Whether equal inputs lead to equal outputs."""
+        """The determinism of an operator: equal inputs lead to equal outputs."""
 
         Unknown, NonDeterministic, Deterministic = range(3)
         __repr__ = Enum.__str__
@@ -198,7 +200,7 @@ def _function_opsets(version: OperatorVersion) -> list[int]:
 
 def _parameter(parameter: Parameter, version: OperatorVersion) -> OpSchema.FormalParameter:
     # Parameters, unlike type constraints, contain the values of maps as tensors and no spaces.
-    types = {re.sub(r", (\w+)\)", r",tensor(\1))", each) for each in version.types_of(parameter)}
+    types = {_MAP_VALUE.sub(r",tensor(\1))", each) for each in version.types_of(parameter)}
     return OpSchema.FormalParameter(
         name=parameter.name,
         type_str=parameter.type,

@@ -97,7 +97,7 @@ def test_a_member_has_the_type_of_onnx(member: str) -> None:
 
 
 def _texts(schema: Any) -> dict[tuple[str, str], str]:
-    """Return all texts of a schema by the kind and the name of what they describe."""
+    """Return all texts of a schema by group and name, as in YAML."""
     groups = ("inputs", "outputs")
     return {
         ("operator", ""): schema.doc,

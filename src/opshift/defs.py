@@ -10,7 +10,7 @@ ONNX release, except for:
 * lists of types, which are sorted;
 * `file` and `line`, which locate the definition in YAML.
 
-`ai.onnx` is another spelling of the default domain `""`. Schemas cannot be registered: for other domains, use
+`ai.onnx` is accepted as the default domain `""`, too. Schemas cannot be registered: for other domains, use
 `Registry.with_folder`.
 """
 
@@ -57,7 +57,7 @@ def get_schema(
     The second argument may also be the domain, as in `get_schema("Scaler", "ai.onnx.ml")`.
 
     Raises:
-        SchemaError: there is no such version.
+        SchemaError: no version is found.
         UsageError: an argument has a wrong type.
     """
     if isinstance(max_inclusive_version, str):
@@ -65,13 +65,13 @@ def get_schema(
     require_argument_types(op_type, max_inclusive_version, domain)
     domain = canonical_domain(domain)
     listed = _versions(op_type, domain)
+    for each in reversed(listed):
+        if max_inclusive_version is None or each.since_version <= max_inclusive_version:
+            return each
     opset = _newest_opset(domain) if max_inclusive_version is None or not listed else max_inclusive_version
-    found = next((each for each in reversed(listed) if each.since_version <= opset), None)
-    if found is None:
-        registry = default_registry()
-        wanted = OperatorId(domain, op_type, opset)
-        raise resolve_error(registry.operator(op_type, domain), wanted, registry.names(domain))
-    return found
+    registry = default_registry()
+    wanted = OperatorId(domain, op_type, opset)
+    raise resolve_error(registry.operator(op_type, domain), wanted, registry.names(domain))
 
 
 def has(op_type: str, max_inclusive_version: int | str | None = None, domain: str = ONNX_DOMAIN) -> bool:
