@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from enum import Enum
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,8 @@ import opshift.defs
 from opshift import OpshiftError, UsageError
 from opshift.defs import OpSchema
 from opshift.registry.errors import NotYetIntroduced, OperatorRemoved, UnknownDomain, UnknownOperator
+from opshift.registry.models import Operator
+from opshift.registry.registry import default_registry
 
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 OWN = {"doc", "file", "line"}
@@ -179,6 +182,34 @@ def test_look_ups_find_what_onnx_finds(domain: str) -> None:
             if is_known:
                 ours, theirs = (each.get_schema(name, opset, domain) for each in (opshift.defs, onnx.defs))
                 assert ours.since_version == theirs.since_version
+
+
+@pytest.fixture
+def with_unpublished_versions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the registry contain a version of Relu and a new operator after the newest published opset."""
+    registry = default_registry()
+    relu = registry.operator("Relu")
+    assert relu is not None
+    newest = relu.versions[-1]
+    later = replace(newest, since_version=29)
+    new = replace(later, name="Relu2", step=None)
+    registry = registry.with_operator(replace(relu, versions=(*relu.versions, later)))
+    registry = registry.with_operator(Operator(domain="ai.onnx", name="Relu2", versions=(new,)))
+    opshift.defs._versions.cache_clear()
+    monkeypatch.setattr(opshift.defs, "default_registry", lambda: registry)
+    yield
+    opshift.defs._versions.cache_clear()
+
+
+@pytest.mark.usefixtures("with_unpublished_versions")
+def test_does_not_list_unpublished_versions() -> None:
+    assert opshift.defs.onnx_opset_version() == 28
+    assert opshift.defs.get_schema("Relu").since_version == 14
+    assert opshift.defs.get_schema("Relu", 29).since_version == 14
+    assert len(opshift.defs.get_all_schemas_with_history()) == 659
+    assert not opshift.defs.has("Relu2", 29)
+    with pytest.raises(NotYetIntroduced, match=r"Relu2 is not in opset 28 .*introduced in opset 29"):
+        opshift.defs.get_schema("Relu2")
 
 
 @pytest.mark.parametrize("function", ["get_all_schemas", "get_function_ops"])

@@ -18,6 +18,7 @@ SNIPPET = """\
 from pathlib import Path
 
 import opshift
+import opshift.defs as defs
 from onnx.onnx_ml_pb2 import ModelProto
 
 model = ModelProto()
@@ -30,10 +31,15 @@ reveal_type(opshift.convert("model.onnx", 17, allow=["approximate"]).report)
 reveal_type(opshift.plan_version(model, 17))
 reveal_type(opshift.read_model("model.onnx"))
 reveal_type(opshift.default_registry().get_schema("Softmax", 12))
+reveal_type(defs.get_schema("Softmax", 12).domain)
+reveal_type(defs.get_schema("Softmax", 12).inputs[0].option)
+reveal_type(defs.get_schema("Softmax", 12).attributes["axis"].default_value)
+reveal_type(defs.get_schema("Softmax", 12).function_body)
 opshift.convert_version(model, 17, allow="aproximate")
 opshift.convert(model, 17, checks=True)
 opshift.plan_version(17, 17)
 opshift.nothing
+defs.get_schema("Softmax", 12).nothing
 """
 
 REVEALED = [
@@ -46,9 +52,13 @@ REVEALED = [
     "Plan",
     "ModelProto",
     "OperatorVersion",
+    "str",
+    "FormalParameterOption",
+    "AttributeProto",
+    "FunctionProto",
 ]
 
-REJECTED_LINES = [16, 17, 18, 19]
+REJECTED_LINES = [21, 22, 23, 24, 25]
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
