@@ -130,7 +130,9 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, constants: 
     order: list[int] = []
     for change in plan.changes:
         order += _replace(nodes, change)
-    _clear_shared_names(nodes, [nodes[each.position] for each in plan.changes if _is_constant(each)])
+    _clear_shared_names(
+        nodes, [nodes[each.record[0]] for each in plan.changes if each.record[2] == "Constant"]
+    )
     order += [-SORT_KEY_STRIDE] * constants.add(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])
@@ -155,10 +157,6 @@ def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     result.write([*added[:main], original, *added[main:]])
     _copy_device_configurations(original, added)
     return [position * SORT_KEY_STRIDE + place - main for place in range(count) if place != main]
-
-
-def _is_constant(change: NodeChange) -> bool:
-    return change.record[2] == "Constant"
 
 
 def _clear_shared_names(nodes: Sequence[NodeProto], replaced_constants: Sequence[NodeProto]) -> None:

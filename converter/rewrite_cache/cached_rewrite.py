@@ -195,7 +195,8 @@ class CacheHit:
     @property
     def unread_inputs(self) -> Iterable[str]:
         """Inputs of the original that no new node reads."""
-        return [self._names[position] for position in self._cached.unread_inputs]
+        positions = self._cached.unread_inputs
+        return [self._names[position] for position in positions] if positions else ()
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""
