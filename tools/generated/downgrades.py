@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
-from opshift.cli.operator_history import HistoryEntry, StepSummary, history_of
+from opshift.cli.registry.operator_history import HistoryEntry, StepSummary, history_of
 from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "downgrades.md")

@@ -56,23 +56,25 @@ COMMANDS = [
     Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
     Command("check", "check", "check", ("model.onnx", "*.onnx --level info", "--rules")),
     Command("inspect", "inspect", "inspect", ("model.onnx",)),
-    Command("show", "show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")),
-    Command("list", "listing", "list_operators", ("--domain ai.onnx.ml", "--opset 17")),
-    Command("resolve", "listing", "resolve", ("Conv --opset 17",)),
+    Command(
+        "show", "registry.show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")
+    ),
+    Command("list", "registry.listing", "list_operators", ("--domain ai.onnx.ml", "--opset 17")),
+    Command("resolve", "registry.listing", "resolve", ("Conv --opset 17",)),
     Command(
         "diff",
-        "diff",
+        "registry.diff",
         "diff",
         ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
     ),
     Command(
         "breaking",
-        "breaking",
+        "registry.breaking",
         "breaking",
         ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     ),
-    Command("targets", "listing", "targets", ("",)),
-    Command("opset", "opset", "opset"),
+    Command("targets", "registry.listing", "targets", ("",)),
+    Command("opset", "registry.opset", "opset"),
     Command("proposal", "proposal", "proposal"),
 ]
 """All commands, in the order of the help."""

@@ -23,7 +23,7 @@ from opshift.registry.registry import default_registry
 from opshift.registry.yaml_files import dump_yaml
 
 Run = Callable[..., Result]
-ACME = Path(__file__).parents[1] / "support" / "acme"
+ACME = Path(__file__).parents[2] / "support" / "acme"
 X = np.linspace(-3, 12, 6, dtype=np.float32).reshape(2, 3)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import typer
 
 from opshift.cli import options
-from opshift.cli.operator_text import find_version, parse_operator
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
+from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.cli.operator_history import history_of
-from opshift.cli.operator_text import format_types, load_type_sets, summarize_types
+from opshift.cli.registry.operator_history import history_of
+from opshift.cli.registry.operator_text import format_types, load_type_sets, summarize_types
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry

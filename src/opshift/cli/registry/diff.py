@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli import change_options
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.operator_text import change_text, find_version, parse_operator
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.registry import change_options
+from opshift.cli.registry.operator_text import change_text, find_version, parse_operator
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version

@@ -6,7 +6,7 @@ from typing import Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.adapters.core.type_guard import lost_types
-from opshift.cli.operator_text import format_types, types_change_text
+from opshift.cli.registry.operator_text import format_types, types_change_text
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from opshift.cli.commands import examples_text, subcommand_group
-from opshift.cli.listing import OPERATOR_COLUMNS
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
+from opshift.cli.registry.listing import OPERATOR_COLUMNS
 from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
 from opshift.registry.documents.document import OperatorSet

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli import change_options
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.operator_text import change_text
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
+from opshift.cli.registry import change_options
+from opshift.cli.registry.operator_text import change_text
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy

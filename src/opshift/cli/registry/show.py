@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from opshift.cli import operator_text, options
-from opshift.cli.operator_history import HistoryEntry, history_of
+from opshift.cli import options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.registry import operator_text
+from opshift.cli.registry.operator_history import HistoryEntry, history_of
 from opshift.model.attributes import graphs_in, read_attribute
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import AttributeProto, NodeProto, TensorProto

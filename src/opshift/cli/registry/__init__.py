@@ -1,0 +1,1 @@
+"""Commands that look up, compare and export operators."""
