@@ -1,10 +1,11 @@
 """Operator sets, and their conversion to and from plain data."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from opshift.model.operator_ids import PATH_NAME_REMEDY, canonical_domain, is_path_name
+from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, canonical_domain, is_path_name
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.loader import operator_from_data
@@ -18,6 +19,18 @@ FORMAT_VERSION: Final = 1
 """Version of the document format."""
 
 
+class DocumentHeader(NamedTuple):
+    """Metadata of a document that describe no operator; empty texts are absent."""
+
+    ir_version: int
+    """The IR version of the ONNX release with the opset (ONNX IR, "Operator Sets")."""
+    ir_version_prerelease: str = ""
+    """Pre-release part of the semantic version of the IR, such as `rc.1`."""
+    ir_build_metadata: str = ""
+    """Build metadata of the semantic version of the IR."""
+    doc_string: str = ""
+
+
 class OperatorSet(NamedTuple):
     """The operators of a domain with all their versions up to one opset."""
 
@@ -25,6 +38,7 @@ class OperatorSet(NamedTuple):
     opset_version: int
     operators: tuple[Operator, ...]
     """Sorted by name; includes removed operators, so that a reader can name their replacement."""
+    header: DocumentHeader
 
     @property
     def versions_in_effect(self) -> tuple[OperatorVersion, ...]:
@@ -33,12 +47,29 @@ class OperatorSet(NamedTuple):
         return tuple(version for version in found if version)
 
 
+class ListedOperator(NamedTuple):
+    """Operator in a document without definitions."""
+
+    id: OperatorId
+    status: str
+
+
+class OperatorNames(NamedTuple):
+    """The operators that a document lists without definitions, as other tools write them."""
+
+    domain: str
+    opset_version: int
+    operators: tuple[ListedOperator, ...]
+    """In the order of the document."""
+    header: DocumentHeader
+
+
 def document_to_dict(operators: OperatorSet) -> PlainData:
     """Return the document as plain data: a header, and each operator in the format of its YAML file."""
     return {
         "magic": MAGIC,
         "form": FORMAT_VERSION,
-        "ir_version": ir_versions().newest,
+        **{key: value for key, value in operators.header._asdict().items() if value},
         "domain": operators.domain,
         "opset_version": operators.opset_version,
         "operators": [operator_to_dict(operator) for operator in operators.operators],
@@ -52,28 +83,58 @@ def parse_document(data: object) -> OperatorSet:
     if data.get("form") != FORMAT_VERSION:
         reason = f"has form {data.get('form')!r}, expected {FORMAT_VERSION}"
         raise UnsupportedVersion(reason, remedy="use a newer version of opshift")
-    check_header(data.get("ir_version"), data.get("domain"), data.get("opset_version"))
+    header = read_header(data)
     listed = data.get("operators")
     if not isinstance(listed, list):
         raise DocumentError("operators is not a list of definitions")
     operators = tuple(operator_from_data(each, TypeSets({})) for each in listed)
-    found = OperatorSet(canonical_domain(data["domain"]), data["opset_version"], operators)
+    found = OperatorSet(canonical_domain(data["domain"]), data["opset_version"], operators, header)
     _check(found)
     return found
 
 
-def check_header(ir_version: object, domain: object, opset_version: object) -> None:
-    """Raise `UnsupportedVersion`, `WrongDomain` or `WrongOpset` if the header of a document is invalid."""
+def read_header(fields: Mapping[str, object]) -> DocumentHeader:
+    """Validate and return the header of a document.
+
+    Raises:
+        UnsupportedVersion, WrongDomain, WrongOpset: that field is missing or invalid.
+        DocumentError: another field is invalid.
+    """
+    ir_version, domain, opset = (fields.get(key) for key in ("ir_version", "domain", "opset_version"))
     known = ir_versions().newest
     if type(ir_version) is not int or not 1 <= ir_version <= known:
         raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
-    if not isinstance(domain, str) or not domain:
-        raise WrongDomain("has no domain")
-    if not is_path_name(domain):
+    if not isinstance(domain, str):
+        raise WrongDomain("has no domain", remedy="add the entry domain")
+    # the empty name is the default domain (ONNX IR, "Operator Sets")
+    if domain and not is_path_name(domain):
         raise WrongDomain(f"has the invalid domain {domain!r}", remedy=PATH_NAME_REMEDY)
-    if type(opset_version) is not int or opset_version < 1:
-        reason = f"has invalid opset version {opset_version!r}"
+    if type(opset) is not int or opset < 1:
+        reason = f"has invalid opset version {opset!r}"
         raise WrongOpset(reason, remedy="use an integer, 1 or greater")
+    texts = {}
+    for key, (form, remedy) in _HEADER_TEXTS.items():
+        text = fields.get(key, "")
+        if not isinstance(text, str) or (text and not form.fullmatch(text)):
+            raise DocumentError(f"has the invalid {key} {text!r}", remedy=remedy)
+        texts[key] = text
+    return DocumentHeader(ir_version, **texts)
+
+
+_NUMBER_OR_WORD = r"(?:0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*)"
+
+_HEADER_TEXTS = {
+    "ir_version_prerelease": (
+        re.compile(rf"{_NUMBER_OR_WORD}(?:\.{_NUMBER_OR_WORD})*", re.ASCII),
+        "use identifiers of letters, digits and hyphens, separated by dots, such as rc.1",
+    ),
+    "ir_build_metadata": (
+        re.compile(r"[\dA-Za-z-]+(?:\.[\dA-Za-z-]+)*", re.ASCII),
+        "use identifiers of letters, digits and hyphens, separated by dots, such as 2026.11",
+    ),
+    "doc_string": (re.compile(r"(?s).*"), "use text"),
+}
+"""Form of the optional texts of a header (Semantic Versioning 2.0.0, items 9 and 10), and its description."""
 
 
 def _check(found: OperatorSet) -> None:

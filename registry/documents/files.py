@@ -9,7 +9,14 @@ from pathlib import Path
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
-from opshift.registry.documents.document import OperatorSet, WrongMagic, document_to_dict, parse_document
+from opshift.registry.documents.document import (
+    NoDefinitions,
+    OperatorNames,
+    OperatorSet,
+    WrongMagic,
+    document_to_dict,
+    parse_document,
+)
 from opshift.registry.errors import DefinitionError
 from opshift.registry.to_yaml import operator_to_dict
 from opshift.registry.yaml_files import dump_yaml, load_yaml
@@ -28,11 +35,24 @@ def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
 
 
 def read_document(path: Path) -> OperatorSet:
-    """Read a document: YAML or JSON according to the file's suffix, otherwise a serialized message.
+    """Read the operator set of a document.
 
     Raises:
-        DocumentError: one of its subclasses; the place is the file.
+        NoDefinitions: the document lists names only.
+        DocumentError: a different subclass; the place is the file.
         DefinitionError: the file cannot be read, or a definition is invalid.
+    """
+    found = read_set_or_names(path)
+    if isinstance(found, OperatorSet):
+        return found
+    remedy = "export the set with opshift, which adds the definitions, or write definitions as YAML files"
+    raise NoDefinitions("lists operators but does not define them", place=Place(str(path)), remedy=remedy)
+
+
+def read_set_or_names(path: Path) -> OperatorSet | OperatorNames:
+    """Read a document: YAML or JSON according to the file's suffix, otherwise a serialized message.
+
+    Messages of other tools have names only. Errors are those of `read_document`.
     """
     try:
         return _read(path)
@@ -60,7 +80,7 @@ def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
     return list(texts)
 
 
-def _read(path: Path) -> OperatorSet:
+def _read(path: Path) -> OperatorSet | OperatorNames:
     if path.suffix in (".yaml", ".yml"):
         return parse_document(load_yaml(path))
     try:

@@ -9,23 +9,25 @@ from collections import Counter
 from typing import Final
 
 from opshift.model.messages import DecodeError, OperatorProto, OperatorSetProto, OperatorStatus
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, canonical_domain, is_path_name
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.model.wire_format import bytes_field, find_bytes
 from opshift.registry.documents.document import (
     MAGIC,
     Contradiction,
     DocumentError,
-    NoDefinitions,
+    DocumentHeader,
+    ListedOperator,
+    OperatorNames,
     OperatorSet,
     RepeatedOperator,
     WrongMagic,
-    check_header,
+    WrongOpset,
     document_to_dict,
     parse_document,
+    read_header,
 )
 from opshift.registry.function_protos import function_proto
-from opshift.registry.ir_versions import ir_versions
 
 DEFINITIONS_FIELD: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
@@ -35,7 +37,7 @@ def to_onnxopset(operators: OperatorSet) -> bytes:
     """Return the operator set as a serialized `OperatorSetProto`; equal sets have equal bytes."""
     message = OperatorSetProto(
         magic=MAGIC,
-        ir_version=ir_versions().newest,
+        **operators.header._asdict(),
         domain=operators.domain,
         opset_version=operators.opset_version,
         operator=_operator_protos(operators),
@@ -57,41 +59,69 @@ def _operator_protos(operators: OperatorSet) -> list[OperatorProto]:
     ]
 
 
-def from_onnxopset(content: bytes) -> OperatorSet:
-    """Return the set in a serialized `OperatorSetProto`; raise `DocumentError` or `DefinitionError`."""
+def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
+    """Return the set in a serialized `OperatorSetProto`, or only its names if it has no definitions.
+
+    Raises `DocumentError` or `DefinitionError`.
+    """
     try:
         message = OperatorSetProto.FromString(content)
     except (DecodeError, UnicodeDecodeError) as error:
         raise WrongMagic(f"is not a serialized OperatorSetProto: {error}") from error
     if message.magic != MAGIC:
         raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
+    fields = {each.name: getattr(message, each.name) for each in message.DESCRIPTOR.fields}
     # Protobuf returns bytes for text that is not UTF-8.
     if any(
-        isinstance(name, bytes) for name in (message.domain, *(each.op_type for each in message.operator))
+        isinstance(each, bytes) for each in (*fields.values(), *(each.op_type for each in message.operator))
     ):
         raise DocumentError("contains a name that is not UTF-8 text")
-    check_header(message.ir_version, message.domain, message.opset_version)
+    header = read_header(fields)
     definitions = find_bytes(content, DEFINITIONS_FIELD)
     if definitions is None:
-        remedy = "export the set with opshift, which adds the definitions"
-        raise NoDefinitions("lists operators but does not define them", remedy=remedy)
+        return _names(message, header)
     try:
         data = parse_json(definitions)
     except PlainDataError as error:
         raise DocumentError(f"contains invalid definitions: {error}") from error
     found = parse_document(data)
-    _compare(message, found)
+    _compare(message, header, found)
     return found
 
 
-def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
-    """Raise `RepeatedOperator` or `Contradiction` unless message and definitions list the same operators."""
+def _names(message: OperatorSetProto, header: DocumentHeader) -> OperatorNames:
+    """Return the operators that a message lists; raise `DocumentError` for invalid ones."""
+    domain = canonical_domain(message.domain)
+    _require_unique_names(message)
+    operators = []
+    for each in message.operator:
+        found = OperatorId(domain, each.op_type, each.since_version)
+        if not is_path_name(found.op_type):
+            raise DocumentError(f"lists the invalid name {found.op_type!r}", remedy=PATH_NAME_REMEDY)
+        if not 1 <= found.since_version <= message.opset_version:
+            reason = f"lists {found}, which is not a version of opsets 1 to {message.opset_version}"
+            raise WrongOpset(reason, remedy="correct its since_version")
+        status = "STABLE" if each.status == OperatorStatus.Value("STABLE") else "EXPERIMENTAL"
+        operators.append(ListedOperator(found, status))
+    return OperatorNames(domain, message.opset_version, tuple(operators), header)
+
+
+def _require_unique_names(message: OperatorSetProto) -> None:
     for name, count in Counter(each.op_type for each in message.operator).items():
         if count > 1:
             raise RepeatedOperator(f"{message.domain}.{name} is listed {count} times")
+
+
+def _compare(message: OperatorSetProto, header: DocumentHeader, found: OperatorSet) -> None:
+    """Raise `RepeatedOperator` or `Contradiction` unless message and definitions have the same content."""
+    _require_unique_names(message)
     domain, opset = canonical_domain(message.domain), message.opset_version
     if (domain, opset) != (found.domain, found.opset_version):
         raise Contradiction(f"lists {domain} {opset}, but defines {found.domain} {found.opset_version}")
+    for key, value in header._asdict().items():
+        if value != getattr(found.header, key):
+            other = getattr(found.header, key)
+            raise Contradiction(f"has {key} {value!r}, but {other!r} in the definitions")
     listed = {(each.op_type, each.since_version, each.status) for each in message.operator}
     defined = {(each.op_type, each.since_version, each.status) for each in _operator_protos(found)}
     for name, since, _ in sorted(listed ^ defined):

@@ -89,6 +89,40 @@ def test_refuses_export_to_unusable_paths(run: Run, name: str, message: str) -> 
     assert (result.exit_code, message in result.stderr, os.listdir()) == (2, True, [])
 
 
+def test_writes_and_shows_header(run: Run) -> None:
+    texts = ("--prerelease", "rc.1", "--build-metadata", "7", "--doc", "A set.")
+    arguments = ("opset", "export", "set.onnxopset", "--domain", "ai.onnx", "--version", "9")
+    assert run(*arguments, *texts).exit_code == 0
+    assert run("opset", "load", "set.onnxopset").stdout.splitlines()[1:3] == ["IR version 4-rc.1+7", "A set."]
+    data = json.loads(run("opset", "load", "set.onnxopset", "--format", "json").stdout)
+    assert [data[key] for key in ("ir_version", "ir_version_prerelease", "defined")] == [4, "rc.1", True]
+    refused = run(*arguments, "--force", "--prerelease", "rc 1")
+    assert (refused.exit_code, "invalid ir_version_prerelease 'rc 1'" in refused.stderr) == (2, True)
+
+
+def test_lists_names_in_document_of_another_tool(run: Run) -> None:
+    operators = [onnx.OperatorProto(op_type=name, since_version=2, status=1) for name in ("Blur", "Arc")]
+    operators.append(onnx.OperatorProto(op_type="Try", since_version=1, status=0))
+    header = {"magic": "ONNXOPSET", "ir_version": 8, "domain": "com.acme", "opset_version": 2}
+    Path("plain.onnxopset").write_bytes(
+        onnx.OperatorSetProto(**header, operator=operators).SerializeToString()
+    )
+    listed = run("opset", "load", "plain.onnxopset")
+    assert listed.exit_code == 0
+    lines = listed.stdout.splitlines()
+    assert lines[0] == "com.acme, opset 2: 3 operators"
+    assert "names only" in lines[2]
+    assert lines[-1].split() == ["Try", "com.acme.Try:1", "experimental"]
+    data = json.loads(run("opset", "load", "plain.onnxopset", "--format", "json").stdout)
+    assert (data["defined"], data["operators"][0]) == (False, "com.acme.Blur:2")
+    for arguments in (
+        ("opset", "load", "plain.onnxopset", "--out", "tree"),
+        ("list", "--opsets", "plain.onnxopset"),
+    ):
+        refused = run(*arguments)
+        assert (refused.exit_code, "does not define them" in refused.stderr) == (1, True)
+
+
 def test_unpacks_set(run: Run) -> None:
     run("opset", "export", "set.onnxopset", "--domain", "ai.onnx.ml")
     result = run("opset", "load", "set.onnxopset", "--out", "tree")

@@ -16,7 +16,9 @@ from opshift.registry.descriptions import texts_of
 from opshift.registry.documents.document import (
     Contradiction,
     DocumentError,
+    DocumentHeader,
     NoDefinitions,
+    OperatorNames,
     OperatorSet,
     RepeatedOperator,
     UnsupportedVersion,
@@ -27,7 +29,9 @@ from opshift.registry.documents.document import (
 )
 from opshift.registry.documents.files import DocumentFormat, read_document, write_document, write_tree
 from opshift.registry.documents.from_registry import operator_set
+from opshift.registry.documents.onnxopset import from_onnxopset
 from opshift.registry.errors import DefinitionError, UnknownDomain, UnknownOpset
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import Registry, default_registry
@@ -159,6 +163,73 @@ def test_rewriting_a_document_with_onnx_keeps_the_definitions(documents: Path, t
     assert read_document(path) == read_document(source)
 
 
+# Headers and documents of other tools
+
+
+@pytest.mark.parametrize(
+    ("domain", "opset", "ir_version"),
+    [("ai.onnx", 1, 3), ("ai.onnx", 9, 4), ("ai.onnx", 17, 8), ("ai.onnx", 21, 10), ("ai.onnx.ml", 4, 9)],
+)
+def test_writes_the_ir_version_of_the_release_with_the_opset(
+    domain: str, opset: int, ir_version: int
+) -> None:
+    found = operator_set(DEFAULT, domain, opset)
+    message = onnx.OperatorSetProto.FromString(write_document(found, DocumentFormat.ONNXOPSET))
+    assert (found.header.ir_version, message.ir_version) == (ir_version, ir_version)
+
+
+def test_writes_the_newest_ir_version_for_a_private_domain(tmp_path: Path) -> None:
+    registry = DEFAULT.with_document(_write(tmp_path, _data(BLUR)))
+    assert operator_set(registry, "com.acme").header.ir_version == ir_versions().newest
+
+
+@pytest.mark.parametrize("form", DocumentFormat)
+def test_reads_back_the_header(tmp_path: Path, form: DocumentFormat) -> None:
+    texts: dict[str, Any] = {
+        "prerelease": "rc.1",
+        "build_metadata": "2026.011",
+        "doc_string": "Two <lines>\nof text",
+    }
+    path = tmp_path / f"set.{form}"
+    path.write_bytes(write_document(operator_set(DEFAULT, "ai.onnx.preview", **texts), form))
+    assert read_document(path).header[1:] == tuple(texts.values())
+
+
+def _plain(*operators: tuple[str, int], **fields: Any) -> bytes:
+    listed = [onnx.OperatorProto(op_type=name, since_version=since, status=1) for name, since in operators]
+    header = {"magic": "ONNXOPSET", "ir_version": 8, "domain": "com.acme", "opset_version": 3}
+    message: bytes = onnx.OperatorSetProto(**{**header, **fields}, operator=listed).SerializeToString()
+    return message
+
+
+def test_reads_the_names_in_a_document_of_another_tool() -> None:
+    found = from_onnxopset(_plain(("Blur", 2), ("Arc", 1), ir_version_prerelease="beta"))
+    assert isinstance(found, OperatorNames)
+    assert [str(each.id) for each in found.operators] == ["com.acme.Blur:2", "com.acme.Arc:1"]
+    assert (found.domain, found.opset_version, found.header) == ("com.acme", 3, DocumentHeader(8, "beta"))
+
+
+def test_reads_names_of_the_default_domain() -> None:
+    found = from_onnxopset(_plain(("Relu", 1), domain=""))
+    assert (found.domain, str(found.operators[0].id)) == ("ai.onnx", "ai.onnx.Relu:1")  # type: ignore[union-attr]  # names
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (_plain(("Blur", 2), ("Blur", 3)), RepeatedOperator, "2 times"),
+        (_plain(("Blur", 4)), WrongOpset, "Blur:4, which is not a version of opsets 1 to 3"),
+        (_plain(("Blur", 0)), WrongOpset, "Blur:0"),
+        (_plain(("../Blur", 1)), DocumentError, "invalid name"),
+        (_plain(("", 1)), DocumentError, "invalid name ''"),
+        (_plain(ir_build_metadata="a b"), DocumentError, "invalid ir_build_metadata 'a b'"),
+    ],
+)
+def test_refuses_invalid_names(content: bytes, error: type[DocumentError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        from_onnxopset(content)
+
+
 # Operator sets at an opset
 
 
@@ -278,7 +349,19 @@ NEWER = {**BLUR, "versions": [{**BLUR["versions"][0], "since_version": 4}]}  # t
         pytest.param(_data(ir_version=99), UnsupportedVersion, "IR version 99", id="a newer IR version"),
         pytest.param(_data(ir_version=0), UnsupportedVersion, "IR version 0", id="IR version 0"),
         pytest.param(_without("ir_version"), UnsupportedVersion, "None", id="no IR version"),
-        pytest.param(_data(domain=""), WrongDomain, "no domain", id="no domain"),
+        pytest.param(_without("domain"), WrongDomain, "no domain", id="no domain"),
+        pytest.param(_data(BLUR, domain=""), WrongDomain, "domain ai.onnx", id="the default domain"),
+        *(
+            pytest.param(_data(**{key: text}), DocumentError, f"invalid {key}", id=f"{key} {text!r}")
+            for key, text in (
+                ("ir_version_prerelease", "rc.01"),
+                ("ir_version_prerelease", "rc..1"),
+                ("ir_version_prerelease", "-rc\n"),
+                ("ir_build_metadata", "a+b"),
+                ("ir_build_metadata", 7),
+                ("doc_string", ["text"]),
+            )
+        ),
         pytest.param(_data(opset_version=0), WrongOpset, "opset version 0", id="opset 0"),
         pytest.param(_data(opset_version="3"), WrongOpset, "'3'", id="an opset that is a string"),
         pytest.param(_data(BLUR, BLUR), RepeatedOperator, "2 times", id="a repeated operator"),
@@ -306,7 +389,7 @@ def _edited_message(change: Callable[[onnx.OperatorSetProto], None]) -> bytes:
         Operator,
         {**BLUR, "versions": [{**BLUR["versions"][0], "domain": "com.acme", "name": "Blur"}]},  # type: ignore[dict-item]  # the literal is a dict
     )
-    content = write_document(OperatorSet("com.acme", 3, (blur,)), DocumentFormat.ONNXOPSET)
+    content = write_document(OperatorSet("com.acme", 3, (blur,), DocumentHeader(8)), DocumentFormat.ONNXOPSET)
     message = onnx.OperatorSetProto.FromString(content)
     change(message)
     edited: bytes = message.SerializeToString()
@@ -323,7 +406,19 @@ def _edited_message(change: Callable[[onnx.OperatorSetProto], None]) -> bytes:
         pytest.param(
             lambda m: setattr(m, "ir_version", 99), UnsupportedVersion, "99", id="a newer IR version"
         ),
-        pytest.param(lambda m: m.ClearField("domain"), WrongDomain, "no domain", id="no domain"),
+        pytest.param(lambda m: m.ClearField("domain"), Contradiction, "ai.onnx 3", id="no domain"),
+        pytest.param(
+            lambda m: setattr(m, "ir_version", 9), Contradiction, "9, but 8", id="a different IR version"
+        ),
+        pytest.param(
+            lambda m: setattr(m, "doc_string", "text"), Contradiction, "doc_string", id="a different text"
+        ),
+        pytest.param(
+            lambda m: setattr(m, "ir_version_prerelease", "01"),
+            DocumentError,
+            "01",
+            id="an invalid pre-release",
+        ),
         pytest.param(lambda m: setattr(m, "opset_version", 0), WrongOpset, "0", id="opset 0"),
         pytest.param(lambda m: setattr(m, "opset_version", 4), Contradiction, "4", id="a different opset"),
         pytest.param(

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 from support.running import run
 
-from opshift.registry.documents.document import OperatorSet
+from opshift.registry.documents.document import DocumentHeader, OperatorSet
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.function_protos import function_proto
 from opshift.registry.models import Operator, OperatorVersion
@@ -66,7 +66,9 @@ def test_runs_a_body_as_a_function_of_a_model() -> None:
 
 def test_a_document_lists_the_functions_in_effect() -> None:
     operator = Operator(domain="com.acme", name="Squash", versions=(_version(),))
-    content = write_document(OperatorSet("com.acme", 1, (operator,)), DocumentFormat.ONNXOPSET)
+    content = write_document(
+        OperatorSet("com.acme", 1, (operator,), DocumentHeader(8)), DocumentFormat.ONNXOPSET
+    )
     message = onnx.OperatorSetProto.FromString(content)
     (function,) = message.functions
     assert (function.name, list(function.attribute)) == ("Squash", ["axes"])

@@ -13,7 +13,7 @@ from opshift.cli.paths import require_file
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
 from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
-from opshift.registry.documents.document import OperatorSet
+from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
 from opshift.registry.documents.files import DocumentFormat
 
 opset = subcommand_group("Export and load operator sets as documents.")
@@ -34,6 +34,17 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")] = False,
     folders: DefinitionsOption = None,
+    prerelease: Annotated[
+        str,
+        typer.Option("--prerelease", metavar="TEXT", help="The field ir_version_prerelease, such as rc.1."),
+    ] = "",
+    build: Annotated[
+        str,
+        typer.Option("--build-metadata", metavar="TEXT", help="The field ir_build_metadata."),
+    ] = "",
+    text: Annotated[
+        str, typer.Option("--doc", metavar="TEXT", help="The field doc_string: a description of the set.")
+    ] = "",
     form: Annotated[
         DocumentFormat | None,
         typer.Option("--format", help="The format (default: by the suffix of OUT, otherwise onnxopset)."),
@@ -42,7 +53,8 @@ def export(
     """Write the definitions of a domain at an opset to a document.
 
     An onnxopset document is an OperatorSetProto of ONNX's IR specification, with the definitions in a field
-    that other readers ignore. The suffix of OUT is .onnxopset, .yaml or .json.
+    that other readers ignore. Its IR version is that of the first ONNX release with the opset; for a private
+    domain, the newest. The suffix of OUT is .onnxopset, .yaml or .json.
     """
     from opshift.registry.documents.files import write_document
     from opshift.registry.documents.from_registry import operator_set
@@ -50,7 +62,18 @@ def export(
     if form is None:
         suffix = out.suffix.removeprefix(".") if out else ""
         form = next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
-    content = write_document(operator_set(registry_with(folders), domain, version), form)
+    try:
+        operators = operator_set(
+            registry_with(folders),
+            domain,
+            version,
+            prerelease=prerelease,
+            build_metadata=build,
+            doc_string=text,
+        )
+    except DocumentError as error:
+        raise UsageError(error.reason, remedy=error.remedy) from error
+    content = write_document(operators, form)
     if out is None:
         typer.get_binary_stream("stdout").write(content)
         return
@@ -73,18 +96,27 @@ def load(
 ) -> None:
     """Validate a document and list its operators.
 
-    Other commands read the document with --opsets FILE.
+    Other commands read the document with --opsets FILE. Documents of other tools contain names without
+    definitions: they are listed, but no command can use them.
     """
-    from opshift.registry.documents.files import read_document, write_tree
+    from opshift.registry.documents.files import read_document, read_set_or_names, write_tree
 
     require_file(source)
-    document = read_document(source)
-    written = write_tree(document, out) if out else []
-    versions = sum(len(operator.versions) for operator in document.operators)
-    data = {
+    document = read_document(source) if out else read_set_or_names(source)
+    data: dict[str, object] = {
         "input": source,
         "domain": document.domain,
         "opset_version": document.opset_version,
+        **document.header._asdict(),
+        "defined": isinstance(document, OperatorSet),
+    }
+    if not isinstance(document, OperatorSet):
+        data["operators"] = [str(each.id) for each in document.operators]
+        print_result(form, data, lambda page: _write_names(page, document))
+        return
+    written = write_tree(document, out) if out else []
+    versions = sum(len(operator.versions) for operator in document.operators)
+    data |= {
         "operators": [str(version.id) for version in document.versions_in_effect],
         "versions": versions,
         "written": written,
@@ -92,9 +124,28 @@ def load(
     print_result(form, data, lambda page: _write(page, document, versions, written))
 
 
+def _write_names(page: Page, document: OperatorNames) -> None:
+    _write_header(page, document, len(document.operators))
+    page.line("names only: the document does not define signatures", "yellow")
+    rows = [
+        (each.id.op_type, each.id, "experimental" if each.status == "EXPERIMENTAL" else "")
+        for each in document.operators
+    ]
+    page.table(OPERATOR_COLUMNS, rows)
+
+
+def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int) -> None:
+    header = document.header
+    page.title(f"{document.domain}, opset {document.opset_version}: {count_text(count, 'operator')}")
+    suffixes = (("-", header.ir_version_prerelease), ("+", header.ir_build_metadata))
+    page.line(f"IR version {header.ir_version}" + "".join(f"{sign}{text}" for sign, text in suffixes if text))
+    if header.doc_string:
+        page.line(header.doc_string)
+
+
 def _write(page: Page, document: OperatorSet, versions: int, written: list[Path]) -> None:
     operators = document.versions_in_effect
-    page.title(f"{document.domain}, opset {document.opset_version}: {count_text(len(operators), 'operator')}")
+    _write_header(page, document, len(operators))
     names = count_text(len(document.operators), "operator name")
     page.line(f"{names}, {count_text(versions, 'version')}", "dim")
     rows = [(each.name, each.id, "deprecated" if each.deprecated else "") for each in operators]
