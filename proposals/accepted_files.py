@@ -11,7 +11,6 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json
 from opshift.proposals.content.draft import DefinedDraft
-from opshift.proposals.content.sign_off import valid_sign_offs
 from opshift.proposals.content.text_files import quote_yaml
 from opshift.proposals.evidence.cases import Case
 from opshift.proposals.evidence.evidence import Evidence
@@ -61,7 +60,7 @@ def _changelog_entry(draft: DefinedDraft) -> str:
     retirement = draft.retirement
     if retirement is not None:
         sentences.append(f"Use {retirement.replaced_by}: {' '.join(retirement.mapping.split())}")
-    names = ", ".join(each.name for each in valid_sign_offs(draft.folder))
+    names = ", ".join(each.name for each in draft.sign_offs)
     sentences.append(f"By {proposal.author.name}; signed off by {names}.")
     return " ".join(sentences) + "\n"
 

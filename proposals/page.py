@@ -12,7 +12,7 @@ from opshift.proposals.check import CheckResult, check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
-from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
 from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
@@ -93,7 +93,7 @@ def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
     ]
     yield "Findings", table(("level", "rule", "place", "problem"), findings) or "None."
     if draft is not None:
-        valid, digest = valid_sign_offs(checked.folder), fingerprint(checked.folder)
+        valid, digest = draft.sign_offs, fingerprint(checked.folder)
         count = f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{digest}`."
         names = table(("name", "date"), [(escape_line(each.name), escape_line(each.date)) for each in valid])
         yield "Sign-offs", f"{count}\n\n{names}"

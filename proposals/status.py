@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from opshift.proposals.check import check_proposal
+from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
 from opshift.registry.registry import Registry
 
 
@@ -64,6 +65,6 @@ def status_of(path: Path, registry: Registry) -> Status:
         DefinitionError: `proposal.yaml` is invalid.
     """
     folder = ProposalFolder(path)
-    proposal = folder.proposal
+    draft = Draft(folder, folder.proposal, registry)
     checked = check_proposal(path, registry, gate="accept", run=False)
-    return Status(proposal, fingerprint(folder), valid_sign_offs(folder), checked.errors)
+    return Status(draft.proposal, fingerprint(folder), draft.sign_offs, checked.errors)

@@ -6,6 +6,7 @@ from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
+REVIEWERS = "reviewers.yaml"
 
 
 def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
@@ -17,8 +18,8 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
     found: dict[str, dict[str, Path]] = {}
     for folder in folders:
         paths = sorted(folder.glob("*/*.yaml"))
-        # A folder may contain nothing but a list of consumers.
-        if not paths and not (folder / CONSUMERS).exists():
+        # A folder may contain nothing but a list of consumers, or of reviewers.
+        if not paths and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS)):
             remedy = "name the files <domain>/<operator>.yaml"
             place = Place(str(folder))
             raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
-from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal
+from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal, SignOff
+from opshift.proposals.content.reviewers import ReviewerList
+from opshift.proposals.content.sign_off import valid_sign_offs
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Deprecation, Operator, OperatorVersion, Removal
 from opshift.registry.registry import Registry
@@ -33,6 +35,16 @@ class Draft:
     folder: ProposalFolder
     proposal: Proposal
     registry: Registry
+
+    @cached_property
+    def reviewers(self) -> ReviewerList:
+        """The people whose sign-offs count in the tree that the proposal extends."""
+        return ReviewerList(self.registry.folders[-1])
+
+    @cached_property
+    def sign_offs(self) -> tuple[SignOff, ...]:
+        """The valid sign-offs."""
+        return valid_sign_offs(self.folder, self.reviewers)
 
     @property
     def adds_operator(self) -> bool:

@@ -39,6 +39,8 @@ class SignOff(Frozen):
     name: str
     date: str
     fingerprint: str
+    signature: str = ""
+    """SSH signature of fingerprint, date and name, in base64."""
 
 
 class OperatorName(Frozen):

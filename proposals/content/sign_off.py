@@ -1,48 +1,60 @@
 """Sign-offs of a proposal's current content."""
 
 from datetime import date
+from pathlib import Path
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
+from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, is_same_person, signature_of
 from opshift.proposals.content.text_files import quote_yaml
+
+SIGN_REMEDY = "pass the name of a reviewer with --name, and the file of their SSH key with --key"
 
 REQUIRED_SIGN_OFFS = 2
 """Number of required sign-offs by people other than the author."""
 
 
-def is_same_person(one: str, other: str) -> bool:
-    """Return whether two names are equal, ignoring case and repeated spaces."""
-    return " ".join(one.casefold().split()) == " ".join(other.casefold().split())
-
-
-def valid_sign_offs(folder: ProposalFolder) -> tuple[SignOff, ...]:
-    """Return the sign-offs of the current content by people other than the author, one per person."""
+def valid_sign_offs(folder: ProposalFolder, reviewers: ReviewerList) -> tuple[SignOff, ...]:
+    """Return the sign-offs of the current content by reviewers other than the author, one per person."""
     current, author = fingerprint(folder), folder.proposal.author.name
     valid: list[SignOff] = []
     for each in folder.proposal.sign_offs:
         is_new = not any(is_same_person(each.name, other.name) for other in valid)
-        if each.fingerprint == current and is_new and not is_same_person(each.name, author):
+        is_current = each.fingerprint == current and not is_same_person(each.name, author)
+        if is_new and is_current and not reviewers.problem(each):
             valid.append(each)
     return tuple(valid)
 
 
-def sign(folder: ProposalFolder, name: str, day: date | None = None) -> SignOff:
-    """Append a sign-off to `proposal.yaml`; the rest of the file stays unchanged.
+def sign(
+    folder: ProposalFolder,
+    name: str,
+    reviewers: ReviewerList = EVERYONE,
+    *,
+    key: Path | None = None,
+    day: date | None = None,
+) -> SignOff:
+    """Append a sign-off to `proposal.yaml`, signed with an SSH key; the rest of the file stays unchanged.
 
     Raises:
-        UsageError: the name is empty, that of the author, or that of a person who signed this content off.
+        UsageError: the name is empty, that of the author, or that of a person who signed this content off,
+            or the sign-off would not count: by its name, or because of a missing or unknown key.
     """
-    proposal = folder.proposal
-    if not name.strip():
+    proposal, name = folder.proposal, name.strip()
+    if not name:
         raise UsageError("a sign-off needs a name", remedy="pass it with --name")
     if is_same_person(name, proposal.author.name):
         raise UsageError(f"{name} is the author of the proposal", remedy="ask another person to sign off")
-    if any(is_same_person(name, each.name) for each in valid_sign_offs(folder)):
+    if any(is_same_person(name, each.name) for each in valid_sign_offs(folder, reviewers)):
         reason = f"{name} has already signed off this content"
         raise UsageError(reason, remedy="ask another person to sign off")
-    signed = SignOff(name=name.strip(), date=str(day or date.today()), fingerprint=fingerprint(folder))
+    signed = SignOff(name=name, date=str(day or date.today()), fingerprint=fingerprint(folder))
+    if key is not None:
+        signed = signed.model_copy(update={"signature": signature_of(signed, key)})
+    if problem := reviewers.problem(signed):
+        raise UsageError(problem, remedy=SIGN_REMEDY)
     path = folder.file(PROPOSAL)
     write_files({path: _append_sign_off(path.read_text("utf-8"), proposal, signed, folder)})
     return signed
@@ -54,7 +66,8 @@ def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: Pro
     The file is edited as lines, because dumping it as YAML would lose comments and layout.
     """
     lines = text.splitlines()
-    fields = ", ".join(f"{key}: {quote_yaml(value)}" for key, value in signed.model_dump().items())
+    given = signed.model_dump(exclude_defaults=True)
+    fields = ", ".join(f"{key}: {quote_yaml(value)}" for key, value in given.items())
     item = f"- {{{fields}}}"
     if "sign_offs" not in proposal.model_fields_set:
         return "\n".join([*lines, "sign_offs:", item, ""])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from opshift.model.operator_ids import canonical_domain
+from opshift.registry.definition_files import REVIEWERS
 from opshift.registry.errors import UnknownDomain
 from opshift.registry.registry import Registry, load_registry
 
@@ -12,8 +13,8 @@ def registry_of_tree(tree: Path | None) -> Registry:
 
     An empty or missing folder is a new tree, to which the project's definitions apply.
     """
-    has_definitions = tree is not None and next(tree.glob("*/*.yaml"), None) is not None
-    return load_registry([tree] if tree is not None and has_definitions else [])
+    is_new = tree is None or not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
+    return load_registry([] if tree is None or is_new else [tree])
 
 
 def released_opset(registry: Registry, domain: str) -> int:

@@ -6,7 +6,8 @@ from datetime import date
 from opshift.checker.findings import ERROR, WARNING
 from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.folder import fingerprint
-from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, is_same_person, valid_sign_offs
+from opshift.proposals.content.reviewers import is_same_person
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, PREVIEW, Problems, rule
 
 APPROVAL_DAYS = 92
@@ -30,7 +31,7 @@ def check_sign_off_void(draft: Draft) -> Problems:
     A sign-off contains the fingerprint of the content, so every later change invalidates it.
     """
     current = fingerprint(draft.folder)
-    valid = {each.name for each in valid_sign_offs(draft.folder)}
+    valid = {each.name for each in draft.sign_offs}
     for position, each in enumerate(draft.proposal.sign_offs):
         if each.fingerprint != current and each.name not in valid:
             reason = f"{each.name} signed off a different version of the content"
@@ -47,10 +48,31 @@ def check_sign_off_twice(draft: Draft) -> Problems:
             yield draft.at_answer(f"{each.name} signed off the same content twice", "sign_offs", position)
 
 
+@rule("sign-off.reviewer", ERROR, GUIDE, "remove it, or add the person to reviewers.yaml")
+def check_sign_off_reviewer(draft: Draft) -> Problems:
+    """If the tree has a list of reviewers, only they sign off."""
+    for position, each in enumerate(draft.proposal.sign_offs):
+        if problem := draft.reviewers.name_problem(each.name):
+            yield draft.at_answer(problem, "sign_offs", position)
+
+
+@rule("sign-off.signature", ERROR, GUIDE, "remove it, and sign off again with `--key`")
+def check_sign_off_signature(draft: Draft) -> Problems:
+    """If the tree has a list of allowed signers, every sign-off carries the signature of its reviewer.
+
+    Everyone can write a name into a file; only the owner of a key can sign.
+    """
+    for position, each in enumerate(draft.proposal.sign_offs):
+        if not draft.reviewers.name_problem(each.name) and (
+            problem := draft.reviewers.signature_problem(each)
+        ):
+            yield draft.at_answer(problem, "sign_offs", position)
+
+
 @rule("sign-off.count", ERROR, REVIEW, "run `opshift proposal sign --name ...`", gate="accept")
 def check_sign_off_count(draft: Draft) -> Problems:
     """At least two people other than the author sign off the content before it is accepted."""
-    count = len(valid_sign_offs(draft.folder))
+    count = len(draft.sign_offs)
     if count < REQUIRED_SIGN_OFFS:
         yield draft.at_answer(f"expected {REQUIRED_SIGN_OFFS} valid sign-offs, got {count}", "sign_offs")
 
@@ -61,7 +83,7 @@ def check_preview_approval(draft: Draft) -> Problems:
 
     An older approval suggests that the experiment is no longer pursued.
     """
-    for each in valid_sign_offs(draft.folder) if draft.is_preview else ():
+    for each in draft.sign_offs if draft.is_preview else ():
         if _days_since(each.date) > APPROVAL_DAYS:
             reason = f"{each.name} signed off on {each.date}, not within the last {APPROVAL_DAYS} days"
             yield draft.at_answer(reason, "sign_offs", draft.proposal.sign_offs.index(each))

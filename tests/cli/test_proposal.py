@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,20 @@ def test_status_runs_no_code(run: Run, folder: Path) -> None:
     result = run("proposal", "status", "sq")
     assert result.exit_code == 0
     assert "0 of 2: none" in result.stdout
+
+
+def test_signs_off_with_key(run: Run, folder: Path) -> None:
+    proposal("function", folder / "sq")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "key"], check=True)
+    (folder / "own").mkdir()
+    (folder / "own" / "keys").write_text(f"grace@example.com {Path('key.pub').read_text()}")
+    (folder / "own" / "reviewers.yaml").write_text(
+        "allowed_signers: keys\nreviewers: [{name: Grace, identity: grace@example.com}]\n"
+    )
+    arguments = ("proposal", "sign", "sq", "--name", "Grace", "--opsets", "own")
+    assert "has no signature" in run(*arguments).output
+    assert run(*arguments, "--key", "key").exit_code == 0
+    assert "1 of 2: Grace" in run("proposal", "status", "sq", "--opsets", "own").stdout
 
 
 def test_prints_refusal_as_json(run: Run, broken: Path) -> None:

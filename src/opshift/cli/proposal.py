@@ -119,16 +119,24 @@ def render(
 def sign(
     folder: ProposalArgument,
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The name of the reviewer.")],
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="The SSH key to sign with, or its .pub file."),
+    ] = None,
+    tree: TreeOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Sign off the current content of a proposal.
 
-    The sign-off contains a fingerprint of the content; any later change invalidates it.
+    The sign-off contains a fingerprint of the content; any later change invalidates it. A file reviewers.yaml
+    in TREE restricts the names, and can require signatures, which ssh-keygen writes with --key.
     """
     from opshift.proposals.content.folder import ProposalFolder
+    from opshift.proposals.content.reviewers import ReviewerList
     from opshift.proposals.content.sign_off import sign as signed_by
 
-    signed = signed_by(ProposalFolder(folder), name)
+    reviewers = ReviewerList(registry_of_tree(tree).folders[-1])
+    signed = signed_by(ProposalFolder(folder), name, reviewers, key=key)
     text = f"{signed.name} signed off {signed.fingerprint}"
     print_result(form, signed.model_dump(), lambda page: page.line(text))
 

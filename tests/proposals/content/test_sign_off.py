@@ -10,6 +10,7 @@ from support.proposals import proposal, replace_text, set_answers
 
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import ProposalFolder, fingerprint
+from opshift.proposals.content.reviewers import EVERYONE
 from opshift.proposals.content.sign_off import sign, valid_sign_offs
 
 
@@ -31,8 +32,8 @@ def test_refuses_sign_off(name: str, reason: str, path: Path) -> None:
 
 def test_changes_only_list_of_sign_offs(path: Path) -> None:
     before = (path / "proposal.yaml").read_text("utf-8").replace("sign_offs: []\n", "")
-    sign(ProposalFolder(path), "Grace O'Hara", date(2026, 1, 31))
-    sign(ProposalFolder(path), "Alan", date(2026, 2, 1))
+    sign(ProposalFolder(path), "Grace O'Hara", day=date(2026, 1, 31))
+    sign(ProposalFolder(path), "Alan", day=date(2026, 2, 1))
     after = (path / "proposal.yaml").read_text("utf-8")
     assert after.startswith(before + "sign_offs:\n")
     assert [(each.name, each.date) for each in ProposalFolder(path).proposal.sign_offs] == [
@@ -50,7 +51,7 @@ def test_appends_sign_off_at_end(ending: str, path: Path) -> None:
     replace_text("proposal.yaml", "sign_offs: []\n", ending)(path)
     sign(ProposalFolder(path), "Grace")
     sign(ProposalFolder(path), "Alan")
-    assert len(valid_sign_offs(ProposalFolder(path))) == 2
+    assert len(valid_sign_offs(ProposalFolder(path), EVERYONE)) == 2
 
 
 @pytest.mark.parametrize(

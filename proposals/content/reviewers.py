@@ -1,0 +1,127 @@
+"""Reviewers of a tree of definitions, and signatures of sign-offs, which `ssh-keygen` writes and verifies.
+
+Source: ssh-keygen(1), options `-Y sign` and `-Y verify`, and the section "ALLOWED SIGNERS".
+"""
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from opshift.model.atomic_files import destination_below
+from opshift.model.errors import UsageError
+from opshift.proposals.content.models import SignOff
+from opshift.registry.definition_files import REVIEWERS
+from opshift.registry.frozen import Frozen
+from opshift.registry.record import from_file_content
+from opshift.registry.yaml_files import load_yaml
+
+NAMESPACE = "opshift-proposal"
+"""Purpose in each signature: signatures for other purposes are invalid."""
+
+ARMOR = "-----BEGIN SSH SIGNATURE-----\n{}\n-----END SSH SIGNATURE-----\n"
+
+
+class Reviewer(Frozen):
+    """Person whose sign-offs count."""
+
+    name: str
+    identity: str = ""
+    """Principal in the file of allowed signers, usually an email address."""
+
+
+class Reviewers(Frozen):
+    """Content of `reviewers.yaml`. Without the file, everyone may sign off, without a signature."""
+
+    reviewers: Annotated[tuple[Reviewer, ...], Field(min_length=1)]
+    allowed_signers: str = ""
+    """File of public keys in the folder of `reviewers.yaml`. If it is set, every sign-off needs a signature."""
+
+
+class ReviewerList:
+    """Reviewers of a tree, who decide which sign-offs count.
+
+    Raises:
+        DefinitionError: `reviewers.yaml` is invalid.
+        UsageError: it names a file of allowed signers outside of the tree.
+    """
+
+    def __init__(self, tree: Path | None) -> None:
+        self._known: dict[str, Reviewer] | None = None
+        """Reviewers by name; `None` if everyone may sign off."""
+        self._signers: Path | None = None
+        if tree is not None and (path := tree / REVIEWERS).exists():
+            content = from_file_content(Reviewers, load_yaml(path), path)
+            self._known = {_key(each.name): each for each in content.reviewers}
+            self._signers = (
+                destination_below(tree, content.allowed_signers) if content.allowed_signers else None
+            )
+
+    def problem(self, sign_off: SignOff) -> str:
+        """Return why a sign-off does not count, or an empty text."""
+        return self.name_problem(sign_off.name) or self.signature_problem(sign_off)
+
+    def name_problem(self, name: str) -> str:
+        """Return why a person may not sign off, or an empty text."""
+        if self._known is None or _key(name) in self._known:
+            return ""
+        return f"{name} is not a reviewer in {REVIEWERS}"
+
+    def signature_problem(self, sign_off: SignOff) -> str:
+        """Return why the signature of a sign-off is missing or invalid, or an empty text."""
+        if self._signers is None:
+            return ""
+        if not sign_off.signature:
+            return f"the sign-off of {sign_off.name} has no signature"
+        reviewer = (self._known or {}).get(_key(sign_off.name))
+        if reviewer is None or not reviewer.identity:
+            return f"{sign_off.name} has no identity in {REVIEWERS}"
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "signature"
+            file.write_text(ARMOR.format(sign_off.signature), "utf-8")
+            # ssh-keygen takes the value of -s and -I literally, even if it begins with a dash.
+            arguments = ("verify", "-f", str(self._signers), "-I", reviewer.identity, "-s", str(file))
+            result = _ssh_keygen(arguments, sign_off)
+        if result.returncode == 0:
+            return ""
+        details = " ".join((result.stderr + result.stdout).decode(errors="replace").split())
+        return f"the signature of {sign_off.name} as {reviewer.identity} is invalid: {details}"
+
+
+EVERYONE = ReviewerList(None)
+
+
+def is_same_person(one: str, other: str) -> bool:
+    """Return whether two names are equal, ignoring case and repeated spaces."""
+    return _key(one) == _key(other)
+
+
+def signature_of(sign_off: SignOff, key: Path) -> str:
+    """Return a signature by a private key, or by the agent's key for a public one, in base64 on one line.
+
+    Raises:
+        UsageError: ssh-keygen is not installed, or cannot use the key.
+    """
+    result = _ssh_keygen(("sign", "-f", str(key)), sign_off)
+    if result.returncode:
+        reason = " ".join(result.stderr.decode(errors="replace").split())
+        remedy = "pass a key that `ssh-keygen` created, or its .pub file if an agent holds the key"
+        raise UsageError(f"cannot sign: {reason}", place=str(key), remedy=remedy)
+    return "".join(line for line in result.stdout.decode().split("\n") if not line.startswith("-----"))
+
+
+def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.CompletedProcess[bytes]:
+    # The date is signed too: approvals of preview operators expire.
+    message = f"{sign_off.fingerprint} {sign_off.date} {sign_off.name}\n"
+    command = ("ssh-keygen", "-Y", *arguments, "-n", NAMESPACE)
+    try:
+        return subprocess.run(command, input=message.encode(), capture_output=True, check=False)
+    except FileNotFoundError as error:
+        remedy = "install OpenSSH 8.2 or newer"
+        raise UsageError("signatures need the program ssh-keygen", remedy=remedy) from error
+
+
+def _key(name: str) -> str:
+    return " ".join(name.casefold().split())
