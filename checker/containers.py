@@ -57,7 +57,7 @@ class CheckedModel:
     @cached_property
     def redefines_operators(self) -> bool:
         """Whether a function replaces an operator, so that operator definitions do not imply types."""
-        known = (key for key in self.functions if key.domain in self.registry.domains())
+        known = (key for key in self.functions if self.registry.has_domain(key.domain))
         return any(self.registry.operator(name, domain) for domain, name, _ in known)
 
     @cached_property
@@ -156,7 +156,7 @@ class CheckedContainer:
             return NodeDefinition(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
         # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
-        if opset is None or domain not in registry.domains() or opset > registry.newest_opset(domain):
+        if opset is None or not registry.has_domain(domain) or opset > registry.newest_opset(domain):
             return NodeDefinition()
         try:
             return NodeDefinition(registry.get_schema(op_type, opset, domain))

@@ -232,6 +232,12 @@ class Operator(Record):
         if any(version.before is not None for version in self.versions[1:]):
             raise ValueError("only the first version can have `before`")
 
+    @property
+    def newest_opset(self) -> int:
+        """The newest opset that adds or removes a version."""
+        removals = [version.removal.removed_in for version in self.versions if version.removal]
+        return max([self.versions[-1].since_version, *removals])
+
     def at(self, opset: int) -> OperatorVersion | None:
         """Return the version in effect at `opset`; `None` before the first version and after a removal."""
         found = next((each for each in reversed(self.versions) if each.since_version <= opset), None)

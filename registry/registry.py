@@ -17,7 +17,7 @@ from opshift.model.operator_ids import (
     overload_of,
 )
 from opshift.opsets import OPSETS
-from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, DefinitionFiles
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
@@ -39,7 +39,7 @@ class Registry:
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
-    operator is read when the operator is first used.
+    operator is read when it is first used. With `installed`, packages provide domains without other sources.
     """
 
     def __init__(
@@ -47,13 +47,15 @@ class Registry:
         folders: tuple[Path, ...],
         documents: tuple[Path, ...] = (),
         operators: tuple[Operator, ...] = (),
+        installed: bool = False,
     ) -> None:
         self.folders: Final = folders
         """The folders that definitions are read from; the project's own folder is first."""
         self.documents: Final = documents
         """The operator-set documents that were added to the folders."""
         self._staged = operators
-        self._files = definition_files(folders)
+        self._installed = installed
+        self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._newest: dict[str, int] = {}
         # Cache by domain, opset and name, because every node of a model is resolved. The domain is spelled as
@@ -70,7 +72,7 @@ class Registry:
         Raises:
             DefinitionError: the folder contains no definitions, or redefines an operator.
         """
-        return Registry((*self.folders, Path(folder)), self.documents, self._staged)
+        return Registry((*self.folders, Path(folder)), self.documents, self._staged, self._installed)
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -79,21 +81,18 @@ class Registry:
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self.folders, (*self.documents, Path(path)), self._staged)
+        return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._installed)
 
     def with_operator(self, operator: Operator) -> Registry:
         """Return a registry in which a definition replaces that of an operator, or adds the operator."""
-        return Registry(self.folders, self.documents, (*self._staged, operator))
+        return Registry(self.folders, self.documents, (*self._staged, operator), self._installed)
 
     @cached_property
     def types(self) -> TypeSets:
         """The named type sets of all folders."""
         from opshift.registry.type_sets import TypeSets
 
-        found = TypeSets({})
-        for folder in self.folders:
-            found = found.merged(TypeSets.load(folder / TYPES))
-        return found
+        return TypeSets.of_folders(self.folders)
 
     @cached_property
     def releases(self) -> Releases:
@@ -109,11 +108,15 @@ class Registry:
 
     def domains(self) -> tuple[str, ...]:
         """Return all domains that have definitions."""
-        return tuple(self._files)
+        return self._files.domains()
+
+    def has_domain(self, domain: str) -> bool:
+        """Return whether a domain has definitions."""
+        return bool(self._files[canonical_domain(domain)])
 
     def names(self, domain: str = "") -> tuple[str, ...]:
         """Return the names of a domain's operators, sorted."""
-        return tuple(self._files.get(canonical_domain(domain), ()))
+        return tuple(self._files[canonical_domain(domain)])
 
     def operator(self, op_type: str, domain: str = "") -> Operator | None:
         """Return an operator with all its versions, or `None` if the domain has no operator of this name.
@@ -123,7 +126,7 @@ class Registry:
         """
         key = (canonical_domain(domain), op_type)
         if key not in self._operators:
-            path = self._files.get(key[0], {}).get(op_type)
+            path = self._files[key[0]].get(op_type)
             if path is None:
                 return None
             sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
@@ -137,7 +140,10 @@ class Registry:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
         from opshift.registry.loader import load_operator, require_known_opsets
 
-        return require_known_opsets(load_operator(path, self.types), path, self.releases)
+        types, folder = self.types, path.parents[1]
+        if folder not in self.folders:  # an installed package may have type sets, too
+            types = types.merged(types.load(folder / TYPES))
+        return require_known_opsets(load_operator(path, types), path, self.releases)
 
     def _read_texts(self, path: Path) -> list[list[str]]:
         return [list(texts_of(version).values()) for version in self._load(path).versions]
@@ -161,12 +167,12 @@ class Registry:
             UnknownDomain: the registry has no definitions for the domain.
         """
         domain = canonical_domain(domain)
-        if domain not in self._files:
+        if not self._files[domain]:
             remedy = "add a folder with definitions of it"
             raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
         if domain not in self._newest:
             published = self.releases.newest_opset(domain)
-            self._newest[domain] = published or max(map(_newest_opset, self.operators(domain)))
+            self._newest[domain] = published or max(each.newest_opset for each in self.operators(domain))
         return self._newest[domain]
 
     def require_opset(self, opset: int, domain: str = "") -> None:
@@ -270,32 +276,26 @@ class Registry:
 
     def _set_operator(self, operator: Operator) -> None:
         domain = canonical_domain(operator.domain)
-        newest = self.newest_opset(domain) if domain in self._files else 0
+        newest = self.newest_opset(domain) if self._files[domain] else 0
         # A new operator belongs to the file that acceptance will write.
         path = self.folders[0] / domain / f"{operator.name}.yaml"
-        self._files[domain] = dict(sorted({operator.name: path, **self._files.get(domain, {})}.items()))
+        self._files[domain] = dict(sorted({operator.name: path, **self._files[domain]}.items()))
         self._operators[domain, operator.name] = operator
-        self._newest[domain] = max(newest, _newest_opset(operator))
-
-
-def _newest_opset(operator: Operator) -> int:
-    """Return the newest opset that adds or removes a version."""
-    removals = [version.removal.removed_in for version in operator.versions if version.removal]
-    return max([operator.versions[-1].since_version, *removals])
+        self._newest[domain] = max(newest, operator.newest_opset)
 
 
 @cache
 def default_registry() -> Registry:
-    """Return the registry of the definitions in `opsets/`."""
-    return Registry((OPSETS,))
+    """Return the registry of the project's definitions and those of installed packages."""
+    return Registry((OPSETS,), installed=True)
 
 
 def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
-    """Return a registry of the project's definitions and those in `sources`.
+    """Return a registry of the project's definitions, those of installed packages, and those in `sources`.
 
     Args:
         sources: folders with definitions, and operator-set documents. The first folder with a `releases.yaml`
-            is a complete tree and replaces the project's definitions.
+            is a complete tree and replaces the project's definitions and those of installed packages.
 
     Raises:
         DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
@@ -306,4 +306,5 @@ def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
     if not paths:
         return default_registry()
     added = (each for each in folders if each is not base)
-    return Registry((base or OPSETS, *added), tuple(each for each in paths if each.is_file()))
+    documents = tuple(each for each in paths if each.is_file())
+    return Registry((base or OPSETS, *added), documents, installed=base is None)

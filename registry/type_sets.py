@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from opshift.model.errors import Place
+from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.yaml_files import error_at, line_of, load_yaml
 
@@ -31,6 +32,14 @@ class TypeSets:
             if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
                 raise error_at(path, (name,), f"type set {name!r} is not a list of types and sets")
         return cls(sets, str(path))
+
+    @classmethod
+    def of_folders(cls, folders: Iterable[Path]) -> TypeSets:
+        """Return the sets of all folders; a set of a later folder overrides one with the same name."""
+        found = cls({})
+        for folder in folders:
+            found = found.merged(cls.load(folder / TYPES))
+        return found
 
     def names(self) -> tuple[str, ...]:
         """Return all names, in the order of the file."""

@@ -15,6 +15,7 @@ from opshift.adapters.core.external import error_line
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
+from opshift.registry.installed import installed_entry_points
 
 if TYPE_CHECKING:
     from opshift.adapters.core.rewriter import Rewriter
@@ -155,10 +156,7 @@ def load_installed_adapters() -> None:
         UnusableAdapters: a module cannot be imported.
         DuplicateAdapter: two functions are registered for the same step.
     """
-    # Imported late: conversions with the project's adapters alone start without it.
-    from importlib.metadata import entry_points
-
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+    for entry_point in installed_entry_points(ENTRY_POINT_GROUP):
         try:
             entry_point.load()
         except OpshiftError:

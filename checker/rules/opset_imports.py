@@ -65,7 +65,7 @@ def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
     """An imported opset of a known domain must exist."""
     registry = (found if isinstance(found, CheckedModel) else found.model).registry
     for domain, version in found.opsets.items():
-        newest = registry.newest_opset(domain) if domain in registry.domains() else version
+        newest = registry.newest_opset(domain) if registry.has_domain(domain) else version
         if version > newest:
             yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 

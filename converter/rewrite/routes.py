@@ -21,10 +21,11 @@ from opshift.converter.rewrite.version_graph import build_version_graph, check_e
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
 from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import CompiledFile
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry
 
 
 class Route(NamedTuple):
@@ -169,7 +170,7 @@ def precompiled_routes() -> CompiledRoutes:
 
 def routes_text() -> str:
     """Return the compiled routes of the project's operators in JSON."""
-    return ROUTES.text("routes", (), lambda: json.dumps(compile_routes(default_registry())))
+    return ROUTES.text("routes", (), lambda: json.dumps(compile_routes(Registry((OPSETS,)))))
 
 
 def compile_routes(registry: Registry) -> CompiledRoutes:

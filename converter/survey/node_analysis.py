@@ -39,7 +39,6 @@ class NodeAnalysis:
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = registry
-        self._domains = frozenset(registry.domains())
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
@@ -97,7 +96,7 @@ class NodeAnalysis:
         opset = scope.opsets.get(domain)
         if opset is None:
             return OperatorStatus(has_step=True, has_graphs=True)
-        if domain not in self._domains:
+        if not self._registry.has_domain(domain):
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
             return OperatorStatus(has_step=False, has_graphs=True)

@@ -132,7 +132,7 @@ def _nodes(nodes: dict[str, int]) -> str:
 
 def _release(domain: str, opset: int, registry: Registry) -> str:
     """Return the first ONNX release with an opset, or a remark if the registry does not define the opset."""
-    if domain not in registry.domains():
+    if not registry.has_domain(domain):
         return ""
     newest = registry.newest_opset(domain)
     if not 1 <= opset <= newest:
@@ -207,7 +207,7 @@ class OperatorCounter:
     def _resolve(self, node: NodeProto, opsets: dict[str, int]) -> OperatorUse:
         called = called_function(node)
         domain, name = called.domain, f"{called.domain}.{node.op_type}"
-        if called not in self._functions and domain in opsets and domain not in self._registry.domains():
+        if called not in self._functions and domain in opsets and not self._registry.has_domain(domain):
             return OperatorUse(name, 0, "foreign", "the registry has no definitions for its domain")
         try:
             resolved = self._registry.resolve(node, opsets, self._functions)

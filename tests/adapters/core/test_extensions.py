@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from support.installed import forget_installed_packages, install
 
 from opshift.adapters.core.adapter_table import (
     DuplicateAdapter,
@@ -106,12 +106,15 @@ def test_rejects_two_adapters_for_one_step(tmp_path: Path) -> None:
 # Entry points
 
 
+@pytest.fixture(autouse=True)
+def _no_packages() -> Iterator[None]:
+    forget_installed_packages()
+    yield
+    forget_installed_packages()
+
+
 def _install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str) -> None:
-    monkeypatch.syspath_prepend(str(folder))
-    entries = (EntryPoint("acme", module, "opshift.adapters"),)
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group: entries if group == "opshift.adapters" else ()
-    )
+    install(monkeypatch, folder, {}, f"[opshift.adapters]\nacme = {module}\n")
 
 
 def test_loads_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.cli.registry.operator_history import history_of
-from opshift.cli.registry.operator_text import format_types, load_type_sets, summarize_types
+from opshift.cli.registry.operator_text import format_types, summarize_types
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
@@ -184,7 +184,7 @@ def test_abbreviates_types(types: list[str], text: str) -> None:
 
 
 def test_counts_many_types_and_names_their_set() -> None:
-    sets = load_type_sets(REGISTRY)
+    sets = REGISTRY.types
     assert summarize_types(("tensor(float)",), sets) == "tensor(float)"
     many = summarize_types(sets.expand("all_tensor_types"), sets)
     assert many.startswith("15 types, all_tensor_types: tensor(bool, complex128,")

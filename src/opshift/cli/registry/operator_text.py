@@ -61,16 +61,6 @@ MAX_PLAIN_TYPES = 4
 """Maximum number of types that are listed without their number and the name of their set."""
 
 
-def load_type_sets(registry: Registry) -> TypeSets:
-    """Return the named type sets of all folders of a registry."""
-    from opshift.registry.type_sets import TypeSets
-
-    sets = TypeSets({})
-    for folder in registry.folders:
-        sets = sets.merged(TypeSets.load(folder / "types.yaml"))
-    return sets
-
-
 def format_types(types: Iterable[str]) -> str:
     """Join types; those of one kind share its brackets, as in `tensor(double, float), seq(tensor(float))`."""
     kinds: dict[tuple[str, str], list[str]] = {}

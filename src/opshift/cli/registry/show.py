@@ -103,7 +103,7 @@ def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -
         _write_table(page, title, ("type", ""), rows)
     attributes = [_attribute(*each) for each in version.attributes.items()]
     _write_table(page, "Attributes", ("type", "default", "values"), attributes)
-    sets = operator_text.load_type_sets(registry)
+    sets = registry.types
     types = [
         (name, operator_text.summarize_types(types, sets), version.type_descriptions.get(name, ""))
         for name, types in version.type_constraints.items()

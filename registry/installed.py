@@ -1,0 +1,84 @@
+"""Entry points of installed packages: definitions of private domains, and modules with adapters."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from opshift.model.errors import OpshiftError
+from opshift.registry.definition_files import definition_files
+from opshift.registry.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+DEFINITIONS: Final = "opshift.opsets"
+"""Group of packages with definitions. The name of an entry point is a domain; its value is a package, whose
+folder contains `<domain>/<operator>.yaml`. Importing it registers the shape rules of the definitions."""
+
+
+@cache
+def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group."""
+    if not _may_exist(group):
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+def _may_exist(group: str) -> bool:
+    """Return whether an installed package may have entry points of a group.
+
+    Without such packages, this spares the import of `importlib.metadata`, which takes longer than to convert
+    a model.
+    """
+    from importlib.machinery import PathFinder
+
+    if any(hasattr(each, "find_distributions") and each is not PathFinder for each in sys.meta_path):
+        return True
+    try:
+        for folder in map(Path, sys.path):
+            if folder.is_file():  # an archive may contain packages
+                return True
+            for path in folder.glob("*-[iI][nN][fF][oO]/entry_points.txt"):
+                if group.encode() in path.read_bytes():
+                    return True
+    except OSError:
+        return True
+    return False
+
+
+def installed_domains() -> tuple[str, ...]:
+    """Return the domains that installed packages define."""
+    return tuple(dict.fromkeys(each.name for each in installed_entry_points(DEFINITIONS)))
+
+
+@cache
+def installed_files(domain: str) -> dict[str, Path]:
+    """Return the definition file of each operator that installed packages define in a domain.
+
+    Raises:
+        DefinitionError: a package cannot be imported or has no definitions of the domain, or two packages
+            define the same operator.
+    """
+    named = [each for each in installed_entry_points(DEFINITIONS) if each.name == domain]
+    return definition_files(tuple(_definition_folder(each) for each in named)).get(domain, {})
+
+
+def _definition_folder(entry_point: EntryPoint) -> Path:
+    domain, place = entry_point.name, f"entry point {entry_point.name} = {entry_point.value}"
+    try:
+        package = entry_point.load()
+    except OpshiftError:
+        raise
+    except Exception as error:
+        reason = f"the package cannot be imported: {type(error).__name__}: {error}"
+        raise DefinitionError(reason, place=place, remedy="correct or uninstall the package") from error
+    for folder in map(Path, getattr(package, "__path__", ())):
+        if any(folder.glob(f"{domain}/*.yaml")):
+            return folder
+    remedy = f"add files {domain}/<operator>.yaml to the package, and name it without a colon"
+    raise DefinitionError(f"the package has no definitions of {domain}", place=place, remedy=remedy)
