@@ -22,7 +22,7 @@ def check(
     """Check a model against the rules of ONNX's IR specification and the definitions of its operators.
 
     The time is proportional to the number of nodes. Elements of weights are not read, except the indices
-    of sparse tensors and the unused bits of 6-bit types.
+    of sparse tensors, strings, the unused bits of 6-bit types, and external data with a checksum.
 
     Args:
         model: a ModelProto (the project's or `onnx`'s), a serialized one, or a path. It is not modified.

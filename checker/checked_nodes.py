@@ -1,10 +1,10 @@
 """Views of nodes, attributes, values and tensors for rules: each message with its place in the model."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.checker.containers import CheckedContainer, CheckedModel
+from opshift.checker.containers import CheckedContainer, CheckedGraph, CheckedModel
 from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER, ElementType
 from opshift.model.external_data import ExternalData, read_external_data
@@ -82,7 +82,7 @@ class CheckedAttribute:
     def cache_key(self) -> Hashable:
         """Cache key: the properties that its rules read; `None` if a key would be large or costly."""
         proto, operator = self.proto, self.node.operator
-        if not self.is_plain or proto.ref_attr_name or "strings" in self.fields:
+        if not self.is_plain or proto.ref_attr_name or proto.doc_string or "strings" in self.fields:
             return None
         declared = operator.attributes.get(proto.name) if operator else None
         value = None
@@ -92,7 +92,8 @@ class CheckedAttribute:
             value = content if isinstance(content, int | float | bytes) else tuple(content)
             if isinstance(value, bytes) and len(value) > MAX_KEY_STRING:
                 return None
-        return (id(operator), proto.name, proto.type, *self.fields, value)
+        # A function lives as long as the model, so its id stays unique.
+        return (id(operator), id(self.node.function), proto.name, proto.type, *self.fields, value)
 
     @property
     def is_plain(self) -> bool:
@@ -175,11 +176,12 @@ class ExternalTensor(CheckedTensor):
 
 
 class CheckedTraining(NamedTuple):
-    """A TrainingInfoProto, and its position in the model."""
+    """A TrainingInfoProto, its position in the model, the main graph, and its graphs by field."""
 
     proto: TrainingInfoProto
     position: int
-    model: CheckedModel
+    main: CheckedGraph
+    graphs: Mapping[str, CheckedGraph]
 
     @property
     def place(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
-from opshift.model.graphs import ContainerProto, is_graph
+from opshift.model.graphs import ContainerProto, is_graph, nested_nodes
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 from opshift.model.operator_ids import (
     LocalFunction,
@@ -37,6 +39,8 @@ class CheckedModel:
         functions: its functions by key; the first function with a key wins.
         calls: the functions that the body of each function calls; complete after all functions are walked.
         folder: the folder of its external data, if known.
+        graph_names: the names of its graphs; complete after all graphs are walked.
+        digests: the SHA1 digests of its data files, of those with a checksum.
         passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
     """
 
@@ -52,6 +56,8 @@ class CheckedModel:
         for function in proto.functions:
             self.functions.setdefault(function_id(function), function)
         self.calls: dict[LocalFunction, set[LocalFunction]] = {key: set() for key in self.functions}
+        self.graph_names: list[str] = []
+        self.digests: dict[Path, str] = {}
         self.passed_keys: set[Hashable] = set()
 
     @cached_property
@@ -67,6 +73,48 @@ class CheckedModel:
         for function in self.proto.functions:
             opsets = {**declared_opsets(function.opset_import), **opsets}
         return opsets
+
+    @cached_property
+    def device_counts(self) -> Mapping[str, int]:
+        """The number of devices of each device configuration, by name."""
+        return {entry.name: entry.num_devices for entry in self.proto.configuration}
+
+    @cached_property
+    def attribute_types(self) -> Mapping[LocalFunction, Mapping[str, int]]:
+        """The types of the attributes of each function: that of the default, or of the first reference."""
+        found: dict[LocalFunction, dict[str, int]] = {}
+        for key, function in self.functions.items():
+            types = found[key] = {each.name: each.type for each in function.attribute_proto}
+            for node in nested_nodes(function):
+                for attribute in node.attribute:
+                    if attribute.ref_attr_name:
+                        types.setdefault(attribute.ref_attr_name, attribute.type)
+        return found
+
+    @cached_property
+    def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
+        """The inputs of functions that nodes of the body require, directly or through calls.
+
+        Nodes of subgraphs do not count: they may not run if the input is omitted.
+        """
+        required: set[tuple[LocalFunction, str]] = set()
+        passed_on: dict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
+        for key, function in self.functions.items():
+            body = CheckedFunction(function, self)
+            for node, position, name in body.input_uses():
+                operator, called, _ = body.resolve(node)
+                parameter = parameter_at(operator.inputs, position) if operator else None
+                if parameter is not None and parameter.option != "optional":
+                    required.add((key, name))
+                elif called is not None and position < len(called.input):
+                    passed_on[called_function(node), called.input[position]].append((key, name))
+        pending = list(required)
+        while pending:
+            for caller in passed_on[pending.pop()]:
+                if caller not in required:
+                    required.add(caller)
+                    pending.append(caller)
+        return required
 
 
 class NodeDefinition(NamedTuple):
@@ -192,6 +240,13 @@ class CheckedFunction(CheckedContainer):
         opsets = declared_opsets(proto.opset_import)
         super().__init__(proto, f"function {function_label(proto)}", model, opsets)
         self.key = function_id(proto)
+
+    def input_uses(self) -> Iterator[tuple[NodeProto, int, str]]:
+        """Yield each node that reads an input of the function, with the position and name of the input."""
+        for node in self.proto.node:
+            for position, name in enumerate(node.input):
+                if name in self.inputs:
+                    yield node, position, name
 
 
 def attribute_names(function: FunctionProto) -> list[str]:

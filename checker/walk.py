@@ -21,7 +21,7 @@ from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
-from opshift.model.messages import ValueInfoProto
+from opshift.model.messages import TrainingInfoProto, ValueInfoProto
 from opshift.model.offloaded_tensors import with_payload
 from opshift.model.operator_ids import called_function
 
@@ -41,7 +41,7 @@ class Walk:
         if model.proto.HasField("graph"):
             self._graph(main)
         for index, info in enumerate(model.proto.training_info):
-            self._training(CheckedTraining(info, index, model), main)
+            self._training(info, index, main)
         for proto in model.proto.functions:
             function = CheckedFunction(proto, model)
             self._values(proto.value_info, function, "value")
@@ -74,6 +74,7 @@ class Walk:
 
     def _graph(self, graph: CheckedGraph) -> None:
         proto = graph.proto
+        graph.model.graph_names.append(proto.name)
         for role, values in (("input", proto.input), ("value", proto.value_info), ("output", proto.output)):
             self._values(values, graph, role)
         for tensor in proto.initializer:
@@ -84,13 +85,15 @@ class Walk:
             self._nodes(graph)
         self.check(graph)
 
-    def _training(self, training: CheckedTraining, main: CheckedGraph) -> None:
-        model = training.model
+    def _training(self, info: TrainingInfoProto, index: int, main: CheckedGraph) -> None:
+        graphs: dict[str, CheckedGraph] = {}
+        training = CheckedTraining(info, index, main, graphs)
         for part in ("initialization", "algorithm"):
-            if training.proto.HasField(part):
-                graph, place = getattr(training.proto, part), f"{training.place}.{part}"
+            if info.HasField(part):
+                graph, place = getattr(info, part), f"{training.place}.{part}"
                 # The main graph is the parent: training graphs can read its values.
-                self._graph(CheckedGraph(graph, place, model, model.opsets, main, is_top=True))
+                graphs[part] = CheckedGraph(graph, place, main.model, main.opsets, main, is_top=True)
+                self._graph(graphs[part])
         self.check(training)
 
     def _values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:

@@ -21,7 +21,7 @@ def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 
 def type_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the element type of the first output."""
-    output = _parameter_at(operator.outputs, 0)
+    output = parameter_at(operator.outputs, 0)
     if output is None or output.type_attribute or not output.homogeneous or operator.name == "Constant":
         return None
     if len(operator.types_of(output)) == 1:
@@ -43,10 +43,10 @@ def _type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
 @lru_cache(maxsize=4096)
 def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
     """Return the positions of the inputs, of `count`, that determine the element type of an output."""
-    output = _parameter_at(operator.outputs, position)
+    output = parameter_at(operator.outputs, position)
     if output is None:
         return ()
-    formals = ((index, _parameter_at(operator.inputs, index)) for index in range(count))
+    formals = ((index, parameter_at(operator.inputs, index)) for index in range(count))
     return tuple(index for index, formal in formals if formal and determines_type(formal, output))
 
 
@@ -56,7 +56,7 @@ def determines_type(formal: Parameter, output: Parameter) -> bool:
 
 
 def _output_type(node: Node, position: int, operator: OperatorVersion, scope: InferenceScope) -> str | None:
-    output = _parameter_at(operator.outputs, position)
+    output = parameter_at(operator.outputs, position)
     if output is None:
         return None
     if output.type_attribute and node.has_attribute_references:
@@ -92,7 +92,8 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
     return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
 
 
-def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
+def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
+    """Return the formal parameter at a position of a node; the last one may repeat if it is variadic."""
     if position < len(parameters):
         return parameters[position]
     last = parameters[-1] if parameters else None

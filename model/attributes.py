@@ -53,6 +53,12 @@ INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
 )
 
 
+def type_name(number: int) -> str:
+    """Return the name of an attribute type, or the number of an unknown one."""
+    kind = TYPE_BY_NUMBER.get(number)
+    return kind.name if kind else str(number)
+
+
 def read_attribute(attribute: AttributeProto) -> Any:
     """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
 

@@ -65,6 +65,20 @@ def shape_of(proto: TypeProto) -> Shape | None:
     return dims_of(proto.tensor_type.shape) if has_shape(proto) else None
 
 
+def shapes_conflict(first: Shape | None, second: Shape | None) -> bool:
+    """Return whether no value has both shapes."""
+    if first is None or second is None or first == second:
+        return False
+    return len(first) != len(second) or any(
+        a != b and a is not None and b is not None for a, b in zip(first, second, strict=True)
+    )
+
+
+def shape_to_string(shape: Sequence[int | None]) -> str:
+    """Return a shape for messages, such as `[2, ?]`."""
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
+
+
 def has_shape(proto: TypeProto) -> bool:
     """Return whether a type is that of tensors of known rank."""
     return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")

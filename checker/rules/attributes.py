@@ -8,7 +8,14 @@ from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.checker.rules.declared_types import type_problems
-from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute, types_in
+from opshift.model.attributes import (
+    ATTRIBUTE_TYPES,
+    TYPE_BY_FIELD,
+    TYPE_BY_NUMBER,
+    read_attribute,
+    type_name,
+    types_in,
+)
 from opshift.registry.models import Attribute as Declared
 from opshift.registry.models import Scalar
 
@@ -38,7 +45,7 @@ def field(attribute: CheckedAttribute) -> Problems:
     declared = attribute.proto.type
     for used in attribute.fields if declared else ():
         if TYPE_BY_FIELD[used].number != declared:
-            yield f"is declared as {_type_name(declared)}, but its value is in {used!r}"
+            yield f"is declared as {type_name(declared)}, but its value is in {used!r}"
 
 
 @rule("attribute.single", ERROR, "IR: Attributes", "keep only the value of the declared type")
@@ -118,7 +125,7 @@ def declared_type(attribute: CheckedAttribute) -> Problems:
     declared = _declared(attribute)
     actual = attribute.proto.type or next((TYPE_BY_FIELD[used].number for used in attribute.fields), 0)
     if declared is not None and actual and actual != ATTRIBUTE_TYPES[declared.type].number:
-        yield f"has the type {_type_name(actual)}; expected {declared.type}"
+        yield f"has the type {type_name(actual)}; expected {declared.type}"
 
 
 @rule("node.attribute-value", ERROR, SIGNATURE, "use one of the values that the operator allows")
@@ -162,11 +169,6 @@ def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Scalar, st
     for element in _elements(read_attribute(proto)) if restricts_values(declared) else ():
         if not declared.allows(element):
             yield element, _allowed_values(declared)
-
-
-def _type_name(number: int) -> str:
-    kind = TYPE_BY_NUMBER.get(number)
-    return kind.name if kind else str(number)
 
 
 def _is_flag(attribute: CheckedAttribute) -> bool:

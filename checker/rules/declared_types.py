@@ -1,13 +1,14 @@
 """Rules for the types that a model declares for its values."""
 
-from opshift.checker.checked_nodes import CheckedValue
+from opshift.checker.checked_nodes import CheckedAttribute, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, list_names, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.inference.constants import INTEGER_RANGES
+from opshift.model.attributes import types_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import TypeProto
-from opshift.model.types import element_type_of
+from opshift.model.types import element_type_of, type_to_string
 
 MAP_KEY_TYPES = frozenset((*INTEGER_RANGES, "string"))
 """Element types that the keys of a map can have."""
@@ -44,6 +45,17 @@ def declared_type(value: CheckedValue) -> Problems:
     """The declared type of a value should be complete."""
     is_declared = not _is_signature(value) and value.proto.HasField("type")
     return type_problems(value.proto.type) if is_declared else ()
+
+
+@rule("value.optional", ERROR, "IR: Input / Output Data Types", "declare a single optional")
+def nested_optional(found: CheckedValue | CheckedAttribute) -> Problems:
+    """An optional must contain a tensor, a sequence or a map, not an optional."""
+    types = types_in(found.proto) if isinstance(found, CheckedAttribute) else (found.proto.type,)
+    for declared in types:
+        # Nearly all values are tensors.
+        text = None if declared.HasField("tensor_type") else type_to_string(declared)
+        if text and "optional(optional(" in text:
+            yield f"has the type {text}"
 
 
 @rule("value.dimension", WARNING, "IR: Tensor Definition", "leave an unknown dimension empty")

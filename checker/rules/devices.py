@@ -35,7 +35,7 @@ def count(model: CheckedModel) -> Problems:
 @rule("device.configuration", WARNING, SOURCE, "name a configuration of the model")
 def configuration(placement: DevicePlacement) -> Problems:
     """A node may only refer to device configurations of the model."""
-    known = {entry.name for entry in placement.container.model.proto.configuration}
+    known = placement.container.model.device_counts
     for entry in placement.proto.device_configurations:
         if entry.configuration_id not in known:
             yield f"refers to device configuration {entry.configuration_id!r}, which the model does not have"
@@ -58,6 +58,21 @@ def shards(placement: DevicePlacement) -> Problems:
             yield f"shards {spec.tensor_name!r} without an axis"
         if any(part.num_shards < 1 for dim in spec.sharded_dim for part in dim.simple_sharding):
             yield f"shards {spec.tensor_name!r} without a number of shards"
+
+
+@rule("device.index", WARNING, SOURCE, "use indices from 0 to num_devices - 1, or add a device group")
+def index(placement: DevicePlacement) -> Problems:
+    """A sharding must use devices of its configuration, or groups of them."""
+    counts = placement.container.model.device_counts
+    for entry in placement.proto.device_configurations:
+        for spec in entry.sharding_spec if entry.configuration_id in counts else ():
+            count = counts[entry.configuration_id]
+            groups = {group.key: group.value for group in spec.index_to_device_group_map}
+            devices = [each for device in spec.device for each in groups.get(device, (device,))]
+            unknown = [device for device in devices if not 0 <= device < count]
+            if unknown:
+                configured = f"configuration {entry.configuration_id!r} has {count} devices"
+                yield f"shards {spec.tensor_name!r} over device {unknown[0]}; {configured}"
 
 
 @rule("device.axis", WARNING, SOURCE, "specify an axis of the tensor")

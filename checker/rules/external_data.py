@@ -1,5 +1,6 @@
 """Rules for tensors with external data: their elements are in a separate file."""
 
+import hashlib
 import posixpath
 from collections import Counter
 from pathlib import Path
@@ -85,6 +86,20 @@ def size(external: ExternalTensor) -> Problems:
         file_size = data_file.stat().st_size
         if offset + required > file_size:
             yield f"requires bytes {offset:,} to {offset + required:,} of a file of {file_size:,} bytes"
+
+
+@rule("external.checksum", ERROR, SOURCE, "restore the file, or correct the checksum")
+def checksum(external: ExternalTensor) -> Problems:
+    """The checksum of external data must be the SHA1 digest of the file."""
+    expected, data_file = external.data.checksum, _file(external)
+    if not expected or data_file is None or any(file_exists(external)):
+        return
+    digests = external.model.digests
+    if data_file not in digests:
+        with data_file.open("rb") as stream:
+            digests[data_file] = hashlib.file_digest(stream, "sha1").hexdigest()
+    if expected.lower() != digests[data_file]:
+        yield f"has the checksum {expected[:40]!r}; the SHA1 digest of the file is {digests[data_file]}"
 
 
 @rule("external.key", INFO, SOURCE, "remove unknown keys, and keep one entry for each key")

@@ -2,11 +2,12 @@
 
 from graphlib import CycleError, TopologicalSorter
 
-from opshift.checker.checked_nodes import CheckedCall
+from opshift.checker.checked_nodes import CheckedAttribute, CheckedCall
 from opshift.checker.containers import CheckedFunction, CheckedModel, attribute_names
 from opshift.checker.findings import ERROR, WARNING, duplicate_names, repeated
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.operator_ids import canonical_domain, function_id
+from opshift.model.attributes import type_name
+from opshift.model.operator_ids import called_function, canonical_domain, function_id
 
 SOURCE = "IR: Functions"
 
@@ -100,6 +101,17 @@ def call_inputs(node: CheckedCall) -> Problems:
         yield f"has {len(node.inputs)} inputs; the function has {len(node.function.input)}"
 
 
+@rule("function.call-input-missing", ERROR, SOURCE, "pass the input")
+def call_input_missing(node: CheckedCall) -> Problems:
+    """A call must pass the inputs that nodes of the function require."""
+    if node.function is not None:
+        key = called_function(node.proto)
+        for position, name in enumerate(node.function.input):
+            is_passed = position < len(node.inputs) and node.inputs[position]
+            if not is_passed and (key, name) in node.container.model.required_inputs:
+                yield f"omits input {position}, {name!r}, which the function requires"
+
+
 @rule("function.call-outputs", ERROR, SOURCE, "list only outputs that the function has")
 def call_outputs(node: CheckedCall) -> Problems:
     """A call must not have more outputs than the function."""
@@ -115,3 +127,16 @@ def call_attribute(node: CheckedCall) -> Problems:
         for attribute in node.proto.attribute:
             if attribute.name not in known:
                 yield f"has the attribute {attribute.name!r}, which the function does not have"
+
+
+@rule("function.attribute-type", ERROR, SOURCE, "use the type of the attribute in the function")
+def attribute_type(attribute: CheckedAttribute) -> Problems:
+    """An attribute of a function must have the same type in its default, in references and in calls."""
+    proto, node = attribute.proto, attribute.node
+    called = called_function(node.proto) if node.function is not None else None
+    for key, name in ((called, proto.name), (node.container.key, proto.ref_attr_name)):
+        if key is not None and name:
+            expected = node.container.model.attribute_types[key].get(name, 0)
+            if proto.type and expected and proto.type != expected:
+                actual = f"is {type_name(proto.type)}"
+                yield f"{actual}; attribute {name!r} of function {key} is {type_name(expected)}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
+from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
@@ -58,10 +58,17 @@ def node_name_unique(container: CheckedGraph | CheckedFunction) -> Problems:
 
 @rule("name.identifier", INFO, NAMES, "rename them only if a tool generates variables from the names")
 def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
-    """Names of nodes and values should be C identifiers."""
-    invalid = [found for found in _names(container) if not IDENTIFIER.fullmatch(str(found))]
+    """Names of graphs, nodes, values, attributes and dimensions should be C identifiers."""
+    names = dict.fromkeys(filter(None, _names(container)))
+    invalid = [found for found in names if not IDENTIFIER.fullmatch(str(found))]
     if invalid:
         yield f"has names that are not C identifiers: {list_names(invalid)}"
+
+
+@rule("graph.name-unique", WARNING, NAMES, "rename all but one")
+def graph_name_unique(model: CheckedModel) -> Problems:
+    """The graphs of a model should have unique names."""
+    yield from duplicate_names("graph", model.graph_names)
 
 
 @rule("annotation.tensor", WARNING, "onnx.proto: TensorAnnotation", "correct the name, or remove it")
@@ -74,9 +81,19 @@ def annotation_tensor(graph: CheckedGraph) -> Problems:
                 yield f"the annotation of {annotation.tensor_name!r} refers to unknown value {tensor!r}"
 
 
-def _names(container: CheckedContainer) -> Iterator[str]:
+def _names(container: CheckedGraph | CheckedFunction) -> Iterator[str]:
+    values = [*container.proto.value_info]
+    if isinstance(container, CheckedGraph):
+        yield container.proto.name
+        values += [*container.proto.input, *container.proto.output]
+        yield from container.initializers
     for node in container.proto.node:
-        if node.name:
-            yield node.name
-        yield from filter(None, node.output[:])
-    yield from filter(None, sorted(container.inputs, key=str))
+        yield node.name
+        yield from node.output[:]
+        for attribute in node.attribute:
+            yield attribute.name
+    yield from sorted(container.inputs, key=str)
+    for value in values:
+        if value.type.HasField("tensor_type"):
+            for dim in value.type.tensor_type.shape.dim:
+                yield dim.dim_param

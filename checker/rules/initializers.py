@@ -1,13 +1,11 @@
 """Rules for initializers: their names, and the types and shapes that the graph declares for them."""
 
-from collections.abc import Sequence
-
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.types import Shape, element_type_of, shape_of
+from opshift.model.types import element_type_of, shape_of, shape_to_string, shapes_conflict
 
 INITIALIZERS = "onnx.proto: GraphProto.initializer"
 
@@ -64,10 +62,9 @@ def initializer_shape(graph: CheckedGraph) -> Problems:
     for tensor in graph.proto.initializer:
         declared = graph.declared_types.get(tensor.name)
         expected = shape_of(declared) if declared is not None else None
-        if expected is not None and not _fits(tensor.dims, expected):
-            declared_dims = ", ".join("?" if dim is None else str(dim) for dim in expected)
+        if expected is not None and shapes_conflict(tuple(tensor.dims), expected):
             actual = f"initializer {tensor.name!r} has the shape {list(tensor.dims)}"
-            yield f"{actual}, but is declared as [{declared_dims}]"
+            yield f"{actual}, but is declared as {shape_to_string(expected)}"
 
 
 @rule("initializer.unused", INFO, "IR: Graphs", "remove it")
@@ -78,8 +75,3 @@ def initializer_unused(graph: CheckedGraph) -> Problems:
     # Bindings of training graphs update initializers by name.
     if unused and not graph.model.proto.training_info:
         yield f"has unused initializers: {list_names(unused)}"
-
-
-def _fits(dims: Sequence[int], declared: Shape) -> bool:
-    is_same_rank = len(dims) == len(declared)
-    return is_same_rank and all(size in (None, dim) for dim, size in zip(dims, declared, strict=True))

@@ -1,9 +1,18 @@
 """Rules for the model as a whole: its version, its graph, its metadata and its strings."""
 
+import re
+
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
 from opshift.checker.findings import ERROR, WARNING, repeated
 from opshift.checker.rule_table import Problems, rule
+
+HTML = re.compile(
+    r"</(?:a|b|blockquote|body|code|div|em|font|h[1-6]|html|i|li|ol|p|pre|script|span|strong|style|sub|sup|table|"
+    r"tbody|td|th|thead|tr|tt|u|ul)>|<(?:br|hr|img|script)\b[^<>]{0,99}>",
+    re.IGNORECASE,
+)
+"""Tags of HTML elements; other text in angle brackets, such as `<eval_with_key>` or `<s>`, is legal."""
 
 CHECK_FILE = "check that it is the right file and was copied completely"
 
@@ -75,6 +84,23 @@ def metadata_unique(
     """The metadata keys of a graph, function, node, value or tensor should be unique."""
     # This runs for every node: most have no metadata.
     return _repeated_keys(found) if len(found.proto.metadata_props) > 1 else ()
+
+
+@rule("text.html", WARNING, "IR: Graphs", "use Markdown")
+def plain_text(
+    found: CheckedModel
+    | CheckedGraph
+    | CheckedFunction
+    | CheckedNode
+    | CheckedAttribute
+    | CheckedValue
+    | CheckedTensor,
+) -> Problems:
+    """Documentation must not use HTML."""
+    text = found.proto.doc_string
+    tag = HTML.search(text) if text and isinstance(text, str) else None
+    if tag:
+        yield f"has HTML in its documentation: {tag.group()}"
 
 
 def _repeated_keys(

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
-from opshift.checker.checked_nodes import CheckedCall
+from opshift.checker.checked_nodes import CheckedCall, CheckedNode
 from opshift.checker.findings import ERROR, WARNING, Problem, repeated
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
+from opshift.inference.infer_types import parameter_at
 from opshift.inference.node_problems import choice_problem
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import UNBOUNDED
+
+TRAINING = "training_mode"
+"""Attribute of BatchNormalization that determines which outputs are computed."""
 
 
 @rule("node.op-type", ERROR, "IR: Nodes", "set op_type, or remove the node")
@@ -85,16 +89,32 @@ def output_count(node: CheckedCall) -> Problems:
             yield f"has {len(node.outputs)} outputs; {node.operator.id} has 1, or {maximum} in training"
 
 
-@rule("node.input-missing", ERROR, "IR: Static Optional", "name the input")
+@rule("node.output-mode", ERROR, SIGNATURE, "correct training_mode, or list the outputs of its mode")
+def training_outputs(node: CheckedNode) -> Problems:
+    """A BatchNormalization must have its statistics as outputs in training, and only then."""
+    operator = node.operator
+    if operator is None or operator.name != "BatchNormalization" or TRAINING not in operator.attributes:
+        return
+    modes = [attribute for attribute in node.proto.attribute if attribute.name == TRAINING]
+    if any(mode.ref_attr_name for mode in modes):
+        return
+    if not any(mode.i for mode in modes):
+        if len(node.outputs) == operator.max_output:
+            yield f"has {operator.max_output} outputs, but is not in training mode; expected 1"
+    elif len(node.outputs) == 1 or "" in node.outputs:
+        yield f"does not have names for all {operator.max_output} outputs, but is in training mode"
+
+
+@rule("node.input-missing", ERROR, "IR: Static Optional; IR: Variadic Inputs and Outputs", "name the input")
 def input_missing(node: CheckedCall) -> Problems:
-    """A required input must not be omitted."""
-    return _omitted(node, "input", node.inputs)
+    """A required input, or one of a variable number of inputs, must not be omitted."""
+    return _omitted(node, "input", node.inputs, ("single", "variadic"))
 
 
 @rule("node.output-missing", ERROR, "IR: Static Optional", "name the output")
 def output_missing(node: CheckedCall) -> Problems:
     """A required output must not be omitted."""
-    return _omitted(node, "output", node.outputs)
+    return _omitted(node, "output", node.outputs, ("single",))
 
 
 @rule("node.attribute-unique", ERROR, "IR: Attributes", "keep one of them")
@@ -132,9 +152,10 @@ def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
             yield f"has {count} {kind}s; {operator.id} has {low if low == high else several}"
 
 
-def _omitted(node: CheckedCall, kind: str, names: Sequence[str]) -> Problems:
+def _omitted(node: CheckedCall, kind: str, names: Sequence[str], required: Sequence[str]) -> Problems:
     operator = node.operator
     if operator is not None:
-        for parameter, name in zip(getattr(operator, f"{kind}s"), names, strict=False):
-            if not name and parameter.option == "single":
-                yield f"omits the {kind} {parameter.name!r}, which {operator.id} requires"
+        for position, name in enumerate(names):
+            parameter = None if name else parameter_at(getattr(operator, f"{kind}s"), position)
+            if parameter is not None and parameter.option in required:
+                yield f"omits {kind} {position}, {parameter.name!r}, which {operator.id} requires"

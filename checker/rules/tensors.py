@@ -83,6 +83,15 @@ def unused_bits(tensor: InternalTensor) -> Problems:
         yield "has nonzero bits after the last element"
 
 
+@rule("tensor.text", WARNING, SOURCE, "store the bytes as a tensor of uint8")
+def valid_text(tensor: InternalTensor) -> Problems:
+    """The strings of a tensor must be valid UTF-8."""
+    try:
+        b" ".join(tensor.proto.string_data).decode()
+    except UnicodeDecodeError:
+        yield "contains strings that are not valid UTF-8"
+
+
 def _entries(kind: ElementType, count: int) -> tuple[int, int]:
     """Return the minimum and maximum number of entries of a typed field.
 

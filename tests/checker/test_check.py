@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,25 @@ def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
     assert violated_rules(path) == set()
     (tmp_path / "weights.bin").write_bytes(bytes(4096 + 7))
     assert violated_rules(path) == {"external.size"}
+
+
+def test_checks_checksum_of_external_data(tmp_path: Path) -> None:
+    data = bytes(4096) + b"weights!"
+    (tmp_path / "weights.bin").write_bytes(data)
+    model = external()
+    entry = model.graph.initializer[0].external_data.add(key="checksum", value=hashlib.sha1(data).hexdigest())
+    assert violated_rules(model, folder=tmp_path) == set()
+    entry.value = entry.value.upper()
+    assert violated_rules(model, folder=tmp_path) == set()
+    entry.value = "not a digest"
+    assert violated_rules(model, folder=tmp_path) == {"external.checksum"}
+    entry.value = hashlib.sha1(b"other").hexdigest()
+    assert violated_rules(model) == set()
+    finding = next(each for each in check(model, folder=tmp_path) if each.rule == "external.checksum")
+    assert hashlib.sha1(data).hexdigest() in finding.reason
+    # The file is missing: its digest cannot be wrong as well.
+    (tmp_path / "weights.bin").unlink()
+    assert violated_rules(model, folder=tmp_path) == {"external.file"}
 
 
 def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:

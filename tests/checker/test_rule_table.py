@@ -15,7 +15,7 @@ from opshift.checker.rule_table import Problems, rule, rule_table, rules_for
 from opshift.model.rule_table import DuplicateRule, RuleTable
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
-TESTED_WITH_FILES = {"model.readable", "model.text", "external.file"}
+TESTED_WITH_FILES = {"model.readable", "model.text", "external.file", "external.checksum"}
 """Rules that only files can break; `test_check.py` tests them."""
 
 

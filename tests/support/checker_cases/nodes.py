@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from support.checker_cases.case import Case, Change, add_message, apply_all, field_at, repeat_first, set_field
 
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
@@ -23,6 +25,10 @@ RESIZE = """g (float[1,1,2,2] x, float[4] s) => (float[1,1,N,N] y) {
 NORMALIZATION = """g (float[1,2,3] x, float[2] s) => (float[1,2,3] y) {
   y = BatchNormalization <training_mode: int = 0> (x, s, s, s, s)
 }"""
+TRAINING = """g (float[1,2,3] x, float[2] s) => (float[1,2,3] y) {
+  y, m, v = BatchNormalization <training_mode: int = 1> (x, s, s, s, s)
+}"""
+MAX = "g (float[2] x) => (float[2] y) { y = Max(x, x, x) }"
 OLD_CONSTANT = """<ir_version: 10, opset_import: ["": 8]>
 g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"""
 MODES = """<ir_version: 10, opset_import: ["": 23]> g (float[1,2,3,4] x) => (float[1,2,3,4] y) {
@@ -69,6 +75,18 @@ def set_operator(op_type: str) -> Change:
     return set_field("graph.node[0].op_type", op_type)
 
 
+def nest_optional(path: str) -> Change:
+    """Return a change that wraps a type into two optionals."""
+
+    def change(model: Any) -> None:
+        declared = field_at(model, path)
+        inner = type(declared).FromString(declared.SerializeToString())
+        declared.Clear()
+        declared.optional_type.elem_type.optional_type.elem_type.CopyFrom(inner)
+
+    return change
+
+
 CASES = (
     Case("node.op-type", RELU, set_field("graph.node[0].op_type", None)),
     Case(
@@ -98,6 +116,22 @@ CASES = (
         "some outputs of training mode",
     ),
     Case("node.input-missing", CLIP, set_field("graph.node[0].input", ["", "low"])),
+    Case("node.input-missing", MAX, set_field("graph.node[0].input", ["x", "", "x"]), "among several"),
+    Case("node.input-missing", MAX, set_field("graph.node[0].input", ["x", "x", ""]), "the last of several"),
+    Case("node.input-missing", MAX, set_field("graph.node[0].input", [""]), "the only one of several"),
+    Case("node.output-mode", NORMALIZATION, set_field("graph.node[0].output", ["y", "m", "v"]), "inference"),
+    Case(
+        "node.output-mode",
+        NORMALIZATION,
+        apply_all(
+            set_field("graph.node[0].attribute", None), set_field("graph.node[0].output", ["y", "m", "v"])
+        ),
+        "inference by default",
+    ),
+    Case("node.output-mode", TRAINING, set_field("graph.node[0].output", ["y"]), "training without outputs"),
+    Case(
+        "node.output-mode", TRAINING, set_field("graph.node[0].output", ["y", "", "v"]), "training with a gap"
+    ),
     Case("node.output-missing", DROPOUT, set_field("graph.node[0].output", ["", "z"])),
     Case("node.attribute-unique", SOFTMAX, repeat_first("graph.node[0].attribute")),
     Case("node.attribute-missing", CAST, set_field("graph.node[0].attribute", None)),
@@ -136,6 +170,14 @@ CASES = (
     ),
     Case("attribute.single", SOFTMAX, set_field(f"{ATTRIBUTE}.ints", [0])),
     Case("attribute.value", CONSTANT, set_field(f"{ATTRIBUTE}.t", None)),
+    Case("value.optional", TYPE, nest_optional(f"{ATTRIBUTE}.tp"), "in an attribute"),
+    Case("value.optional", TYPE, nest_optional("graph.output[0].type"), "of an output"),
+    Case(
+        "value.optional",
+        "g (seq(optional(float[2])) x) => (seq(optional(float[2])) y) { y = Identity(x) }",
+        nest_optional("graph.input[0].type.sequence_type.elem_type"),
+        "in a sequence",
+    ),
     Case("attribute.text", PAD, set_field(f"{ATTRIBUTE}.s", b"\xff")),
     Case("attribute.type-proto", TYPE, set_field(f"{ATTRIBUTE}.tp.tensor_type.elem_type", 0)),
     Case(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import onnx
 from onnx import TensorProto, helper
 
@@ -25,6 +28,14 @@ g (float[2] x) => (float[2] y) { y = acme.F <slope = 0.5> (x) }
   b = acme.G(c)
 }
 <domain: "acme", opset_import: ["": 21]> G (a) => (b) { b = Relu(a) }
+"""
+PASSING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
+g (float[2] x) => (float[2] y) { y = acme.F(x, x) }
+<domain: "acme", opset_import: ["": 21, "acme": 1]> F (a, b, low) => (d) {
+  c = acme.G(a)
+  d = Add(b, c)
+}
+<domain: "acme", opset_import: ["": 21]> G (a, low) => (b) { b = Clip(a, low) }
 """
 CLIPPING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
 g (float[2] x) => (float[2] y) { y = acme.F(x) }
@@ -53,6 +64,15 @@ def sharded() -> onnx.ModelProto:
     placement = model.graph.node[0].device_configurations.add(configuration_id="pair")
     sharding = placement.sharding_spec.add(tensor_name="x", device=[0, 1])
     sharding.sharded_dim.add(axis=0).simple_sharding.add(dim_value=2, num_shards=2)
+    return model
+
+
+def grouped() -> onnx.ModelProto:
+    """Return a model with a node input that is sharded over a group of two devices."""
+    model = sharded()
+    sharding = model.graph.node[0].device_configurations[0].sharding_spec[0]
+    sharding.device[:] = [-1]
+    sharding.index_to_device_group_map.add(key=-1, value=[0, 1])
     return model
 
 
@@ -98,6 +118,38 @@ OPTIONAL_TYPE = helper.make_optional_type_proto(helper.make_tensor_type_proto(Te
 OPAQUE_TYPE = onnx.TypeProto(opaque_type={"domain": "acme", "name": "thing"})
 TYPE = "g () => (optional(float[2]) y) { y = Optional <type: type_proto = float[2]> () }"
 
+
+def rebind(what: str, change: int | list[int]) -> Change:
+    """Return a change of the type of an update, or of the shape of an initial value."""
+
+    def change_model(model: Any) -> None:
+        info = model.training_info[0]
+        if what == "type":
+            cast = info.algorithm.node.add(op_type="Cast", input=["w1"], output=["w2"])
+            cast.attribute.add(name="to", type=2, i=change)
+            info.algorithm.output.add(name="w2").type.tensor_type.elem_type = change
+            info.update_binding[0].value = "w2"
+        else:
+            tensor = info.initialization.node[0].attribute[0].t
+            tensor.Clear()
+            tensor.data_type, tensor.dims[:] = 1, change
+            tensor.float_data[:] = [0.0] * math.prod(tensor.dims)
+            info.initialization.output[0].type.tensor_type.ClearField("shape")
+
+    return change_model
+
+
+def int_attribute(path: str) -> Change:
+    """Return a change that replaces an attribute by an integer of the same name."""
+    return apply_all(set_field(f"{path}.f", None), set_field(f"{path}.i", 1), set_field(f"{path}.type", 2))
+
+
+def set_reference(name: str, kind: int) -> Change:
+    """Return a change of the name and the type of an attribute reference."""
+    path = "functions[0].node[0].attribute[0]"
+    return apply_all(set_field(f"{path}.ref_attr_name", name), set_field(f"{path}.type", kind))
+
+
 CASES = (
     Case("function.name", CALLING, set_field("functions[0].name", None)),
     Case("function.domain", CALLING, set_field("functions[1].domain", None)),
@@ -116,6 +168,10 @@ CASES = (
         CALLING,
         apply_all(set_field("functions[1].domain", ""), set_field("functions[1].name", "Gelu")),
     ),
+    Case("function.attribute-type", CALLING, int_attribute("graph.node[0].attribute[0]"), "of a call"),
+    Case("function.attribute-type", CALLING, set_reference("scale", 2), "of a reference"),
+    Case("function.call-input-missing", PASSING, set_field("graph.node[0].input", ["x"]), "at the end"),
+    Case("function.call-input-missing", PASSING, set_field("graph.node[0].input", ["", "x"]), "in a call"),
     Case("function.input-unique", CALLING, lambda m: m.functions[0].input.append("a")),
     Case("function.output-unique", CALLING, lambda m: m.functions[0].output.append("b")),
     Case("function.attribute-unique", CALLING, lambda m: m.functions[0].attribute.append("scale")),
@@ -135,6 +191,17 @@ CASES = (
     ),
     Case(
         "training.initialization", training, add_message("training_info[0].initialization.input", name="more")
+    ),
+    Case("training.binding-type", training, rebind("type", 11), "another type of the update"),
+    Case("training.binding-type", training, rebind("dims", [3]), "another size of the initialization"),
+    Case("training.binding-type", training, rebind("dims", [2, 1]), "another rank of the initialization"),
+    Case("device.index", sharded, set_field(f"{SHARDED}.device", [0, 2]), "too large"),
+    Case("device.index", sharded, set_field(f"{SHARDED}.device", [-1, 0]), "negative"),
+    Case(
+        "device.index",
+        grouped,
+        set_field(f"{SHARDED}.index_to_device_group_map[0].value", [0, 2]),
+        "in a group",
     ),
     Case("device.name", sharded, set_field("configuration[0].name", ""), "missing"),
     Case("device.name", sharded, repeat_first("configuration"), "repeated"),

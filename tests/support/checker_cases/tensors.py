@@ -57,6 +57,13 @@ def external(location: str = "weights.bin") -> onnx.ModelProto:
 CASES = (
     Case("tensor.type", WEIGHT, set_field(f"{DENSE}.data_type", None), "missing"),
     Case("tensor.type", WEIGHT, set_field(f"{DENSE}.data_type", 99), "unknown"),
+    Case("tensor.text", STRINGS, set_field(f"{DENSE}.string_data", [b"a", b"\xff"])),
+    Case(
+        "tensor.text",
+        'g () => (string[1] y) { y = Constant <value = string[1] {"a"}> () }',
+        set_field("graph.node[0].attribute[0].t.string_data", [b"\xc3"]),
+        "in an attribute",
+    ),
     Case("tensor.type", CONSTANT, set_field("graph.node[0].attribute[0].t.data_type", 0), "in an attribute"),
     Case("tensor.dims", WEIGHT, set_field(f"{DENSE}.dims", [-1, -2])),
     Case("tensor.single", WEIGHT, set_field(f"{DENSE}.int32_data", [1, 2])),
