@@ -54,6 +54,9 @@ def check_proposal(
                 if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):
                     findings += rule.findings(subject)
             draft = subject if isinstance(subject, Draft) else draft
+    violated = {each.rule for each in findings if each.level is Level.ERROR}
+    # One mistake breaks many rules; only the finding that names the cause is of use.
+    findings = [each for each in findings if not rule_table()[each.rule].is_explained_by(violated)]
     findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     return CheckResult(folder, tuple(findings), draft)
 

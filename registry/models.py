@@ -64,7 +64,9 @@ class Attribute(Described):
     """The meaning of an absent attribute that no single default value expresses."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "default", _convert_default(self.default, self.type))
+        object.__setattr__(
+            self, "default", None if self.default is None else stored_value(self.default, self.type)
+        )
         if self.required and self.default is not None:
             raise ValueError("a required attribute cannot have a default")
         if self.default is not None and not _has_type(self.default, self.type):
@@ -252,18 +254,22 @@ def _has_type(value: Value, kind: str) -> bool:
     return expected is not None and isinstance(value, expected) and not isinstance(value, bool)
 
 
-def _convert_default(value: Value | None, kind: str) -> Value | None:
+def stored_value(value: Value, kind: str) -> Value:
+    """Return a value as a model stores it in an attribute of a type: floating-point numbers are float32.
+
+    Raises:
+        ValueError: a number is out of range for float32.
+    """
     if isinstance(value, tuple):
-        return tuple(_convert_scalar(item, kind.removesuffix("S")) for item in value)
-    return None if value is None else _convert_scalar(value, kind)
+        return tuple(_stored_scalar(item, kind.removesuffix("S")) for item in value)
+    return _stored_scalar(value, kind)
 
 
-def _convert_scalar(value: Scalar, kind: str) -> Scalar:
+def _stored_scalar(value: Scalar, kind: str) -> Scalar:
     if kind == "FLOAT" and isinstance(value, int | float):
-        # Attributes store float32, so a default in YAML has to be rounded to compare equal to one in a model.
         rounded = round_to_float32(value)
         if math.isinf(rounded) and not math.isinf(value):
-            raise ValueError(f"the default {value!r} is out of range for float32")
+            raise ValueError(f"{value!r} is out of range for float32")
         return rounded
     return value
 

@@ -206,9 +206,11 @@ def body_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
             reason = f"{formal.name!r} is variadic, and a function body cannot name its values"
             yield BodyProblem(None, reason)
     defined = {formal.name for formal in version.inputs}
+    unknown: set[str] = set()
     for position, node in enumerate(version.body.nodes):
-        for reason in _node_problems(node, defined, version, version.body):
+        for reason in _node_problems(node, defined, unknown, version, version.body):
             yield BodyProblem(position, reason)
+        unknown.update(set(node.inputs) - defined)
         defined.update(filter(None, node.outputs))
     produced = {name for node in version.body.nodes for name in node.outputs}
     for formal in version.outputs:
@@ -216,11 +218,13 @@ def body_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
             yield BodyProblem(None, f"no node produces the output {formal.name!r}")
 
 
-def _node_problems(node: BodyNode, defined: set[str], version: OperatorVersion, body: Body) -> Iterator[str]:
+def _node_problems(
+    node: BodyNode, defined: set[str], unknown: set[str], version: OperatorVersion, body: Body
+) -> Iterator[str]:
     if node.domain not in body.opset_imports:
         yield f"{node.op_type} belongs to domain {node.domain!r}, which is missing from opset_imports"
     for name in node.inputs:
-        if name and name not in defined:
+        if name and name not in defined and name not in unknown:  # report an unknown name once
             yield f"{node.op_type} reads {name!r}, which no input or earlier node defines"
     for name in node.outputs:
         if name and name in defined:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from opshift.registry.frozen import Frozen
-from opshift.registry.models import Attribute
+from opshift.registry.models import Attribute, stored_value
 
 Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
 
@@ -123,6 +123,10 @@ def attribute_value_problem(name: str, value: object, declared: Attribute) -> st
     allowed = _PYTHON_TYPES.get(declared.type.removesuffix("S"), ())
     # bool is a subclass of int in Python, but not an ONNX attribute type.
     has_type = all(isinstance(each, allowed) and not isinstance(each, bool) for each in listed)
-    if has_type and isinstance(value, list | tuple) == declared.type.endswith("S"):
-        return None
-    return f"expected a value of type {declared.type} for {name!r}, got {value!r}"
+    if not has_type or isinstance(value, list | tuple) != declared.type.endswith("S"):
+        return f"expected a value of type {declared.type} for {name!r}, got {value!r}"
+    try:
+        stored_value(value if isinstance(value, int | float | str) else tuple(listed), declared.type)
+    except ValueError as error:
+        return f"{name!r}: {error}"
+    return None

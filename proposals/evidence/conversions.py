@@ -37,7 +37,10 @@ def convert_and_run(
             if isinstance(converted, str):
                 yield direction, OutputComparison(case, "refused", converted)
                 break
-            yield direction, run_and_compare(case, outputs, converted, draft.registry, proposed)
+            comparison = run_and_compare(case, outputs, converted, draft.registry, proposed)
+            yield direction, comparison
+            if comparison.verdict == "differs":
+                break  # the step back starts from a wrong model
             current = converted
 
 

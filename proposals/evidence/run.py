@@ -20,7 +20,7 @@ from opshift.model.operator_ids import canonical_domain
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.evidence.cases import Arrays
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import OperatorVersion, stored_value
 from opshift.registry.registry import Registry
 
 
@@ -39,12 +39,16 @@ class ProposedOperator:
 def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
     """Return the outputs of the reference; attributes that are not given get their defaults, or `None`.
 
+    Attributes have the values that a model stores, so numbers of type FLOAT are rounded to float32.
+
     Raises:
         ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
             that are not arrays.
     """
     declared = proposed.version.attributes
-    attributes = {name: given.get(name, each.default) for name, each in declared.items()}
+    attributes = {
+        name: _argument(given.get(name, each.default), each.type) for name, each in declared.items()
+    }
     # The reference may modify its inputs, which later runs still need.
     copies = [None if each is None else each.copy() for each in inputs]
     try:
@@ -60,6 +64,14 @@ def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str
         if each is not None and not isinstance(each, np.ndarray | np.generic):
             raise ReferenceFails(f"expected an array from the reference, got {type(each).__name__}")
     return tuple(None if each is None else np.asarray(each) for each in outputs)
+
+
+def _argument(value: Any, kind: str) -> object:
+    """Return the value of an attribute as a model stores it: in float32, as text, lists as tuples."""
+    if value is None:
+        return None
+    values = tuple(map(_decode, value)) if isinstance(value, list | tuple) else _decode(value)
+    return stored_value(values, kind)
 
 
 def run_model(
@@ -100,7 +112,7 @@ def _run_node_by_node(
     for node in model.graph.node:
         if _is_proposed(node, model, proposed):
             inputs = tuple(values[name] if name else None for name in node.input)
-            attributes = {each.name: _decode(read_attribute(each)) for each in node.attribute}
+            attributes = {each.name: read_attribute(each) for each in node.attribute}
             try:
                 results: Sequence[object] = run_reference(proposed, inputs, attributes)
             except ReferenceFails as error:
@@ -139,7 +151,7 @@ def _array(tensor: Tensor) -> Array:
     return np.asarray(values, dtype_of(tensor.element_type)).reshape(tensor.dims)
 
 
-def _decode(value: object) -> object:
+def _decode(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 

@@ -68,7 +68,13 @@ def check_operator_taken(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"{operator.domain} already has an operator {operator.name}", "name")
 
 
-@rule("operator.description", ERROR, ADDING, "write the texts in `descriptions`, for users of the operator")
+@rule(
+    "operator.description",
+    ERROR,
+    ADDING,
+    "write the texts in `descriptions`, for users of the operator",
+    unless=("opset.version",),
+)
 def check_operator_description(draft: DefinedDraft) -> Problems:
     """The operator and its inputs, outputs, attributes and type variables have texts.
 

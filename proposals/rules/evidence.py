@@ -10,12 +10,15 @@ from opshift.proposals.evidence.cases import Arrays, Case, bound_type, parameter
 from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, implemented_version
 from opshift.proposals.evidence.outcomes import OutputComparison, inferred_shapes
-from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule
+from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, first_of, rule
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 
 REFERENCES = f"{ADDING}: reference implementation"
 SHAPES = f"{ADDING}: shape inference"
 TESTS = f"{ADDING}: tests"
+
+FAILED_EXAMPLES = ("examples.legal", "reference.runs")
+"""Rules about examples that do not run, and so cover nothing."""
 
 
 @rule("examples.format", ERROR, GUIDE, "follow the template of `opshift proposal new`")
@@ -38,7 +41,13 @@ def check_examples_present(draft: Evaluated) -> Problems:
             yield draft.at_examples(f"two examples have the name {name!r}", position)
 
 
-@rule("examples.legal", ERROR, TESTS, "match the inputs and attributes of the operator")
+@rule(
+    "examples.legal",
+    ERROR,
+    TESTS,
+    "match the inputs and attributes of the operator",
+    unless=("types.known", "opset.version"),
+)
 def check_examples_legal(draft: Evaluated) -> Problems:
     """Every example is a valid node of the operator with values of the declared types."""
     for position, reason in draft.evidence.bad_examples:
@@ -59,12 +68,17 @@ def check_reference_loads(draft: Evaluated) -> Problems:
 @rule("reference.runs", ERROR, REFERENCES, "support this example in every element type")
 def check_reference_runs(draft: Evaluated) -> Problems:
     """The reference runs on every example, in every element type."""
-    for each in draft.evidence.outcomes:
-        if each.outputs is None:
-            yield draft.at_case(each.case, each.failure)
+    failed = [each for each in draft.evidence.outcomes if each.outputs is None]
+    return first_of((each.case.name, draft.at_case(each.case, each.failure)) for each in failed)
 
 
-@rule("reference.expected", ERROR, REFERENCES, "correct the reference or the example")
+@rule(
+    "reference.expected",
+    ERROR,
+    REFERENCES,
+    "correct the reference or the example",
+    unless=("reference.types",),
+)
 def check_reference_expected(draft: Evaluated) -> Problems:
     """The reference computes the outputs that the examples declare.
 
@@ -76,33 +90,28 @@ def check_reference_expected(draft: Evaluated) -> Problems:
 @rule("reference.types", ERROR, REFERENCES, "return arrays of the types in the signature")
 def check_reference_types(draft: Evaluated) -> Problems:
     """The outputs of the reference have the element types of the signature."""
-    for case, outputs in _reference_runs(draft):
-        for position, array in enumerate(outputs):
-            formal = parameter_at(case.version.outputs, position)
-            if array is None or formal is None or formal.type_attribute:
-                continue
-            bound, found = bound_type(case, formal.type), array_element_type(array)
-            allowed = (f"tensor({bound})",) if bound else case.version.types_of(formal)
-            if f"tensor({found})" not in allowed:
-                reason = f"expected {' or '.join(allowed)} for {formal.name}, got {found}"
-                yield draft.at_case(case, reason)
+    runs = _reference_runs(draft)
+    wrong = ((case, reason) for case, outputs in runs for reason in _wrong_types(case, outputs))
+    return first_of((case.name, draft.at_case(case, reason)) for case, reason in wrong)
 
 
-@rule("shape.agrees", ERROR, SHAPES, "name another rule, or correct the reference")
+@rule(
+    "shape.agrees",
+    ERROR,
+    SHAPES,
+    "name another rule, or correct the reference",
+    unless=("reference.expected", "opset.published"),
+)
 def check_shape_agrees(draft: Evaluated) -> Problems:
     """The shape rule infers the shapes of the outputs that the reference computes.
 
     An unknown dimension agrees with every value.
     """
-    for case, outputs in _runs_with_shape_rule(draft):
-        for array, shape in zip(outputs, inferred_shapes(case, len(outputs)), strict=True):
-            if array is None or shape is None:
-                continue
-            is_same_rank = len(shape) == array.ndim
-            if not is_same_rank or any(a not in (None, b) for a, b in zip(shape, array.shape, strict=True)):
-                inferred, returned = _shape_text(shape), _shape_text(array.shape)
-                reason = f"{case.name}: the rule infers {inferred}, the reference returns {returned}"
-                yield draft.at_definition(reason, "shape")
+    runs = _runs_with_shape_rule(draft)
+    wrong = ((case, reason) for case, outputs in runs for reason in _wrong_shapes(case, outputs))
+    return first_of(
+        (case.name, draft.at_definition(f"{case.name}: {reason}", "shape")) for case, reason in wrong
+    )
 
 
 @rule("shape.rank", ERROR, SHAPES, "name a rule that infers at least the rank")
@@ -114,7 +123,13 @@ def check_shape_rank(draft: Evaluated) -> Problems:
         yield draft.at_definition(reason, "shape")
 
 
-@rule("reference.numpy", ERROR, f"{ADDING}: numpy naming", "follow numpy, or remove the name of the function")
+@rule(
+    "reference.numpy",
+    ERROR,
+    f"{ADDING}: numpy naming",
+    "follow numpy, or remove the name of the function",
+    unless=("proposal.numpy", "reference."),
+)
 def check_reference_numpy(draft: Evaluated) -> Problems:
     """The reference computes the same outputs as the numpy function that the proposal names.
 
@@ -127,31 +142,37 @@ def check_reference_numpy(draft: Evaluated) -> Problems:
     yield from _differences(draft, found)
 
 
-@rule("coverage.outputs", ERROR, TESTS, "add an example with this output")
+@rule("coverage.outputs", ERROR, TESTS, "add an example with this output", unless=FAILED_EXAMPLES)
 def check_coverage_outputs(draft: Evaluated) -> Problems:
     """Every output is produced in an example."""
     return _uncovered_items(draft, "output")
 
 
-@rule("coverage.attributes", ERROR, TESTS, "add such an example")
+@rule("coverage.attributes", ERROR, TESTS, "add such an example", unless=FAILED_EXAMPLES)
 def check_coverage_attributes(draft: Evaluated) -> Problems:
     """Every attribute is present in an example and, if it is optional, omitted in another."""
     return _uncovered_items(draft, "attribute")
 
 
-@rule("coverage.inputs", ERROR, TESTS, "add such an example")
+@rule("coverage.inputs", ERROR, TESTS, "add such an example", unless=FAILED_EXAMPLES)
 def check_coverage_inputs(draft: Evaluated) -> Problems:
     """Every optional input is present in an example, and omitted in another."""
     return _uncovered_items(draft, "input")
 
 
-@rule("coverage.types", WARNING, TESTS, "add an example in this type")
+@rule(
+    "coverage.types",
+    WARNING,
+    TESTS,
+    "add an example in this type",
+    unless=("types.", *FAILED_EXAMPLES),
+)
 def check_coverage_types(draft: Evaluated) -> Problems:
     """Every element type is exercised by an example, or by an example converted to that type."""
     return _uncovered_items(draft, "type")
 
 
-@rule("coverage.corners", WARNING, TESTS, "add an example of this case")
+@rule("coverage.corners", WARNING, TESTS, "add an example of this case", unless=FAILED_EXAMPLES)
 def check_coverage_corners(draft: Evaluated) -> Problems:
     """The examples cover the corner cases: empty tensor, scalar, negative axis, nan, inf."""
     return _uncovered_items(draft, "corner")
@@ -160,15 +181,36 @@ def check_coverage_corners(draft: Evaluated) -> Problems:
 def _uncovered_items(draft: Evaluated, kind: CoverageKind) -> Problems:
     if not any(each.outputs for each in draft.evidence.outcomes):
         return  # nothing could be run, which other rules report
-    for each in coverage_of(implemented_version(draft), draft.evidence):
-        if each.kind == kind and not each.examples:
-            yield draft.at_examples(f"no example covers {each.item}")
+    covered = coverage_of(implemented_version(draft), draft.evidence)
+    missing = [each.item for each in covered if each.kind == kind and not each.examples]
+    if missing:
+        yield draft.at_examples(f"no example covers: {', '.join(missing)}")
 
 
 def _differences(draft: Evaluated, comparisons: list[OutputComparison]) -> Problems:
-    for each in comparisons:
-        if each.verdict == "differs":
-            yield draft.at_case(each.case, each.reason)
+    different = [each for each in comparisons if each.verdict == "differs"]
+    return first_of((each.case.name, draft.at_case(each.case, each.reason)) for each in different)
+
+
+def _wrong_types(case: Case, outputs: Arrays) -> Iterator[str]:
+    for position, array in enumerate(outputs):
+        formal = parameter_at(case.version.outputs, position)
+        if array is None or formal is None or formal.type_attribute:
+            continue
+        bound, found = bound_type(case, formal.type), array_element_type(array)
+        allowed = (f"tensor({bound})",) if bound else case.version.types_of(formal)
+        if f"tensor({found})" not in allowed:
+            yield f"expected {' or '.join(allowed)} for {formal.name}, got {found}"
+
+
+def _wrong_shapes(case: Case, outputs: Arrays) -> Iterator[str]:
+    for array, shape in zip(outputs, inferred_shapes(case, len(outputs)), strict=True):
+        if array is None or shape is None:
+            continue
+        is_same_rank = len(shape) == array.ndim
+        if not is_same_rank or any(a not in (None, b) for a, b in zip(shape, array.shape, strict=True)):
+            inferred, returned = _shape_text(shape), _shape_text(array.shape)
+            yield f"the rule infers {inferred}, the reference returns {returned}"
 
 
 def _runs_with_shape_rule(draft: Evaluated) -> Iterator[tuple[Case, Arrays]]:

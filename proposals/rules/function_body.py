@@ -9,13 +9,16 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.evidence.node_models import body_model
-from opshift.proposals.rules.rule_table import ADDING, GUIDE, IR, Problems, rule
+from opshift.proposals.rules.rule_table import ADDING, GUIDE, IR, Problems, first_of, rule
 from opshift.registry.bodies import BodyNode, FromAttribute
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import Attribute, OperatorVersion
 from opshift.registry.step_rules import body_problems
 
 FUNCTIONS = f"{IR}: functions"
+
+INVALID_BODY = ("body.names", "body.operators", "body.attributes", "body.opset")
+"""Rules about bodies that cannot be converted or run."""
 
 
 @rule("body.names", ERROR, FUNCTIONS, "use the operator's names of inputs, outputs and attributes")
@@ -72,18 +75,24 @@ def check_body_opset(draft: DefinedDraft) -> Problems:
         yield draft.at_version(reason, "body", "opset_imports", domain)
 
 
-@rule("body.agrees", ERROR, f"{ADDING}: function body", "correct the body or the reference")
+@rule(
+    "body.agrees",
+    ERROR,
+    f"{ADDING}: function body",
+    "correct the body or the reference",
+    unless=("reference.",),
+)
 def check_body_agrees(draft: Evaluated) -> Problems:
     """The body computes the same outputs as the reference for every example and element type.
 
     A function has two definitions, and a runtime may implement either.
     """
-    for each in draft.evidence.bodies:
-        if each.verdict == "differs":
-            yield draft.at_version(f"{each.case.name}: {each.reason}", "body")
+    different = [each for each in draft.evidence.bodies if each.verdict == "differs"]
+    reasons = ((each.case.name, f"{each.case.name}: {each.reason}") for each in different)
+    return first_of((name, draft.at_version(reason, "body")) for name, reason in reasons)
 
 
-@rule("body.runs", ERROR, GUIDE, "add an example that an installed runtime supports")
+@rule("body.runs", ERROR, GUIDE, "add an example that an installed runtime supports", unless=("body.",))
 def check_body_runs(draft: Evaluated) -> Problems:
     """An installed runtime can run the body on at least one example."""
     bodies = draft.evidence.bodies
@@ -92,7 +101,11 @@ def check_body_runs(draft: Evaluated) -> Problems:
 
 
 @rule(
-    "body.types", WARNING, GUIDE, "compare the results by other means, or leave the type to a later version"
+    "body.types",
+    WARNING,
+    GUIDE,
+    "compare the results by other means, or leave the type to a later version",
+    unless=INVALID_BODY,
 )
 def check_body_types(draft: Evaluated) -> Problems:
     """An installed runtime can run the body in every element type.
@@ -106,7 +119,7 @@ def check_body_types(draft: Evaluated) -> Problems:
         yield draft.at_version(f"{element_type or 'element type of the example'}: {reason}", "body")
 
 
-@rule("body.opsets", WARNING, FUNCTIONS, "use operators that the converter can upgrade")
+@rule("body.opsets", WARNING, FUNCTIONS, "use operators that the converter can upgrade", unless=INVALID_BODY)
 def check_body_opsets(draft: Evaluated) -> Problems:
     """The body can be upgraded from the opsets that it imports to the newest opsets.
 

@@ -46,13 +46,18 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
     if draft.published is None or draft.adds_operator:
         return
     positions = {each.since_version: position for position, each in enumerate(draft.operator.versions)}
+    changed: dict[str, list[int]] = {}
     for old in draft.published.versions:
         position = positions.get(old.since_version)
-        version = f"the published version {old.since_version}"
         if position is None:
-            yield draft.at_definition(f"{version} is missing", "versions")
-        elif changed := _changed_fields(old, draft.operator.versions[position]):
-            yield draft.at_definition(f"{version} is changed: {', '.join(changed)}", "versions", position)
+            changed.setdefault("missing", []).append(old.since_version)
+        elif names := _changed_fields(old, draft.operator.versions[position]):
+            changed.setdefault(f"changed {', '.join(names)}", []).append(old.since_version)
+    for problem, versions in changed.items():
+        # A key at the top of the file changes all versions.
+        keys = () if problem == "missing" or len(versions) > 1 else (positions[versions[0]],)
+        numbers = ", ".join(map(str, versions))
+        yield draft.at_definition(f"published version {numbers}: {problem}", "versions", *keys)
 
 
 @rule("opset.version", ERROR, VERSIONING, "append the new version at the end of the file")
@@ -72,12 +77,10 @@ def check_preview_version(draft: DefinedDraft) -> Problems:
 
     Experimental operators may change or disappear at any time, so their versions carry no guarantee.
     """
-    is_experimental = draft.version.status == "EXPERIMENTAL"
-    if draft.is_preview != is_experimental:
-        kind = "experimental" if is_experimental else "stable"
-        yield _at_opset(draft, f"the operator is {kind}, in the domain {draft.operator.domain}")
-    if draft.is_preview and draft.version.since_version != 1:
-        yield _at_opset(draft, f"the operator has version {draft.version.since_version}, not 1")
+    status, since = draft.version.status, draft.version.since_version
+    if draft.is_preview != (status == "EXPERIMENTAL") or (draft.is_preview and since != 1):
+        reason = f"version {since} has the status {status}, in the domain {draft.operator.domain}"
+        yield _at_opset(draft, reason)
 
 
 def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:

@@ -145,7 +145,13 @@ def check_proposal_primitive(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(reason, "primitive_reason")
 
 
-@rule("proposal.near", INFO, ADDING, "compare the operator with these under alternatives")
+@rule(
+    "proposal.near",
+    INFO,
+    ADDING,
+    "compare the operator with these under alternatives",
+    unless=("operator.taken",),
+)
 def check_proposal_near(draft: DefinedDraft) -> Problems:
     """The alternatives mention existing operators with a similar name or the same signature.
 

@@ -1,6 +1,6 @@
 """Table of rules. A rule is a function that yields the problems of a proposal."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -36,6 +36,7 @@ class ProposalRule:
     source: str
     remedy: str
     gate: Gate
+    unless: tuple[str, ...]
     target_types: tuple[type, ...]
     check: RuleCheck
 
@@ -46,17 +47,36 @@ class ProposalRule:
             for each in self.check(subject)
         ]
 
+    def is_explained_by(self, names: Iterable[str]) -> bool:
+        """Return whether a violation of another rule in `names` is the cause of violations of this one."""
+        return any(each.startswith(self.unless) and each != self.id for each in names)
+
+
+MAX_OTHERS = 3
+"""Maximum number of further cases that a finding names."""
+
+
+def first_of(problems: Iterable[tuple[str, ProposalProblem]]) -> Problems:
+    """Yield the first problem, and name the cases of the others: one mistake usually affects many cases."""
+    found = list(problems)
+    for name, first in found[:1]:
+        others = list(dict.fromkeys(each for each, _ in found if each != name))
+        shown = [*others[:MAX_OTHERS], *(["..."] if others[MAX_OTHERS:] else [])]
+        more = f" (and {len(others)} more cases: {', '.join(shown)})" if others else ""
+        yield first._replace(reason=f"{first.reason}{more}")
+
 
 _TABLE: RuleTable[ProposalRule] = RuleTable("opshift.proposals.rules")
 
 
 def rule(
-    name: str, level: Level, source: str, remedy: str, *, gate: Gate = "check"
+    name: str, level: Level, source: str, remedy: str, *, gate: Gate = "check", unless: tuple[str, ...] = ()
 ) -> Callable[[RuleCheck], RuleCheck]:
     """Return a decorator that registers a function as a rule.
 
     The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
-    parameter determines the subject.
+    parameter determines the subject. `unless` lists the starts of names of rules: the findings are not
+    reported if such a rule reports an error, which causes them.
 
     Raises:
         DuplicateRule: a rule with this name exists.
@@ -64,7 +84,7 @@ def rule(
 
     def register(check: RuleCheck) -> RuleCheck:
         title, rationale, target_types = describe(check)
-        added = ProposalRule(name, level, title, rationale, source, remedy, gate, target_types, check)
+        added = ProposalRule(name, level, title, rationale, source, remedy, gate, unless, target_types, check)
         _TABLE.add(name, added, check)
         return check
 

@@ -7,7 +7,7 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import ADAPTERS
 from opshift.proposals.evidence.conversions import Direction
 from opshift.proposals.evidence.evidence import Evaluated
-from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, Problems, rule
+from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, Problems, first_of, rule
 from opshift.registry.changes.classes import BACKWARD
 from opshift.registry.changes.classify import classify, most_severe_class
 from opshift.registry.errors import DefinitionError
@@ -80,34 +80,49 @@ def check_steps_adapters(draft: Evaluated) -> Problems:
         yield draft.at_file(error.reason, ADAPTERS, error.remedy)
 
 
-@rule("steps.sound", ERROR, CONTRIBUTING, "declare a step that the definitions allow")
+@rule(
+    "steps.sound",
+    ERROR,
+    CONTRIBUTING,
+    "declare a step that the definitions allow",
+    unless=("opset.version", "body.names", "steps.adapters", "steps.up", "steps.down", "leaving.way"),
+)
 def check_steps_sound(draft: Evaluated) -> Problems:
     """The definitions do not contradict a step, and every declared adapter exists.
 
     `compatible` and the verbs are claims that a comparison of two definitions can refute.
     """
-    if draft.adapters_error is not None:
-        return  # the missing adapters would cause misleading findings
     try:
         build_version_graph([draft.operator], registered_adapters())
     except DefinitionError as error:
         yield draft.at_version(error.reason, "step")
 
 
-@rule("steps.agree", ERROR, VERSIONING, "correct the step, or refuse the nodes that it cannot convert")
+@rule(
+    "steps.agree",
+    ERROR,
+    VERSIONING,
+    "correct the step, or refuse the nodes that it cannot convert",
+    unless=("reference.", "body."),
+)
 def check_steps_agree(draft: Evaluated) -> Problems:
     """A model computes the same outputs before and after a step.
 
     Every example is downgraded, and the result upgraded again; examples of older versions are upgraded.
     """
     for direction, comparisons in draft.evidence.steps.items():
-        for each in comparisons:
-            if each.verdict == "differs":
-                reason = f"{direction}, {each.case.name}: {each.reason}"
-                yield draft.at_examples(reason, each.case.position)
+        different = [each for each in comparisons if each.verdict == "differs"]
+        problems = (draft.at_case(each.case, f"{direction}: {each.reason}") for each in different)
+        yield from first_of(zip((each.case.name for each in different), problems, strict=True))
 
 
-@rule("steps.tested", ERROR, VERSIONING, "add an example that the step converts")
+@rule(
+    "steps.tested",
+    ERROR,
+    VERSIONING,
+    "add an example that the step converts",
+    unless=("opset.version", "types.known", "body.", "steps.", "leaving.", "examples.", "reference."),
+)
 def check_steps_tested(draft: Evaluated) -> Problems:
     """At least one example is converted and run in each direction that is not refused."""
     for direction in _supported_directions(draft):

@@ -49,7 +49,7 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[ProposalFinding]:
         pytest.param(
             "function",
             (ALL_FLOAT_TYPES, BODY_IN_FLOAT),
-            {"body.agrees", "steps.agree"},
+            {"body.agrees"},
             "(double)",
             id="wrong body for one element type",
         ),
@@ -178,3 +178,22 @@ def test_error_without_numpy_has_remedy(tmp_path: Path) -> None:
     completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert completed.returncode == 2
     assert "pip install 'opshift[verify]'" in completed.stderr
+
+
+def test_reference_gets_attributes_as_models_store_them(tmp_path: Path) -> None:
+    """float32 has no 0.1, which matters in double: the body gets the rounded number, too."""
+    rounded = "assert b == float(np.float32(b)), b"
+    edits = (
+        replace_text(OPERATOR, "[tensor(float)]", "[tensor(float), tensor(double)]"),
+        replace_text("examples.yaml", "{b: 9.0}", "{b: 0.1}"),
+        replace_text(REFERENCE, "    width, half", f"    {rounded}\n    width, half"),
+    )
+    assert _errors("function", tmp_path, *edits) == []
+
+
+def test_refuses_attribute_beyond_float32(tmp_path: Path) -> None:
+    (found,) = _errors("function", tmp_path, replace_text("examples.yaml", "{b: 9.0}", "{b: 1.0e+39}"))
+    assert (found.rule, found.reason) == (
+        "examples.legal",
+        "wide bend: 'b': 1e+39 is out of range for float32",
+    )
