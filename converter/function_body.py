@@ -15,6 +15,7 @@ from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, UsageError
+from opshift.model.extensions import is_external
 from opshift.model.graphs import Container, captured_names, graphs_of, nested_containers, node_label
 from opshift.model.messages import FunctionProto, GraphProto, NodeProto
 from opshift.model.node import Node
@@ -113,7 +114,9 @@ class _ExpandingRouter(Router):
             return [VersionStep(operator, None, target_opset, "declared", make_body_step(operator))]
         body = StepKey(*operator.id, operator.since_version)
         if body in self._adapters:
-            return [VersionStep(operator, None, target_opset, "adapter", self._adapters[body])]
+            adapter = self._adapters[body]
+            private = adapter if is_external(adapter) else None
+            return [VersionStep(operator, None, target_opset, "adapter", adapter, private_adapter=private)]
         # The adapters for opsets without the operator expand it. A guard without a bridge would refuse types
         # that older versions lack, but the emitted nodes are converted to the opset of the body.
         path = super()._path(definition, operator, definition.versions[0].since_version - 1)

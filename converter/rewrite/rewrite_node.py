@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
 from opshift.adapters.core.rewriter import Output, Rewriter
+from opshift.converter.rewrite.private_adapter import run_private_adapter
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedGraph
 from opshift.converter.rewrite.routes import Route, Router
 from opshift.converter.rewrite.type_check import require_supported_types
@@ -17,6 +18,7 @@ from opshift.converter.rewrite.validation import (
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
+from opshift.model.extensions import ExtensionFailed
 from opshift.model.node import Emitted, Graph, Node
 
 MAX_STEPS = 50_000
@@ -57,6 +59,7 @@ def rewrite_node(
 
     Raises:
         CannotConvert: the node is invalid, or a step refuses it.
+        ExtensionFailed: a private adapter fails, and the node is valid.
         ResolveError: a step emitted a node with an unknown operator.
     """
     first = router.route(node.domain, node.op_type, source)
@@ -67,7 +70,7 @@ def rewrite_node(
         added_bytes = output.constant_bytes - bytes_before
         require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
         require_supported_types(result, facts, output)
-    except CannotConvert:
+    except (CannotConvert, ExtensionFailed):
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
@@ -140,7 +143,10 @@ class _NodeRewriter(NamedTuple):
         )
         assert step.function is not None
         try:
-            step.function(node, out)
+            if step.private_adapter is None:
+                step.function(node, out)
+            else:
+                run_private_adapter(step, node, out, self.router.registry)
         except INVALID_NODE_ERRORS as error:
             if isinstance(error, UnicodeDecodeError):
                 raise  # reported as an invalid model

@@ -57,7 +57,7 @@ class Router:
     def __init__(
         self, registry: Registry, table: Mapping[StepKey, Adapter], targets: Mapping[str, int]
     ) -> None:
-        self._registry = registry
+        self.registry = registry
         self._table = table
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
@@ -83,8 +83,8 @@ class Router:
         return found
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
-        operator = self._registry.get_schema(op_type, opset, domain)
-        definition = self._registry.operator(operator.name, operator.domain)
+        operator = self.registry.get_schema(op_type, opset, domain)
+        definition = self.registry.operator(operator.name, operator.domain)
         assert definition is not None
         path = self._path(definition, operator, self._targets[domain])
         steps = tuple(step for step in path if step.function)
@@ -115,7 +115,7 @@ class Router:
         first = definition.versions[0]
         if target_opset < first.since_version and first.before is not None:
             return first.since_version - 1
-        self._registry.get_schema(operator.name, target_opset, operator.domain)
+        self.registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in effect at the target")
 
 

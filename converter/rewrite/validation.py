@@ -39,8 +39,7 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
         InvalidModel: a name is not UTF-8 text.
     """
     require_utf8_names((*node.inputs, *node.outputs, *node.attributes))
-    _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
-    _require_count("output", node.outputs, 0, operator.max_output, operator)
+    validate_counts(node, operator)
     if node.duplicate_attribute is not None:
         raise _invalid(f"has attribute {node.duplicate_attribute!r} twice")
     for name in operator.required_attributes:
@@ -59,6 +58,12 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     problem = choice_problem(operator, node.attributes.keys())
     if problem:
         raise _invalid(problem)
+
+
+def validate_counts(node: Node, operator: OperatorVersion) -> None:
+    """Raise CannotConvert if an operator does not accept the number of inputs or outputs of a node."""
+    _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
+    _require_count("output", node.outputs, 0, operator.max_output, operator)
 
 
 def _require_count(kind: str, names: Sequence[str], least: int, most: int, operator: OperatorVersion) -> None:

@@ -7,13 +7,13 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
-from opshift.adapters.core.external import checked_adapter, is_external
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
 from opshift.adapters.core.type_guard import TypeGuard, lost_types, type_bridge, type_guard
 from opshift.adapters.core.verbs import make_verbs_step
 from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
+from opshift.model.extensions import is_external
 from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
@@ -42,6 +42,8 @@ class VersionStep:
     change: str = ""
     reason: str = ""
     affected_element_types: frozenset[str] | None = None
+    private_adapter: Adapter | None = None
+    """The adapter if it is not part of this package: it may fail, or emit invalid nodes."""
 
     @property
     def target_id(self) -> OperatorId:
@@ -101,10 +103,9 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter])
         adapter = table.get(pair)
         if adapter is None:
             raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
-        if is_external(adapter):
-            adapter = checked_adapter(adapter)
         # an adapter handles all types itself, except the types that the bridge casts
-        return step("adapter", _guard_then(type_bridge(source, target) if target else None, adapter))
+        function = _guard_then(type_bridge(source, target) if target else None, adapter)
+        return step("adapter", function, private_adapter=adapter if is_external(adapter) else None)
     if pair in table:
         raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
     if answer is None and target is not None and not is_derivable(source, target):

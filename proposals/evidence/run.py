@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.core.external import error_line
 from opshift.analysis.verification.numpy_types import Array, dtype_of
 from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, openers
 from opshift.model.attributes import read_attribute
 from opshift.model.errors import OpshiftError, Place
+from opshift.model.extensions import error_line
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import canonical_domain

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import chain
 
+from opshift.model.errors import OpshiftError
+from opshift.model.extensions import extension_failed, is_external
 from opshift.model.rule_table import RuleTable
 from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.shape_context import InvalidFlag, ShapeContext
@@ -40,7 +43,8 @@ def rule(
     """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
 
     The result is limited to the outputs of the node, and negative dimensions become unknown, like shapes of
-    more than `MAX_RANK` dimensions and those of rules that raise OverflowError.
+    more than `MAX_RANK` dimensions and those of rules that raise OverflowError. Other exceptions of private
+    rules become `ExtensionFailed`.
 
     Args:
         name: name of the rule.
@@ -52,10 +56,12 @@ def rule(
     """
 
     def register(function: ShapeRule) -> ShapeRule:
+        infer = _private_rule(name, function) if is_external(function) else function
+
         @wraps(function)
         def checked_rule(node: ShapeContext) -> Shapes:
             try:
-                return [_plausible(shape) for shape in function(node)][: node.output_count]
+                return [_plausible(shape) for shape in infer(node)][: node.output_count]
             except (InvalidFlag, OverflowError):
                 return []
 
@@ -87,6 +93,27 @@ def data_rule(
         return rule(name, keeps_rank=keeps_rank, rank_inputs=rank_inputs)(infer)
 
     return register
+
+
+def _private_rule(name: str, function: ShapeRule) -> ShapeRule:
+    """Return a rule that raises `ExtensionFailed` if a private one fails or returns no shapes."""
+
+    def infer(node: ShapeContext) -> Shapes:
+        label = f"node {node.version.id}"
+        try:
+            shapes = list(function(node))
+            lists = [None if shape is None else tuple(shape) for shape in shapes]
+        except (InvalidFlag, OverflowError, OpshiftError):
+            raise
+        except Exception as error:
+            raise extension_failed(f"shape rule {name}", function, error, label) from error
+        for dim in chain.from_iterable(filter(None, lists)):
+            if dim is not None and type(dim) is not int:
+                problem = f"returns the dimension {dim!r}, which is not an integer"
+                raise extension_failed(f"shape rule {name}", function, problem, label)
+        return lists
+
+    return infer
 
 
 def _plausible(shape: Shape | None) -> Shape | None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from opshift.model.errors import InvalidModel as InvalidModel
     from opshift.model.errors import OpshiftError as OpshiftError
     from opshift.model.errors import UsageError as UsageError
+    from opshift.model.extensions import ExtensionFailed as ExtensionFailed
     from opshift.model.files import read_model as read_model
     from opshift.model.files import write_model as write_model
     from opshift.model.messages import ModelProto as ModelProto
@@ -73,6 +74,7 @@ _NAMES = {
     "converter.report": ("Report",),
     "converter.streaming.convert_file": ("convert_file",),
     "model.errors": ("CannotConvert", "InvalidModel", "OpshiftError", "UsageError"),
+    "model.extensions": ("ExtensionFailed",),
     "model.files": ("read_model", "write_model"),
     "model.messages": ("ModelProto",),
     "model.operator_ids": ("OperatorId",),

@@ -12,7 +12,7 @@ from opshift.adapters.core.adapter_table import adapter, load_adapters
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.model.node import Emitted, Graph, Node, Tensor, Value
 
 EXPORTS = {
     "adapter": adapter,
@@ -21,6 +21,9 @@ EXPORTS = {
     "CannotConvert": CannotConvert,
     "Node": Node,
     "Tensor": Tensor,
+    "Graph": Graph,
+    "Value": Value,
+    "Emitted": Emitted,
     "require_supported_types": require_supported_types,
 }
 

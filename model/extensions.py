@@ -1,0 +1,60 @@
+"""Code outside of this package, such as private adapters and shape rules, and the errors that it raises."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from traceback import walk_tb
+
+from opshift.model.errors import OpshiftError, Place
+
+PACKAGE = "opshift."
+
+
+class ExtensionFailed(OpshiftError):
+    """Private code, such as an adapter, raises an exception or returns an invalid result.
+
+    The model may be valid. The place is the file and the line of the code, and the node.
+
+    Attributes:
+        extension: the code, such as `adapter com.acme.Scale 1 -> 2`.
+        exception: type and text of the exception, such as `KeyError: 'x'`; empty for an invalid result.
+    """
+
+    def __init__(self, extension: str, problem: str, *, place: Place, exception: str = "") -> None:
+        self.extension = extension
+        self.exception = exception
+        super().__init__(f"the {extension} {problem}", place=place, remedy="correct this code")
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields for JSON output."""
+        return {**super().as_dict(), "extension": self.extension, "exception": self.exception}
+
+
+def is_external(function: Callable[..., object]) -> bool:
+    """Return whether a function is not part of this package."""
+    return not getattr(function, "__module__", "").startswith(PACKAGE)
+
+
+def extension_failed(
+    extension: str, function: Callable[..., object], cause: Exception | str, node: str = ""
+) -> ExtensionFailed:
+    """Return the error for a function that raises an exception, or whose result has a problem.
+
+    `node` is the label of the node that the function got.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code else (repr(function), 0)
+    if isinstance(cause, str):
+        return ExtensionFailed(extension, cause, place=Place(file, line, node))
+    exception = f"{type(cause).__name__}: {cause}"
+    place = Place(file, error_line(cause, file) or line, node)
+    return ExtensionFailed(extension, f"raises {exception}", place=place, exception=exception)
+
+
+def error_line(error: BaseException, path: Path | str) -> int:
+    """Return the line of the innermost frame in a file, or of its syntax error; 0 if there is none."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno or 1
+    frames = walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else 0
