@@ -47,7 +47,7 @@ def registry(tmp_path: Path) -> Registry:
 
 
 def _model(rows: int | str = 7) -> onnx.ModelProto:
-    """Return a model whose Softmax has one meaning at both opsets only if its rank is known."""
+    """Return a model with a Softmax that stays one node only if its rank is known."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 3])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     nodes = [
