@@ -15,17 +15,23 @@ from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.messages import ModelProto
 from opshift.model.types import Dim, dims_text
+from opshift.registry.registry import Registry, default_registry
 
 
-def compare(old: ModelLike, new: ModelLike) -> Comparison:
+def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None) -> Comparison:
     """Compare two versions of a model, and determine the required increment of `model_version`.
 
     Meanings of inputs and outputs are compared if both models declare them: denotations of types, and
     metadata of images. External data files are compared if both models are paths.
 
+    Operators are compared at the opsets of the new model, to which the old one is converted if possible. The
+    meaning of a node that both models have changes if no conversion keeps it. If operators were replaced, the
+    meaning of outputs may differ, too: this is not determined.
+
     Args:
         old: a ModelProto of opshift or `onnx`, serialized bytes, or a path.
         new: a model in one of the same forms.
+        registry: the operator definitions, if not the project's own.
 
     Returns:
         All changes, the most severe first.
@@ -43,7 +49,8 @@ def compare(old: ModelLike, new: ModelLike) -> Comparison:
     for pair in shared:
         changes += _value_changes(*pair)
     changes += dimension_name_changes(shared)
-    changes += content_changes(old_model, new_model, (_folder(old), _folder(new)))
+    definitions = registry or default_registry()
+    changes += content_changes(old_model, new_model, (_folder(old), _folder(new)), definitions)
     changes.sort(key=lambda change: -change.rise)
     return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
 

@@ -4,10 +4,12 @@ import filecmp
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from opshift.analysis.comparison.operators import operator_changes
 from opshift.analysis.comparison.result import ModelChange
 from opshift.model.external_data import EXTERNAL, read_external_data
 from opshift.model.messages import Message, ModelProto, ValueInfoProto
 from opshift.model.operator_ids import opset_imports
+from opshift.registry.registry import Registry
 
 IMAGE_PREFIX = "image."
 """Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
@@ -16,11 +18,15 @@ Folders = tuple[Path | None, Path | None]
 """Folders of the two models, if they are files."""
 
 
-def content_changes(old: ModelProto, new: ModelProto, folders: Folders) -> Iterator[ModelChange]:
+def content_changes(
+    old: ModelProto, new: ModelProto, folders: Folders, registry: Registry
+) -> Iterator[ModelChange]:
     """Yield all changes except changes of the signature."""
     yield from _version_changes(old, new)
     yield from _meaning_changes(old, new)
-    if not _same_graph(old, new):
+    operators = tuple(operator_changes(old, new, registry))
+    yield from operators
+    if not operators and not _same_graph(old, new):
         yield ModelChange("GRAPH_CHANGED", "graph")
     if _files_may_differ(_external_files(old) & _external_files(new), folders):
         yield ModelChange("WEIGHTS_UNKNOWN", "weights")

@@ -92,6 +92,9 @@ RULES = {
     "OUTPUT_REMOVED": ComparisonRule(MAJOR, "callers may read it"),
     "OUTPUT_TYPE_CHANGED": ComparisonRule(MAJOR, "callers expect the old type"),
     "MEANING_CHANGED": ComparisonRule(MAJOR, "the same numbers have a different meaning"),
+    "OPERATOR_MEANING_CHANGED": ComparisonRule(
+        MAJOR, "the node is the same, but its operator version computes different results"
+    ),
     "INPUT_ADDED_WITH_DEFAULT": ComparisonRule(MINOR, "callers need not provide it"),
     "INPUT_TYPE_WIDENED": ComparisonRule(MINOR, "the new type holds all values of the old type"),
     "OUTPUT_ADDED": ComparisonRule(MINOR, "callers need not read it"),
@@ -115,7 +118,10 @@ RULES = {
     "OPSET_LOWERED": ComparisonRule(PATCH, "runtimes that supported the old opset still work"),
     "IR_VERSION_RAISED": ComparisonRule(MINOR, "readers may have to be newer"),
     "IR_VERSION_LOWERED": ComparisonRule(PATCH, "readers that supported the old IR version still work"),
-    "GRAPH_CHANGED": ComparisonRule(PATCH, "the signature is the same"),
+    "OPERATORS_CHANGED": ComparisonRule(
+        MINOR, "results may differ; MAJOR if an output means something else than before"
+    ),
+    "GRAPH_CHANGED": ComparisonRule(PATCH, "signature, operators and connections are the same"),
     "WEIGHTS_UNKNOWN": ComparisonRule(PATCH, "external data files were not compared or differ"),
     "METADATA_CHANGED": ComparisonRule(PATCH, "no result depends on it"),
 }

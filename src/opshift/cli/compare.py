@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import Format, FormatOption
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
 from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
@@ -29,20 +29,21 @@ CHANGE_COLUMNS = (
 def compare(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")],
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show what changed between two versions of a model.
 
-    Also checks model_version: breaking changes of inputs and outputs require a higher MAJOR version, other
-    changes that callers notice a higher MINOR version, all others a higher PATCH version. Exits with 1 if
-    the version was not increased enough.
+    Also checks model_version: breaking changes of inputs, outputs and the meaning of nodes require a higher
+    MAJOR version, other changes that callers notice a higher MINOR version, all others a higher PATCH
+    version. Exits with 1 if the version was not increased enough.
     """
     from opshift.analysis.comparison.compare import compare as compare_models
 
     for path in (old, new):
         require_file(path)
     with show_progress(f"Comparing {old} and {new}"):
-        result = compare_models(old, new)
+        result = compare_models(old, new, registry=registry_with(folders))
     data = {"old": old, "new": new, **result.as_dict()}
     print_result(form, data, lambda page: _write(page, data, result))
     if not result.enough:

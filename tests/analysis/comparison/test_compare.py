@@ -171,7 +171,12 @@ CASES: dict[str, tuple[Model, Model, set[str]]] = {
     "default domain spelled ai.onnx": (OLD, replace(OLD, opsets={"ai.onnx": 13}), set()),
     "higher IR version": (OLD, replace(OLD, ir_version=9), {"IR_VERSION_RAISED"}),
     "lower IR version": (OLD, replace(OLD, ir_version=7), {"IR_VERSION_LOWERED"}),
-    "different operator": (OLD, replace(OLD, op="Sigmoid"), {"GRAPH_CHANGED"}),
+    "different operator": (OLD, replace(OLD, op="Sigmoid"), {"OPERATORS_CHANGED"}),
+    "different meaning at another opset": (
+        replace(with_inputs(x=(FLOAT, ["N", 3, 4])), op="Softmax", opsets={"": 11}),
+        replace(with_inputs(x=(FLOAT, ["N", 3, 4])), op="Softmax"),
+        {"OPERATOR_MEANING_CHANGED", "OPSET_RAISED"},
+    ),
     "different weight": (OLD, replace(OLD, weight=2.0), {"GRAPH_CHANGED"}),
     "different doc string": (OLD, replace(OLD, doc_string="better"), {"METADATA_CHANGED"}),
     "different denotation": (
@@ -245,8 +250,8 @@ def test_comparison_converts_to_plain_data() -> None:
         "lowest": "1.0.1",
     }  # fmt: skip
     assert data["changes"] == [
-        {"rule": "GRAPH_CHANGED", "rise": "PATCH", "place": "graph", "why": "the signature is the same",
-         "before": "", "after": ""}
+        {"rule": "GRAPH_CHANGED", "rise": "PATCH", "place": "graph",
+         "why": "signature, operators and connections are the same", "before": "", "after": ""}
     ]  # fmt: skip
 
 

@@ -1,0 +1,151 @@
+"""Comparison of what the nodes of two models compute."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from opshift.analysis.comparison.result import ModelChange
+from opshift.analysis.comparison.structure import output_digests
+from opshift.converter.convert import convert_with, plan_with
+from opshift.converter.options import ALLOW_VALUES, AllowLike, Options
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
+from opshift.model.attributes import graphs_in
+from opshift.model.errors import OpshiftError
+from opshift.model.graphs import ContainerProto, nested_nodes, node_label
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.operator_ids import OperatorId, canonical_domain, function_label, opset_imports
+from opshift.registry.registry import Registry
+
+Opsets = Mapping[str, int]
+
+
+class PlacedNode(NamedTuple):
+    """Node with its label in plans, and the opsets of its graph or function."""
+
+    place: str
+    proto: NodeProto
+    opsets: Opsets
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Everything that the node itself states, except subgraphs and texts."""
+        node = self.proto
+        attributes = [each.SerializeToString() for each in node.attribute if not any(graphs_in(each))]
+        return node.op_type, node.domain, tuple(node.input), tuple(node.output), attributes
+
+
+def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:
+    """Yield nodes with a new meaning at the new opsets, and differences of operators and connections."""
+    yield from _meaning_changes(old, new, registry)
+    if _same_structure(old, new):
+        return
+    converted, imports = old, opset_imports(new.opset_import, new.ir_version)
+    if imports != opset_imports(old.opset_import, old.ir_version):
+        # nodes for different opsets may compute the same; allowances change what the converter writes
+        for allow in ((), ALLOW_VALUES):
+            converted = _converted(old, imports, registry, allow)
+            if _same_structure(converted, new):
+                return
+    before, after = (Counter(node.op_type for node in _all_nodes(each)) for each in (converted, new))
+    texts = map(_counts_text, (before - after, after - before))
+    yield ModelChange("OPERATORS_CHANGED", "graph", *texts)
+
+
+def _counts_text(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+
+
+def _same_structure(old: ModelProto, new: ModelProto) -> bool:
+    """Return whether the outputs that both models have are computed by the same operators."""
+    before, after = output_digests(old), output_digests(new)
+    return all(before[name] == after[name] for name in before.keys() & after.keys())
+
+
+def _converted(model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike) -> ModelProto:
+    """Return the converted model; the model itself if it cannot be converted."""
+    try:
+        return convert_with(model, _options(opsets, registry, allow))[0]
+    except OpshiftError:
+        return model
+
+
+def _options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES) -> Options:
+    published = {each: registry.newest_opset(each) for each in registry.domains()}
+    known = {each: opset for each, opset in opsets.items() if 1 <= opset <= published.get(each, 0)}
+    return Options.of(known, allow=allow, registry=registry)
+
+
+def _meaning_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:
+    """Yield nodes that both models have, if their operator versions compute different results.
+
+    If a conversion between the two opsets keeps a node, in either direction, it is valid at both and computes
+    the same.
+    """
+    before = {node.place: node for node in _placed_nodes(old)}
+    changed_places: dict[str, tuple[set[str] | None, ...]] = {}
+    places: dict[tuple[OperatorId, OperatorId], list[str]] = defaultdict(list)
+    for node in _placed_nodes(new):
+        original, domain = before.get(node.place), canonical_domain(node.proto.domain)
+        if original is None or original.opsets == node.opsets or original.content != node.content:
+            continue
+        opsets = (each.opsets.get(domain, 0) for each in (original, node))
+        source, target = (registry.at(node.proto.op_type, opset, domain) for opset in opsets)
+        if source is None or target is None or source is target:
+            continue
+        key = str((original.opsets, node.opsets))
+        if key not in changed_places:
+            pairs = ((old, node.opsets), (new, original.opsets))
+            changed_places[key] = tuple(_changed_places(model, opsets, registry) for model, opsets in pairs)
+        if all(changed is None or node.place in changed for changed in changed_places[key]):
+            places[source.id, target.id].append(node.place)
+    for ids, found in places.items():
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        yield ModelChange("OPERATOR_MEANING_CHANGED", found[0] + more, *map(str, ids))
+
+
+def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> set[str] | None:
+    """Return the labels of the nodes that a conversion changes or refuses; `None` if it cannot be planned."""
+    try:
+        plan = plan_with(model, _options(opsets, registry))
+    except OpshiftError:
+        return None
+    changes = [change for container in plan.containers() for change in container.changes]
+    nodes = {node.place: node for node in _placed_nodes(model)}
+    places = [
+        change.place for change in changes if not _keeps(change.result, nodes.get(_place(change.place)))
+    ]
+    return {_place(each) for each in (*places, *(refusal.place for refusal in plan.refusals))}
+
+
+def _place(label: str) -> str:
+    """Return the label of a node without the callers of its function, which labels of copies contain."""
+    return re.sub(r", called by .*?(?=, node | / )", "", label)
+
+
+def _keeps(result: NodeRewrite, node: PlacedNode | None) -> bool:
+    """Return whether a rewrite writes the same node again."""
+    if node is None or len(result.operators) != 1:
+        return False
+    copied = type(node.proto).FromString(node.proto.SerializeToString())
+    result.write([copied])
+    return node._replace(proto=copied).content == node.content
+
+
+def _placed_nodes(model: ModelProto) -> Iterator[PlacedNode]:
+    opsets: Opsets = opset_imports(model.opset_import, model.ir_version)
+    pending: list[tuple[str, ContainerProto, Opsets]] = [("graph", model.graph, opsets)]
+    for function in model.functions:
+        imports: Opsets = opset_imports(function.opset_import) if function.opset_import else opsets
+        pending.append((f"function {function_label(function)}", function, imports))
+    while pending:
+        path, container, opsets = pending.pop()
+        for node in container.node:
+            yield PlacedNode(f"{path}, node {node_label(node.name, node.op_type, node.output)}", node, opsets)
+            for attribute in node.attribute:
+                name = f"{path} / {node.name or node.op_type}.{attribute.name}"
+                pending += ((name, graph, opsets) for graph in graphs_in(attribute))
+
+
+def _all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    return nested_nodes(model.graph, *model.functions)

@@ -1,0 +1,164 @@
+"""Comparison of operators: the same computation in a different form, different ones, and restamped nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import pytest
+from support.running import run
+
+from opshift import compare, convert_version
+from opshift.analysis.comparison.result import Comparison
+from opshift.analysis.comparison.structure import MAX_PARAMETER_ELEMENTS
+
+SIGNATURE = "g (float[2, 3, 4] x, bool c) => (float[2, 3, 4] y)"
+
+
+def model(text: str, opset: int = 17, functions: str = "") -> onnx.ModelProto:
+    """Return a model with the nodes and, before them in angle brackets, the initializers of a text."""
+    weights, _, nodes = text.rpartition(">>")
+    initializers = f"{weights}>" if weights else ""
+    imports = f'"" : {opset}, "f" : 1'
+    header = f"<ir_version: 8, model_version: 281474976710656, opset_import: [{imports}]>"
+    return onnx.parser.parse_model(f"{header} {SIGNATURE} {initializers} {{ {nodes} }} {functions}")
+
+
+def rules(comparison: Comparison) -> set[str]:
+    return {change.rule for change in comparison.changes}
+
+
+def function(name: str, op_type: str, opset: int = 17) -> str:
+    return f'<domain: "f", opset_import: ["" : {opset}]> {name} (a) => (b) {{ b = {op_type} (a) }}'
+
+
+def branch(op_type: str) -> str:
+    def graph(op: str) -> str:
+        return f"g () => (float[2, 3, 4] o) {{ o = {op} (x) }}"
+
+    return f"y = If (c) <then_branch = {graph(op_type)}, else_branch = {graph('Abs')}>"
+
+
+AXES = "<int64[1] axes = {%d}>> s = ReduceSum (x, axes) y = Add (x, s)"
+
+SAME = {
+    "renamed values": ("a = Neg (x) y = Abs (a)", "b = Neg (x) y = Abs (b)"),
+    "order of nodes": ("a = Neg (x) b = Abs (x) y = Sub (a, b)", "b = Abs (x) a = Neg (x) y = Sub (a, b)"),
+    "unused node": ("y = Abs (x)", "a = Neg (x) y = Abs (x)"),
+    "inserted Identity": ("y = Abs (x)", "a = Identity (x) y = Abs (a)"),
+    "Constant instead of an initializer": (
+        AXES % 1,
+        "axes = Constant <value_ints = [1]> () s = ReduceSum (x, axes) y = Add (x, s)",
+    ),
+    "different weight": ("<float[1] w = {1}>> y = Mul (x, w)", "<float[1] w = {2}>> y = Mul (x, w)"),
+    "larger weight": ("<float[1] w = {1}>> y = Mul (x, w)", "<float[4] w = {1, 2, 3, 4}>> y = Mul (x, w)"),
+    "omitted input": ("<float l = {0}>> y = Clip (x, l)", '<float l = {0}>> y = Clip (x, l, "")'),
+}
+
+DIFFERENT = {
+    "operator": ("y = Softmax (x)", "y = LogSoftmax (x)"),
+    "attribute": ("y = Softmax <axis = 1> (x)", "y = Softmax <axis = 2> (x)"),
+    "swapped inputs": ("a = Abs (x) y = Sub (a, x)", "a = Abs (x) y = Sub (x, a)"),
+    "removed node": ("a = Neg (x) y = Abs (a)", "y = Abs (x)"),
+    "inserted node": ("y = Abs (x)", "a = Abs (x) y = Neg (a)"),
+    "integer constant": (AXES % 1, AXES % 2),
+    "operator in a branch": (branch("Neg"), branch("Exp")),
+    "tensor attribute": (
+        "s = Shape (x) y = ConstantOfShape <value = float[1] {1}> (s)",
+        "s = Shape (x) y = ConstantOfShape <value = float[1] {2}> (s)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), SAME.values(), ids=SAME)
+def test_same_computation_requires_patch(old: str, new: str) -> None:
+    assert rules(compare(model(old), model(new))) == {"GRAPH_CHANGED"}
+
+
+@pytest.mark.parametrize(("old", "new"), DIFFERENT.values(), ids=DIFFERENT)
+def test_different_computation_requires_minor(old: str, new: str) -> None:
+    comparison = compare(model(old), model(new))
+    assert rules(comparison) == {"OPERATORS_CHANGED"}
+    assert comparison.lowest == "1.1.0"
+
+
+def test_compares_the_content_of_functions_and_not_their_names() -> None:
+    old = model("y = f.F (x)", functions=function("F", "Abs"))
+    renamed = model("y = f.G (x)", functions=function("G", "Abs"))
+    edited = model("y = f.F (x)", functions=function("F", "Neg"))
+    assert rules(compare(old, renamed)) == {"GRAPH_CHANGED"}
+    assert rules(compare(old, edited)) == {"OPERATORS_CHANGED"}
+
+
+def test_recursive_functions_end() -> None:
+    recursive = '<domain: "f", opset_import: ["" : 17, "f" : 1]> F (a) => (b) { b = f.F (a) }'
+    assert not compare(*[model("y = f.F (x)", functions=recursive)] * 2).changes
+
+
+def test_names_the_operators_that_differ() -> None:
+    (change,) = compare(model("a = Abs (x) y = Abs (a)"), model("a = Exp (x) y = Neg (a)")).changes
+    assert (change.before, change.after) == ("2 Abs", "1 Exp, 1 Neg")
+
+
+def test_large_integer_tables_are_weights() -> None:
+    def table(value: int) -> onnx.ModelProto:
+        count = MAX_PARAMETER_ELEMENTS + 1
+        values = ", ".join([str(value)] * count)
+        nodes = "a = Cast <to = 1> (t) s = ReduceMax <keepdims = 0> (a) y = Mul (x, s)"
+        return model(f"<int64[{count}] t = {{{values}}}>> {nodes}")
+
+    assert rules(compare(table(1), table(2))) == {"GRAPH_CHANGED"}
+
+
+RESTAMPED = {
+    "last axis": ("y = Softmax <axis = -1> (x)", 11, 13, False),
+    "axis of a wider block": ("y = Softmax <axis = 1> (x)", 11, 13, True),
+    "axis of a wider block, down": ("y = Softmax <axis = 1> (x)", 13, 11, True),
+    "default axis": ("y = LogSoftmax (x)", 12, 13, True),
+    "added types": ("y = Abs (x)", 11, 17, False),
+    "in a branch": (branch("Hardmax"), 11, 13, True),
+    "added attribute with the old meaning": ("z = Shape (x) y = Cast <to = 1> (x)", 11, 17, False),
+}
+
+
+@pytest.mark.parametrize(("nodes", "source", "target", "is_changed"), RESTAMPED.values(), ids=RESTAMPED)
+def test_restamped_node_requires_major_if_its_meaning_changes(
+    nodes: str, source: int, target: int, is_changed: bool
+) -> None:
+    old, new = model(nodes, source), model(nodes, target)
+    comparison = compare(old, new)
+    assert ("OPERATOR_MEANING_CHANGED" in rules(comparison)) is is_changed
+    assert (comparison.lowest == "2.0.0") is is_changed
+    feeds = {"x": np.random.default_rng(1).normal(size=(2, 3, 4)).astype(np.float32), "c": np.array(True)}
+    before, after = (run(each, feeds)[0] for each in (old, new))
+    assert np.allclose(before, after) is not is_changed
+
+
+def test_restamped_function_requires_major() -> None:
+    old, new = (model("y = f.F (x)", 17, function("F", "Softmax", opset)) for opset in (11, 13))
+    (change,) = compare(old, new).changes[:1]
+    assert change.rule == "OPERATOR_MEANING_CHANGED"
+    assert (change.place, change.before) == ("function f.F, node Softmax -> b", "ai.onnx.Softmax:11")
+
+
+def test_restamped_node_next_to_an_edit_requires_major() -> None:
+    old = model("a = Softmax <axis = 1> (x) y = Abs (a)", 11)
+    new = model("a = Softmax <axis = 1> (x) y = Neg (a)", 13)
+    assert rules(compare(old, new)) == {"OPERATOR_MEANING_CHANGED", "OPERATORS_CHANGED", "OPSET_RAISED"}
+
+
+@pytest.mark.parametrize(("source", "target"), [(11, 13), (13, 11), (9, 21), (21, 9)])
+def test_conversion_keeps_operators_and_meaning(source: int, target: int) -> None:
+    old = model("a = Softmax <axis = 1> (x) b = Hardmax <axis = 1> (a) y = Sub (a, b)", source)
+    comparison = compare(old, convert_version(old, target))
+    assert not {"OPERATOR_MEANING_CHANGED", "OPERATORS_CHANGED"} & rules(comparison)
+
+
+def test_nodes_with_unknown_facts_change_their_meaning() -> None:
+    nodes = "a = Softmax (u) y = Add (x, a)"
+    old, new = model(nodes, 11), model(nodes, 13)  # `u` is undefined, so no conversion is possible
+    assert "OPERATOR_MEANING_CHANGED" in rules(compare(old, new))
+
+
+def test_unknown_opsets_do_not_fail() -> None:
+    old, new = model("y = Abs (x)", 13), model("y = Neg (x)", 999)
+    assert rules(compare(old, new)) == {"OPSET_RAISED", "OPERATORS_CHANGED"}
