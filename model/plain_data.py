@@ -101,6 +101,21 @@ def require_text(text: str) -> None:
         raise PlainDataError(f"contains {text[:30]!r}, which is not valid Unicode")
 
 
+def json_values(data: Mapping[str, object]) -> dict[str, Json]:
+    """Return data as JSON values; infinity, NaN and values of other classes become text."""
+    return {str(key): _json_value(value) for key, value in data.items()}
+
+
+def _json_value(value: object) -> Json:
+    if isinstance(value, Mapping):
+        return json_values(value)
+    if isinstance(value, list | tuple):
+        return [_json_value(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
 INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
 """Tokens of JSON as Python writes it that may contain the name of a number that is not finite."""
 

@@ -61,14 +61,20 @@ def _keys(name: str) -> set[str]:
     return {name[:2], name[-2:], "".join(sorted(name))}
 
 
-def _similar_names(op_type: str, names: Iterable[str]) -> list[str]:
-    known, wanted = tuple(names), str(op_type).lower()
+def did_you_mean(wanted: str, names: Iterable[str], otherwise: str) -> str:
+    """Return a remedy for an unknown name: the similar names that exist, or another advice."""
+    similar = _similar_names(wanted, names)
+    return f"did you mean {' or '.join(similar)}?" if similar else otherwise
+
+
+def _similar_names(name: str, names: Iterable[str]) -> list[str]:
+    known, wanted = tuple(names), str(name).lower()
     # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
     # names with the same start or end, or with the same letters.
     table = _spellings(known)
     candidates = dict.fromkeys(each for key in sorted(_keys(wanted)) for each in table.get(key, ()))
     similar = difflib.get_close_matches(wanted, candidates)
-    return [name for each in similar for name in known if name.lower() == each]
+    return [each for close in similar for each in known if each.lower() == close]
 
 
 def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
@@ -78,9 +84,8 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
     """
     domain, op_type, opset = wanted
     if operator is None:
-        similar = _similar_names(op_type, names)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
-        return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
+        remedy = did_you_mean(op_type, names, "check the name and its domain")
+        return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=remedy)
     removals = (version.removal for version in operator.versions if version.removal)
     removal = next((each for each in removals if each.removed_in <= opset), None)
     if removal:

@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, is_path_name
+from opshift.model.plain_data import Json, json_values
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
-from opshift.registry.record import Checked, Record
+from opshift.registry.record import Checked, Record, to_plain_data
 from opshift.registry.steps import Step, StepAction, parse_action
 
 AttributeTypeName = Literal[
@@ -196,6 +197,22 @@ class OperatorVersion(Described, FunctionDefinition):
     def required_attributes(self) -> tuple[str, ...]:
         """The names of the required attributes."""
         return tuple(name for name, attribute in self.attributes.items() if attribute.required)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the definition as JSON data, as `opshift show --format json` prints it.
+
+        It has the fields of this class, except for conversions, and `operator` (such as
+        `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings, because JSON has no such
+        numbers.
+        """
+        return json_values(
+            {
+                "operator": str(self.id),
+                **to_plain_data(self, exclude={"step", "removal", "before"}),
+                "has_function": self.has_function,
+                "removal": self.removal and to_plain_data(self.removal, exclude={"up"}),
+            }
+        )
 
     def types_of(self, parameter: Parameter) -> tuple[str, ...]:
         """Return the types that a value of `parameter` may have."""

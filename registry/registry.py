@@ -24,18 +24,20 @@ from opshift.registry.errors import (
     ResolveError,
     UnknownDomain,
     UnknownOpset,
+    did_you_mean,
     require_argument_types,
     resolve_error,
 )
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
+from opshift.registry.selectable import Selectable
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
 
 
-class Registry:
+class Registry(Selectable):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
@@ -155,10 +157,7 @@ class Registry:
     def operators(self, domain: str | None = None) -> Iterator[Operator]:
         """Yield every operator of a domain, or of all domains."""
         for each in self.domains() if domain is None else (canonical_domain(domain),):
-            for name in self.names(each):
-                operator = self.operator(name, each)
-                assert operator is not None
-                yield operator
+            yield from filter(None, (self.operator(name, each) for name in self.names(each)))
 
     def newest_opset(self, domain: str = "") -> int:
         """Return the newest opset version of a domain.
@@ -168,7 +167,7 @@ class Registry:
         """
         domain = canonical_domain(domain)
         if not self._files[domain]:
-            remedy = "add a folder with definitions of it"
+            remedy = did_you_mean(domain, self._files, "add a folder with definitions of it")
             raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
         if domain not in self._newest:
             published = self.releases.newest_opset(domain)

@@ -1,5 +1,7 @@
 """Models of the registry: arity of nodes, values of attributes, and immutability."""
 
+import json
+import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -17,6 +19,7 @@ from opshift.registry.models import (
     Removal,
 )
 from opshift.registry.record import from_plain_data, to_plain_data
+from opshift.registry.registry import default_registry
 from opshift.registry.steps import Refuse, Step
 
 X = Parameter(name="X", type="tensor(float)")
@@ -289,3 +292,30 @@ def test_refuses_assignment_to_a_field(value: Any, field: str, other: object) ->
 def test_refuses_a_new_attribute(value: Any) -> None:
     with pytest.raises(FrozenInstanceError):
         value.colour = "red"
+
+
+def test_to_dict_is_json_with_all_facts_and_texts() -> None:
+    for version in default_registry().get_all_schemas_with_history():
+        data: Any = version.to_dict()
+        assert json.loads(json.dumps(data, allow_nan=False)) == data
+        assert data["operator"] == str(version.id)
+        assert data["has_function"] == version.has_function
+        assert [each["name"] for each in data["inputs"]] == [each.name for each in version.inputs]
+        assert [each["type"] for each in data["outputs"]] == [each.type for each in version.outputs]
+        assert {
+            name: tuple(types) for name, types in data["type_constraints"].items()
+        } == version.type_constraints
+        assert {n: each["description"] for n, each in data["attributes"].items()} == {
+            name: each.description for name, each in version.attributes.items()
+        }
+        assert not {"step", "before"} & set(data)
+
+
+def test_to_dict_writes_infinity_as_text() -> None:
+    limits = {
+        "low": Attribute(type="FLOAT", default=-math.inf),
+        "high": Attribute(type="FLOATS", default=(math.nan,)),
+    }
+    version = OperatorVersion(domain="com.acme", name="Clip", since_version=1, attributes=limits)
+    data: Any = version.to_dict()["attributes"]
+    assert (data["low"]["default"], data["high"]["default"]) == ("-inf", ["nan"])

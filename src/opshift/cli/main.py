@@ -59,7 +59,18 @@ COMMANDS = [
     Command(
         "show", "registry.show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")
     ),
-    Command("list", "registry.listing", "list_operators", ("--domain ai.onnx.ml", "--opset 17")),
+    Command(
+        "list",
+        "registry.listing",
+        "list_operators",
+        (
+            "--opset 17 --domain ai.onnx.ml",
+            "--opset 20 --accepts bfloat16",
+            "Softmax --accepts bfloat16 --versions first",
+            "--changed 13 17 --function",
+            "--status removed --format json",
+        ),
+    ),
     Command("resolve", "registry.listing", "resolve", ("Conv --opset 17",)),
     Command(
         "diff",

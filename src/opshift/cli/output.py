@@ -1,7 +1,6 @@
 """Output of the commands: text or one JSON document, and progress on stderr."""
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +10,7 @@ import typer
 
 from opshift.cli.options import Format
 from opshift.cli.page import Page, escape_control_characters
+from opshift.model.plain_data import json_values
 
 FORCE_TERMINAL_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Environment variables that make rich treat any stream as a terminal."""
@@ -39,7 +39,7 @@ def print_result(form: Format, data: Mapping[str, object], write: Callable[[Page
 
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
-    typer.echo(json.dumps(_to_json_types(data), indent=2, allow_nan=False))
+    typer.echo(json.dumps(json_values(data), indent=2, allow_nan=False))
 
 
 @contextmanager
@@ -57,14 +57,3 @@ def show_progress(message: str, *, quiet: bool = False) -> Iterator[None]:
 def count_text(count: int, noun: str) -> str:
     """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _to_json_types(value: object) -> object:
-    """Convert a value to JSON types; infinity and NaN become text because JSON has no such numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): _to_json_types(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_json_types(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, str | int | float | None) else str(value)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
 
 from opshift.registry.registry import default_registry
+from opshift.registry.selection import STATUSES
 
 Run = Callable[..., Result]
 
@@ -72,11 +74,102 @@ def test_lists_all_operators_of_all_domains(run: Run) -> None:
     registry = default_registry()
     assert [each["domain"] for each in data["domains"]] == list(registry.domains())
     for each in data["domains"]:
+        statuses = [operator["status"] for operator in each["operators"]]
         names = [operator["op_type"] for operator in each["operators"]]
-        current_names = [
+        existing = len(names) - statuses.count("removed")
+        assert set(statuses[existing:]) <= {"removed"}
+        assert sorted(names) == sorted(registry.names(each["domain"]))
+        assert names[:existing] == [
             name for name in registry.names(each["domain"]) if registry.has(name, None, each["domain"])
         ]
-        assert names == current_names
+
+
+FILTERS = {
+    "pattern": ["Reduce*"],
+    "types": ["--accepts", "bfloat16", "--opset", "20"],
+    "outputs": ["--produces", "seq(tensor(float))", "-d", "ai.onnx"],
+    "parameter": ["--accepts", "int8", "--parameter", "x_zero_point"],
+    "attribute": ["--attribute", "axes", "--opset", "12"],
+    "functions": ["--function", "--changed", "13", "17"],
+    "other operators": ["--no-function", "-d", "ai.onnx.ml"],
+    "first": ["Softmax", "--accepts", "bfloat16", "--versions", "first"],
+    "all": ["Cl*", "--versions", "all", "--opset", "12"],
+    "statuses": ["--status", "preview", "--status", "deprecated"],
+}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "pattern": {"name": "Reduce*"},
+    "types": {"accepts": "bfloat16", "opset": 20},
+    "outputs": {"produces": "seq(tensor(float))", "domain": ""},
+    "parameter": {"accepts": "int8", "parameter": "x_zero_point"},
+    "attribute": {"attribute": "axes", "opset": 12},
+    "functions": {"function": True, "changed": (13, 17)},
+    "other operators": {"function": False, "domain": "ai.onnx.ml"},
+    "first": {"name": "Softmax", "accepts": "bfloat16", "versions": "first"},
+    "all": {"name": "Cl*", "versions": "all", "opset": 12},
+    "statuses": {"status": ("preview", "deprecated")},
+}
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+def test_filters_equal_those_of_select(run: Run, filters: str) -> None:
+    arguments = {"status": STATUSES, **ARGUMENTS[filters]}
+    expected = [str(each.id) for each in default_registry().select(**arguments)]
+    data = json.loads(run("list", *FILTERS[filters], "--format", "json").stdout)
+    assert expected
+    assert [each["operator"] for domain in data["domains"] for each in domain["operators"]] == expected
+    text = run("list", *FILTERS[filters]).stdout
+    assert [word for word in text.split() if word in expected] == expected
+
+
+def test_lists_removed_operators_last(run: Run) -> None:
+    lines = run("list", "S*", "-d", "ai.onnx").stdout.splitlines()
+    count = sum("ai.onnx.S" in line for line in lines)
+    assert lines[0] == f"ai.onnx, opset 28: {count - 2} operators, 2 removed"
+    assert lines[-2].split()[1:] == ["ai.onnx.Scale:1", "removed", "in", "opset", "10,", "use", "Mul"]
+    assert lines[-1].split()[1:6] == ["ai.onnx.ScaledTanh:1", "removed", "in", "opset", "10"]
+    assert "removed" not in run("list", "S*", "-d", "ai.onnx", "--opset", "9").stdout
+
+
+def test_status_in_json(run: Run, acme: Path) -> None:
+    def entry(*arguments: str) -> dict[str, Any]:
+        data = json.loads(run("list", *arguments, "--format", "json", "--opsets", "acme").stdout)
+        (found,) = [each for domain in data["domains"] for each in domain["operators"]]
+        return {key: found[key] for key in ("operator", "status", "removed_in", "replaced_by")}
+
+    assert entry("Upsample") == {
+        "operator": "ai.onnx.Upsample:10",
+        "status": "deprecated",
+        "removed_in": None,
+        "replaced_by": "Resize",
+    }
+    assert entry("FastConv") == {
+        "operator": "com.acme.FastConv:3",
+        "status": "removed",
+        "removed_in": 5,
+        "replaced_by": "Conv",
+    }
+    assert entry("FastConv", "-d", "com.acme", "--opset", "4")["status"] == "active"
+    assert entry("FlexAttention")["status"] == "preview"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        pytest.param(["Sofmax"], "no operator 'Sofmax'", "did you mean Softmax", id="name"),
+        pytest.param(["--accepts", "flot16"], "'tensor(flot16)'", "did you mean tensor(float16)", id="type"),
+        pytest.param(["--attribute", "axess"], "unknown attribute 'axess'", "axes", id="attribute"),
+        pytest.param(["--parameter", "x_zero_pont"], "unknown parameter", "x_zero_point", id="parameter"),
+        pytest.param(["--status", "gone"], "unknown status 'gone'", "use active, preview", id="status"),
+        pytest.param(["--versions", "last"], "unknown choice", "use current, first, all", id="versions"),
+        pytest.param(["--changed", "17", "13"], "an older and a newer opset", "(13, 17)", id="order"),
+        pytest.param(["-d", "ai.onnx.lm"], "domain 'ai.onnx.lm'", "did you mean ai.onnx.ml or", id="domain"),
+    ],
+)
+def test_list_reports_unknown_names(run: Run, arguments: list[str], message: str, remedy: str) -> None:
+    result = run("list", *arguments)
+    assert (result.exit_code != 0, result.stdout) == (True, "")
+    assert message in result.stderr
+    assert remedy in result.stderr
 
 
 def test_opset_selects_other_domains_of_its_release(run: Run) -> None:

@@ -14,6 +14,7 @@ from opshift.adapters.core.adapter_table import adapter_table
 from opshift.cli.registry.operator_history import history_of
 from opshift.cli.registry.operator_text import format_types, summarize_types
 from opshift.converter.rewrite.version_graph import build_version_graph
+from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
 
@@ -227,3 +228,16 @@ def test_prints_function_bodies(run: Run, operator: str, lines: list[str]) -> No
 def test_operators_that_are_not_functions_have_no_body(run: Run) -> None:
     assert "Function body" not in run("show", "Add").stdout
     assert json.loads(run("show", "Add", "--format", "json").stdout)["has_function"] is False
+
+
+@pytest.mark.parametrize(
+    "name", ["Softmax:11", "Clip:13", "Upsample:10", "Mish", "ATen", "ai.onnx.ml.SVMRegressor"]
+)
+def test_json_equals_to_dict(run: Run, name: str) -> None:
+    data = json.loads(run("show", name, "--format", "json").stdout)
+    version = OperatorId.parse(data["operator"])
+    assert data.pop("history")
+    operator = REGISTRY.operator(version.op_type, version.domain)
+    assert operator is not None
+    (shown,) = [each for each in operator.versions if each.id == version]
+    assert data == json.loads(json.dumps(shown.to_dict()))

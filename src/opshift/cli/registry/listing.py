@@ -1,6 +1,7 @@
 """`opshift list` and `opshift resolve`."""
 
 from collections.abc import Mapping
+from typing import Annotated, NamedTuple, Self, cast
 
 import typer
 
@@ -9,10 +10,10 @@ from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry.operator_text import find_version, parse_operator
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Consumer, Release
+from opshift.registry.selection import STATUSES, Status, Versions, opsets_at, status_at
 
 
 def resolve(
@@ -23,38 +24,109 @@ def resolve(
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Print the version of an operator at an opset."""
-    found = find_version(parse_operator(operator, domain, opset), registry_with(folders))
+    registry = registry_with(folders)
+    named = parse_operator(operator, domain, opset)
+    found = find_version(named, registry)
+    entry = _Entry.of(found, registry, named.opset or registry.newest_opset(found.domain))
     # not `page.line`, which folds the name in a narrow terminal
-    print_result(form, {**_entry(found), "status": found.status}, lambda page: typer.echo(found.id))
+    print_result(form, entry._asdict(), lambda page: typer.echo(found.id))
 
 
 def list_operators(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of an operator, or a pattern such as 'Reduce*'.")
+    ] = "*",
     domain: options.DomainOption = None,
     opset: options.OpsetOption = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="The status at the opset: active, preview, deprecated or removed. May be repeated.",
+        ),
+    ] = None,
+    accepts: Annotated[
+        str | None,
+        typer.Option("--accepts", metavar="TYPE", help="A type of an input: int8, or 'seq(tensor(int8))'."),
+    ] = None,
+    produces: Annotated[
+        str | None, typer.Option("--produces", metavar="TYPE", help="A type of an output, likewise.")
+    ] = None,
+    parameter: Annotated[
+        str | None,
+        typer.Option(
+            "--parameter",
+            metavar="NAME",
+            help="The name of an input or output; with --accepts or --produces, of one with this type.",
+        ),
+    ] = None,
+    attribute: Annotated[
+        str | None, typer.Option("--attribute", metavar="NAME", help="An attribute that it has.")
+    ] = None,
+    function: Annotated[
+        bool | None, typer.Option("--function/--no-function", help="Only functions, or only other operators.")
+    ] = None,
+    changed: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            "--changed",
+            metavar="OLD NEW",
+            help="Only operators that were added, changed or removed.",
+        ),
+    ] = None,
+    versions: Annotated[
+        str,
+        typer.Option(
+            "--versions",
+            metavar="current|first|all",
+            help="The version in effect at the opset, the first version that matches the filters, or all "
+            "versions up to the opset.",
+        ),
+    ] = "current",
     folders: options.DefinitionsOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
-    """List the operators of an opset.
+    """List the operators of an opset that match all filters.
 
     Without --domain, all domains are listed: ai.onnx at --opset, and the other domains at the opsets of the
-    ONNX release that introduced this opset.
+    ONNX release that introduced this opset. In each domain, removed operators are last.
     """
     registry = registry_with(folders)
-    opsets = _opsets(registry, domain, opset)
-    found = {}
-    for each, at in opsets.items():
-        versions = (registry.at(name, at, each) for name in registry.names(each))
-        found[each] = [version for version in versions if version]
+    at = changed[1] if changed and opset is None else opset
+    selected = registry.select(
+        name,
+        domain=domain,
+        opset=at,
+        versions=cast("Versions", versions),
+        status=cast("list[Status]", status) or STATUSES,
+        accepts=accepts,
+        produces=produces,
+        parameter=parameter,
+        attribute=attribute,
+        function=function,
+        changed=changed,
+    )
+    opsets = opsets_at(registry, domain, at)
+    found = {
+        each: [_Entry.of(version, registry, opsets[each]) for version in selected if version.domain == each]
+        for each in opsets
+    }
 
     def write(page: Page) -> None:
-        for position, (each, versions) in enumerate(found.items()):
-            title = f"{each}, opset {opsets[each]}: {count_text(len(versions), 'operator')}"
-            (page.heading if position else page.title)(title)
-            page.table(OPERATOR_COLUMNS, [(version.name, version.id, _note(version)) for version in versions])
+        noun = "operator" if versions == "current" else "version"
+        for position, (each, entries) in enumerate(found.items()):
+            removed = sum(entry.status == "removed" for entry in entries)
+            count = count_text(len(entries) - removed, noun) + (f", {removed} removed" if removed else "")
+            (page.heading if position else page.title)(f"{each}, opset {opsets[each]}: {count}")
+            if entries:
+                page.table(
+                    OPERATOR_COLUMNS, [(entry.op_type, entry.operator, entry.note) for entry in entries]
+                )
 
     data = [
-        {"domain": each, "opset": opsets[each], "operators": [_entry(version) for version in versions]}
-        for each, versions in found.items()
+        {"domain": each, "opset": opsets[each], "operators": [entry._asdict() for entry in entries]}
+        for each, entries in found.items()
     ]
     print_result(form, {"domains": data}, write)
 
@@ -62,40 +134,42 @@ def list_operators(
 OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "yellow"))
 
 
-def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """Return the opset of each domain to list."""
-    from opshift.converter.options import read_target
+class _Entry(NamedTuple):
+    """An operator version at an opset, with its fields in JSON."""
 
-    canonical = canonical_domain(domain or "")
-    if opset is not None:
-        read_target({canonical: opset}, registry)
-    if domain is not None:
-        return {canonical: opset or registry.newest_opset(canonical)}
-    newest = {each: registry.newest_opset(each) for each in registry.domains()}
-    release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset) if opset else None
-    if opset is None or release is None:
-        return newest
-    # domains that no ONNX release contains have no opset at that time: list the newest
-    released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
-    added = {each: at for each, at in newest.items() if each not in released}
-    return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
+    operator: str
+    domain: str
+    op_type: str
+    since_version: int
+    status: Status
+    deprecated: bool
+    removed_in: int | None
+    replaced_by: str | None
 
+    @classmethod
+    def of(cls, version: OperatorVersion, registry: Registry, opset: int) -> Self:
+        operator = registry.operator(version.name, version.domain)
+        assert operator is not None
+        status = status_at(opset, version, operator)
+        removal = operator.versions[-1].removal if status == "removed" else None
+        successor = removal or version.deprecation
+        return cls(
+            operator=str(version.id),
+            domain=version.domain,
+            op_type=version.name,
+            since_version=version.since_version,
+            status=status,
+            deprecated=version.deprecated,
+            removed_in=removal.removed_in if removal else None,
+            replaced_by=successor.replaced_by if successor else None,
+        )
 
-def _entry(version: OperatorVersion) -> dict[str, object]:
-    return {
-        "operator": str(version.id),
-        "domain": version.domain,
-        "op_type": version.name,
-        "since_version": version.since_version,
-        "deprecated": version.deprecated,
-    }
-
-
-def _note(version: OperatorVersion) -> str:
-    if version.deprecation:
-        instead = version.deprecation.replaced_by
-        return f"deprecated, use {instead}" if instead else "deprecated"
-    return "experimental" if version.status == "EXPERIMENTAL" else ""
+    @property
+    def note(self) -> str:
+        """The status, if it is not `active`, as in `deprecated, use Resize`."""
+        event = f"removed in opset {self.removed_in}" if self.removed_in else self.status
+        replacement = f", use {self.replaced_by}" if self.replaced_by else ""
+        return "" if self.status == "active" else event + replacement
 
 
 SOURCE_URLS = {

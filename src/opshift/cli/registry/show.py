@@ -16,7 +16,6 @@ from opshift.model.operator_ids import model_domain
 from opshift.model.tensors import require_tensor
 from opshift.registry.bodies import node_text
 from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
-from opshift.registry.record import to_plain_data
 from opshift.registry.registry import Registry
 
 
@@ -36,13 +35,7 @@ def show(
     named = operator_text.parse_operator(operator, domain, opset)
     version, definition = _find(named, registry)
     entries = list(history_of(definition))
-    data = {
-        "operator": str(version.id),
-        **to_plain_data(version, exclude={"step", "removal", "before"}),
-        "has_function": version.has_function,
-        "removal": version.removal and to_plain_data(version.removal, exclude={"up"}),
-        "history": [each.as_dict() for each in entries],
-    }
+    data = {**version.to_dict(), "history": [each.as_dict() for each in entries]}
     print_result(form, data, lambda page: _write(page, version, entries, registry))
 
 
