@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import UsageError
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.operator_ids import OperatorId
 from opshift.proposals.accepted_files import (
     changelog_with_entry,
     lock_with_operator,
@@ -21,14 +21,13 @@ from opshift.proposals.accepted_files import (
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL
-from opshift.proposals.content.staged_registry import registry_of_tree
+from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE
+from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.content.text_files import HEADER, version_block
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import load_operator
-from opshift.registry.models import Operator
 
 CHANGELOG = "CHANGELOG.md"
 
@@ -85,9 +84,13 @@ def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) ->
     yield examples, recorded_examples_text(draft.evidence)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
-        file = destination_below(adapters, f"{_module_name(operator)}_{draft.opset}.py")
+        file = destination_below(adapters, module_name(operator.domain, operator.name, draft.opset))
         _require_own(file, draft)
         yield file, code.read_text("utf-8")
+    if draft.retirement is None:
+        reference = reference_file(tree, draft.version)
+        _require_own(reference, draft)
+        yield reference, draft.folder.file(REFERENCE).read_text("utf-8")
     if draft.proposal.kind == "promotion":
         yield superseded_definition(draft, tree)
     yield tree / LOCK, lock_with_operator(draft, tree)
@@ -97,13 +100,6 @@ def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) ->
     proposal_text = proposal_file.read_text("utf-8")
     accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", proposal_text)
     yield proposal_file, accepted_text if count else f"state: accepted\n{proposal_text}"
-
-
-def _module_name(operator: Operator) -> str:
-    """Return the name of the operator's module, with its domain unless that is the default one."""
-    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator.name).lower()
-    domain = "" if operator.domain == DEFAULT_DOMAIN else f"{operator.domain}_"
-    return re.sub(r"\W", "_", domain + snake_case)
 
 
 def _require_own(path: Path, draft: DefinedDraft) -> None:

@@ -14,14 +14,11 @@ from opshift.inference.constants import read_constant_node
 from opshift.model.graphs import ContainerProto, graphs_of
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain, opset_imports
 from opshift.model.tensors import read_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import IgnoreAttribute, StepAction
-
-UNVERSIONED = 2**31
-"""Version of an implementation without a version number."""
 
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
@@ -59,7 +56,7 @@ def _is_equivalent(up: StepAction | None) -> bool:
 def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     """Return the version that the implementation evaluates."""
     if operator.domain != DEFAULT_DOMAIN:
-        return UNVERSIONED
+        return _newest_version(operator)
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.ops import load_op
 
@@ -70,7 +67,17 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     if name == "<lambda>":  # evaluates the function body of this version
         return operator.since_version
     match = _VERSION_SUFFIX.search(name)
-    return int(match[1]) if match else UNVERSIONED
+    return int(match[1]) if match else _newest_version(operator)
+
+
+def _newest_version(operator: OperatorVersion) -> int:
+    """Return the newest version that the installed onnx knows: it cannot implement unreleased ones."""
+    from onnx.defs import SchemaError, get_schema
+
+    try:
+        return int(get_schema(operator.name, model_domain(operator.domain)).since_version)
+    except SchemaError:
+        return operator.since_version
 
 
 class ExecutedGraph(NamedTuple):

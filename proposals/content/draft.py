@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from opshift.model.operator_ids import OperatorId
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal, SignOff
@@ -101,6 +102,21 @@ class DefinedDraft(Draft):
     def staged(self) -> Registry:
         """The registry with the proposed operator added."""
         return self.registry.with_operator(self.operator)
+
+    @cached_property
+    def is_recursive(self) -> bool:
+        """Whether the operator occurs in its body, in the bodies of operators in its body, and so on."""
+        found: set[OperatorId] = set()
+        pending = [self.version]
+        while pending:
+            body = pending.pop().body
+            for node in body.nodes if body else ():
+                assert body is not None
+                operator = self.staged.at(node.op_type, body.opset_imports.get(node.domain, 0), node.domain)
+                if operator and operator.id not in found:
+                    found.add(operator.id)
+                    pending.append(operator)
+        return self.version.id in found
 
     @property
     def adds_version(self) -> bool:

@@ -37,7 +37,7 @@ class Reviewers(Frozen):
 
     reviewers: Annotated[tuple[Reviewer, ...], Field(min_length=1)]
     allowed_signers: str = ""
-    """File of public keys in the folder of `reviewers.yaml`. If it is set, every sign-off needs a signature."""
+    """File of public keys in the folder of `reviewers.yaml`. If it is set, sign-offs need signatures."""
 
 
 class ReviewerList:

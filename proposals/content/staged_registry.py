@@ -1,10 +1,12 @@
 """Tree of definitions that a proposal extends."""
 
+import re
 from pathlib import Path
 
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.definition_files import REVIEWERS
 from opshift.registry.errors import UnknownDomain
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, load_registry
 
 
@@ -15,6 +17,18 @@ def registry_of_tree(tree: Path | None) -> Registry:
     """
     is_new = tree is None or not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
     return load_registry([] if tree is None or is_new else [tree])
+
+
+def module_name(domain: str, name: str, opset: int) -> str:
+    """Return the name of the Python file for an operator at an opset; the default domain is omitted."""
+    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    prefix = "" if domain == DEFAULT_DOMAIN else f"{domain}_"
+    return re.sub(r"\W", "_", f"{prefix}{snake_case}_{opset}") + ".py"
+
+
+def reference_file(tree: Path, version: OperatorVersion) -> Path:
+    """Return the file in a tree with the reference of an operator version."""
+    return tree / "references" / module_name(*version.id)
 
 
 def released_opset(registry: Registry, domain: str) -> int:

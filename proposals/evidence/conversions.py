@@ -12,13 +12,13 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.evidence.cases import Arrays, Case
 from opshift.proposals.evidence.node_models import feeds_of, node_model, with_initializers
 from opshift.proposals.evidence.outcomes import OutputComparison, run_and_compare
-from opshift.proposals.evidence.run import ProposedOperator, run_model
+from opshift.proposals.evidence.run import References, run_model
 
 Direction = Literal["up", "down"]
 
 
 def convert_and_run(
-    case: Case, outputs: Arrays, draft: DefinedDraft, proposed: ProposedOperator
+    case: Case, outputs: Arrays, draft: DefinedDraft, references: References
 ) -> Iterator[tuple[Direction, OutputComparison]]:
     """Convert and run a case of the proposed version down and up again, and a case of an older version up.
 
@@ -37,14 +37,14 @@ def convert_and_run(
             if isinstance(converted, str):
                 yield direction, OutputComparison(case, "refused", converted)
                 break
-            comparison = run_and_compare(case, outputs, converted, draft.registry, proposed)
+            comparison = run_and_compare(case, outputs, converted, references)
             yield direction, comparison
             if comparison.verdict == "differs":
                 break  # the step back starts from a wrong model
             current = converted
 
 
-def run_published_version(case: Case, draft: DefinedDraft) -> Arrays:
+def run_published_version(case: Case, draft: DefinedDraft, references: References) -> Arrays:
     """Return the outputs of a case of a published version, computed by a runtime.
 
     Raises:
@@ -55,7 +55,7 @@ def run_published_version(case: Case, draft: DefinedDraft) -> Arrays:
     model = node_model(case, placeholders, _opset_of_case(case, draft))
     for value in model.graph.output:
         value.ClearField("type")  # unknown before the run; runtimes infer it
-    return tuple(run_model(model, feeds_of(case), draft.registry, None))
+    return tuple(run_model(model, feeds_of(case), references))
 
 
 def _opset_of_case(case: Case, draft: DefinedDraft) -> int:

@@ -14,13 +14,15 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE
 from opshift.proposals.content.models import Example
+from opshift.proposals.content.staged_registry import reference_file
 from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
 from opshift.proposals.evidence.conversions import Direction, convert_and_run, run_published_version
 from opshift.proposals.evidence.node_models import body_model
 from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs, run_and_compare
 from opshift.proposals.evidence.run import (
-    ProposedOperator,
+    Reference,
     ReferenceFails,
+    References,
     load_module,
     load_reference,
     run_reference,
@@ -69,16 +71,18 @@ def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evide
     The adapters of the proposal have to be registered.
     """
     evidence = Evidence()
+    if draft.is_recursive:  # a conversion would expand its nodes without end
+        return evidence
     try:
         reference = load_reference(draft.folder.file(REFERENCE))
     except InvalidProposal as error:
         evidence.reference_error = error
         return evidence
-    proposed = ProposedOperator(implemented_version(draft), reference)
+    references = References(draft.staged, Reference(implemented_version(draft), reference))
     for case in _valid_cases(draft, examples, evidence):
-        if _run_case(case, draft, proposed, evidence):
+        if _run_case(case, draft, references, evidence):
             for other in cases_in_other_types(case):
-                _run_case(other, draft, proposed, evidence)
+                _run_case(other, draft, references, evidence)
     return evidence
 
 
@@ -98,38 +102,43 @@ def _valid_cases(draft: DefinedDraft, examples: tuple[Example, ...], evidence: E
             evidence.bad_examples.append((position, error.reason))
 
 
-def _run_case(case: Case, draft: DefinedDraft, proposed: ProposedOperator, evidence: Evidence) -> bool:
+def _run_case(case: Case, draft: DefinedDraft, references: References, evidence: Evidence) -> bool:
     """Run a case in every applicable way, and return whether it has outputs."""
-    outcome = _case_outcome(case, draft, proposed)
+    outcome = _case_outcome(case, draft, references)
     evidence.outcomes.append(outcome)
     outputs = outcome.outputs
     if outputs is None:
         return False
     if case.expected is not None:
         evidence.expected.append(compare_outputs(case, case.expected, outputs))
-    if case.version is proposed.version:
+    if case.version is implemented_version(draft):
         if case.version.body is not None and not any(body_problems(case.version)):
-            evidence.bodies.append(_compare_body(case, outputs, draft))
+            evidence.bodies.append(_compare_body(case, outputs, references))
         if draft.proposal.numpy:
             evidence.numpy.extend(_compare_numpy(case, outputs, draft.proposal.numpy))
-    for direction, comparison in convert_and_run(case, outputs, draft, proposed):
+    for direction, comparison in convert_and_run(case, outputs, draft, references):
         evidence.steps[direction].append(comparison)
     return True
 
 
-def _case_outcome(case: Case, draft: DefinedDraft, proposed: ProposedOperator) -> Outcome:
+def _case_outcome(case: Case, draft: DefinedDraft, references: References) -> Outcome:
     try:
-        if case.version is proposed.version:
-            return Outcome(case, run_reference(proposed, case.inputs, case.attributes))
-        return Outcome(case, run_published_version(case, draft))
-    except (ReferenceFails, CannotRun) as error:
+        reference = references.of_version(case.version)
+        if reference:
+            return Outcome(case, run_reference(reference, case.inputs, case.attributes))
+        return Outcome(case, run_published_version(case, draft, references))
+    except ReferenceFails as error:
         return Outcome(case, None, error.reason)
+    except CannotRun as error:
+        path = reference_file(draft.registry.folders[-1], case.version)
+        missing = f"; no runtime supports {case.version.id}, so it needs a reference in {path}"
+        return Outcome(case, None, error.reason + (missing if error.unsupported else ""))
 
 
-def _compare_body(case: Case, outputs: Arrays, draft: DefinedDraft) -> OutputComparison:
+def _compare_body(case: Case, outputs: Arrays, references: References) -> OutputComparison:
     try:
-        model = body_model(case, outputs, draft.staged)
-        return run_and_compare(case, outputs, model, draft.registry, None)
+        model = body_model(case, outputs, references.registry)
+        return run_and_compare(case, outputs, model, references)
     except (OpshiftError, KeyError) as error:
         return OutputComparison(case, "not run", str(error))
 

@@ -11,8 +11,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.types import Shape
 from opshift.proposals.evidence.cases import Arrays, Case
 from opshift.proposals.evidence.node_models import feeds_of
-from opshift.proposals.evidence.run import ProposedOperator, run_model
-from opshift.registry.registry import Registry
+from opshift.proposals.evidence.run import References, run_model
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 
@@ -55,14 +54,14 @@ def compare_outputs(
 
 
 def run_and_compare(
-    case: Case, outputs: Arrays, model: ModelProto, registry: Registry, proposed: ProposedOperator | None
+    case: Case, outputs: Arrays, model: ModelProto, references: References
 ) -> OutputComparison:
     """Run a model of a case, and compare the outputs."""
     expected = [each for each in outputs if each is not None]
     input_names = {each.name for each in model.graph.input}
     feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
     try:
-        found = run_model(model, feeds, registry, proposed)
+        found = run_model(model, feeds, references)
     except CannotRun as error:
         return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
     return compare_outputs(case, expected, found)

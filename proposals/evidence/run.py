@@ -16,9 +16,10 @@ from opshift.model.errors import OpshiftError, Place
 from opshift.model.extensions import error_line
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
+from opshift.proposals.content.staged_registry import reference_file
 from opshift.proposals.evidence.cases import Arrays
 from opshift.registry.models import OperatorVersion, stored_value
 from opshift.registry.registry import Registry
@@ -29,14 +30,41 @@ class ReferenceFails(OpshiftError):
 
 
 @dataclass(frozen=True)
-class ProposedOperator:
-    """Proposed operator version, which no runtime supports, and the reference that computes it."""
+class Reference:
+    """Function that computes an operator version."""
 
     version: OperatorVersion
-    reference: Callable[..., Any]
+    function: Callable[..., Any]
 
 
-def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
+class References:
+    """References for operators that no runtime supports: of the proposal, and of the tree of definitions."""
+
+    def __init__(self, registry: Registry, proposed: Reference) -> None:
+        self.registry = registry
+        """The registry with the proposed operator."""
+        self._found: dict[OperatorId, Reference | None] = {proposed.version.id: proposed}
+
+    def of_version(self, version: OperatorVersion) -> Reference | None:
+        """Return the reference of an operator version, or `None`; raise CannotRun if it cannot be loaded."""
+        if version.id not in self._found:
+            files = (reference_file(tree, version) for tree in self.registry.folders)
+            path = next((each for each in files if each.is_file()), None)
+            try:
+                self._found[version.id] = Reference(version, load_reference(path)) if path else None
+            except InvalidProposal as error:
+                raise CannotRun(f"{error.place}: {error.reason}") from error
+        return self._found[version.id]
+
+    def of_node(self, node: NodeProto, model: ModelProto) -> Reference | None:
+        """Return the reference of a node's operator version, or `None`."""
+        domain = canonical_domain(node.domain)
+        opset = next(each.version for each in model.opset_import if canonical_domain(each.domain) == domain)
+        version = self.registry.at(node.op_type, opset, domain)
+        return self.of_version(version) if version else None
+
+
+def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
     """Return the outputs of the reference; attributes that are not given get their defaults, or `None`.
 
     Attributes have the values that a model stores, so numbers of type FLOAT are rounded to float32.
@@ -45,7 +73,7 @@ def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str
         ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
             that are not arrays.
     """
-    declared = proposed.version.attributes
+    declared = reference.version.attributes
     attributes = {
         name: _argument(given.get(name, each.default), each.type) for name, each in declared.items()
     }
@@ -53,11 +81,11 @@ def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str
     copies = [None if each is None else each.copy() for each in inputs]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            results = proposed.reference(*copies, **attributes)
+            results = reference.function(*copies, **attributes)
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
         raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error
     outputs = results if isinstance(results, tuple) else (results,)
-    low, high = proposed.version.min_output, proposed.version.max_output
+    low, high = reference.version.min_output, reference.version.max_output
     if not low <= len(outputs) <= high:
         raise ReferenceFails(f"expected {low} to {high} outputs from the reference, got {len(outputs)}")
     for each in outputs:
@@ -74,51 +102,39 @@ def _argument(value: Any, kind: str) -> object:
     return stored_value(values, kind)
 
 
-def run_model(
-    model: ModelProto, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator | None
-) -> list[Any]:
+def run_model(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
-    A model with nodes of `proposed` is run node by node, and these nodes by the reference.
+    A model with nodes that have a reference is run node by node, and these nodes by their references.
 
     Raises:
         CannotRun: no installed runtime can run the model.
     """
-    if proposed is not None and any(_is_proposed(node, model, proposed) for node in model.graph.node):
-        return _run_node_by_node(model, feeds, registry, proposed)
+    if any(references.of_node(node, model) for node in model.graph.node):
+        return _run_node_by_node(model, feeds, references)
     failure = CannotRun("no runtime is installed", unsupported=True)
     for opened in openers("auto"):
         try:
-            return opened(RuntimeModel(model, None), registry).run(dict(feeds))
+            return opened(RuntimeModel(model, None), references.registry).run(dict(feeds))
         except CannotRun as error:
             # An error in one runtime is more informative than missing support in another.
             failure = error if failure.unsupported else failure
     raise failure
 
 
-def _is_proposed(node: NodeProto, model: ModelProto, proposed: ProposedOperator) -> bool:
-    """Return whether a node belongs to the proposed version and not to an earlier one."""
-    version = proposed.version
-    if (canonical_domain(node.domain), node.op_type) != (version.domain, version.name):
-        return False
-    opsets = {canonical_domain(each.domain): each.version for each in model.opset_import}
-    return bool(opsets[version.domain] >= version.since_version)
-
-
-def _run_node_by_node(
-    model: ModelProto, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator
-) -> list[object]:
+def _run_node_by_node(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[object]:
     values: dict[str, Any] = {**feeds, **_initializers(model)}
     for node in model.graph.node:
-        if _is_proposed(node, model, proposed):
+        reference = references.of_node(node, model)
+        if reference:
             inputs = tuple(values[name] if name else None for name in node.input)
             attributes = {each.name: read_attribute(each) for each in node.attribute}
             try:
-                results: Sequence[object] = run_reference(proposed, inputs, attributes)
+                results: Sequence[object] = run_reference(reference, inputs, attributes)
             except ReferenceFails as error:
                 raise CannotRun(error.reason) from error
         else:
-            results = _run_single_node(model, node, values, registry)
+            results = _run_single_node(model, node, values, references.registry)
         values.update((name, value) for name, value in zip(node.output, results, strict=False) if name)
     return [values[each.name] for each in model.graph.output]
 

@@ -62,17 +62,19 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
                 yield draft.at_version(f"{node.op_type}: {reason}", *keys, "attributes", name)
 
 
-@rule("body.opset", ERROR, GUIDE, "write the body for an earlier opset")
+@rule("body.opset", ERROR, GUIDE, "write the body with other operators of this opset or an earlier one")
 def check_body_opset(draft: DefinedDraft) -> Problems:
-    """The body imports opsets older than the opset that introduces the operator.
+    """The body imports no opset after the one that introduces the operator, and does not contain the operator.
 
-    Models can then be downgraded by expanding the operator into its body.
+    It may use other operators that enter the same opset. Expanding the operator into its body has to end.
     """
     body, domain, since = draft.version.body, draft.operator.domain, draft.version.since_version
     imported = body.opset_imports.get(domain, 0) if body else 0
-    if imported >= since:
+    if imported > since:
         reason = f"the body imports opset {imported}, but the operator enters opset {since}"
         yield draft.at_version(reason, "body", "opset_imports", domain)
+    elif draft.is_recursive:
+        yield draft.at_version(f"expanding the body leads to {draft.operator.name} again", "body")
 
 
 @rule(
@@ -130,9 +132,9 @@ def check_body_opsets(draft: Evaluated) -> Problems:
     if outcome is None or outcome.outputs is None or any(body_problems(draft.version)):
         return
     try:
-        model = body_model(outcome.case, outcome.outputs, draft.registry)
-        newest = {each.domain: draft.registry.newest_opset(each.domain) for each in model.opset_import}
-        convert_version(model, newest, ir_version="keep", registry=draft.registry)
+        model = body_model(outcome.case, outcome.outputs, draft.staged)
+        newest = {each.domain: draft.staged.newest_opset(each.domain) for each in model.opset_import}
+        convert_version(model, newest, ir_version="keep", registry=draft.staged)
     except (OpshiftError, KeyError) as error:
         yield draft.at_version(f"the body cannot be upgraded to the newest opsets: {error}", "body")
 

@@ -209,6 +209,7 @@ def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> N
         "cases",
         "com.acme",
         "fingerprints.yaml",
+        "references",
     ]
     assert registry_of_tree(tree).get_schema("Bend", 1, "com.acme").body is not None
 

@@ -191,6 +191,15 @@ def test_reference_gets_attributes_as_models_store_them(tmp_path: Path) -> None:
     assert _errors("function", tmp_path, *edits) == []
 
 
+def test_refuses_body_that_contains_the_operator(tmp_path: Path) -> None:
+    edits = (
+        replace_text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 29}"),
+        replace_text(OPERATOR, "op_type: Sqrt", "op_type: Squareplus"),
+    )
+    (found,) = _errors("function", tmp_path, *edits)
+    assert (found.rule, found.reason) == ("body.opset", "expanding the body leads to Squareplus again")
+
+
 def test_refuses_attribute_beyond_float32(tmp_path: Path) -> None:
     (found,) = _errors("function", tmp_path, replace_text("examples.yaml", "{b: 9.0}", "{b: 1.0e+39}"))
     assert (found.rule, found.reason) == (

@@ -163,7 +163,7 @@ CASES = (
     BrokenProposal(
         "body.attributes", "function", (replace_text(OPERATOR, "value_float: 0.5", "value_float: half"),)
     ),
-    BrokenProposal("body.opset", "function", (replace_text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 29}"),)),
+    BrokenProposal("body.opset", "function", (replace_text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 30}"),)),
     BrokenProposal(
         "body.agrees", "function", (replace_text(OPERATOR, "value_float: 0.5", "value_float: 0.25"),)
     ),
