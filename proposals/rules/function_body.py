@@ -64,7 +64,7 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
 
 @rule("body.opset", ERROR, GUIDE, "write the body with other operators of this opset or an earlier one")
 def check_body_opset(draft: DefinedDraft) -> Problems:
-    """The body imports no opset after the one that introduces the operator, and does not contain the operator.
+    """The body imports no later opset than the operator has, and does not contain the operator itself.
 
     It may use other operators that enter the same opset. Expanding the operator into its body has to end.
     """
