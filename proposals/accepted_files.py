@@ -59,7 +59,9 @@ def _changelog_entry(draft: DefinedDraft) -> str:
         sentences.append(" ".join(version.step.change.split()))
     retirement = draft.retirement
     if retirement is not None:
-        sentences.append(f"Use {retirement.replaced_by}: {' '.join(retirement.mapping.split())}")
+        sentences.append(
+            f"Use {' and '.join(retirement.replacements)}: {' '.join(retirement.mapping.split())}"
+        )
     names = ", ".join(each.name for each in draft.sign_offs)
     sentences.append(f"By {proposal.author.name}; signed off by {names}.")
     return " ".join(sentences) + "\n"

@@ -146,9 +146,8 @@ def _changes(draft: DefinedDraft) -> str:
     changes = classify(draft.previous, version) if draft.previous else ()
     lines = [f"* {escape_line(each.change)} ({each.change_class})" for each in changes]
     if retirement is not None:
-        lines.append(
-            f"* replaced by {escape_line(retirement.replaced_by)}: {escape_line(retirement.mapping)}"
-        )
+        names = escape_line(", ".join(retirement.replacements))
+        lines.append(f"* replaced by {names}: {escape_line(retirement.mapping)}")
     parts = (escape_text(step.change) if step else "", "\n".join(conversions), "\n".join(lines))
     return "\n\n".join(filter(None, parts))
 

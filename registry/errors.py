@@ -89,7 +89,9 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
     removals = (version.removal for version in operator.versions if version.removal)
     removal = next((each for each in removals if each.removed_in <= opset), None)
     if removal:
-        replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
+        replacement = removal.mapping or (
+            f"use {' and '.join(removal.replacements)}" if removal.replacements else ""
+        )
         reason = f"{op_type} was removed from {domain} in opset {removal.removed_in}"
         return OperatorRemoved(reason, remedy=replacement)
     first = next(version.since_version for version in operator.versions if version.since_version > opset)

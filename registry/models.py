@@ -85,19 +85,24 @@ class Attribute(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Deprecation(Record):
-    """Marks a version that is deprecated, with the operator that replaces it."""
+    """Marks a version that is deprecated, with the operators that replace it."""
 
-    replaced_by: str | None = None
+    replaced_by: str | tuple[str, ...] | None = None
+    """An operator, or several whose nodes together replace a node; with the domain if it is another one."""
     mapping: str = ""
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """The names of the operators that replace this one."""
+        names = self.replaced_by or ()
+        return (names,) if isinstance(names, str) else names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removal(Record):
+class Removal(Deprecation):
     """The removal of an operator from its domain at opset `removed_in`."""
 
     removed_in: Annotated[int, Checked(ge=2)]
-    replaced_by: str | None = None
-    mapping: str = ""
     up: Annotated[StepAction, Checked(before=parse_action)]
     """The conversion of a node to operators that exist at `removed_in`."""
 

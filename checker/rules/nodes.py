@@ -52,9 +52,8 @@ def operator(node: CheckedCall) -> Problems:
 def deprecated(node: CheckedCall) -> Problems:
     """The operator must not be deprecated in the imported opset."""
     if node.operator is not None and node.operator.deprecation is not None:
-        replacement = node.operator.deprecation.replaced_by
-        is_new = replacement is not None and replacement != node.operator.name
-        remedy = f"use {replacement}, or convert the model with opshift convert" if is_new else ""
+        names = [each for each in node.operator.deprecation.replacements if each != node.operator.name]
+        remedy = f"use {' and '.join(names)}, or convert the model with opshift convert" if names else ""
         yield Problem(f"{node.operator.id} is deprecated", remedy)
 
 

@@ -33,7 +33,7 @@ from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.converter.rewrite.version_steps import StepKind, VersionStep, build_steps
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
-from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.models import UNBOUNDED, Operator, OperatorVersion
 from opshift.registry.steps import RenameOp, StepAction
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, Ex
         body = list(_body_operators(version))
         for each in body:
             yield version.id, "body", each
-        if version.deprecation is not None and version.deprecation.replaced_by != name:
-            yield from _replacements(version.id, since, version.deprecation.replaced_by)
+        if version.deprecation is not None:
+            others = (each for each in version.deprecation.replacements if each != name)
+            yield from _replacements(version.id, since, *others)
         if version.removal is not None:
             removal = version.removal
             expansion = OperatorId(domain, name, removal.removed_in)
-            yield from _replacements(
-                expansion, removal.removed_in, removal.replaced_by, *_new_names(removal.up)
-            )
+            names = (*removal.replacements, *_new_names(removal.up))
+            yield from _replacements(expansion, removal.removed_in, *names)
         if version.before is not None:
             expansion = OperatorId(domain, name, since - 1)
             yield from _replacements(expansion, since - 1, *_new_names(version.before))
@@ -121,10 +121,14 @@ def _body_operators(version: OperatorVersion) -> Iterator[OperatorId]:
 
 
 def _replacements(
-    source: OperatorId, opset: int, *names: str | None
+    source: OperatorId, opset: int, *names: str
 ) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
-    for name in filter(None, names):
-        yield source, "replacement", OperatorId(source.domain, name, opset)
+    for name in names:
+        domain, _, op_type = name.rpartition(".")
+        is_other = domain not in ("", source.domain)
+        # Opsets of different domains are unrelated, so any version of an operator of another domain counts.
+        named = OperatorId(domain or source.domain, op_type, UNBOUNDED if is_other else opset)
+        yield source, "replacement", named
 
 
 def _new_names(action: StepAction | Literal["body"]) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Reference:
 
 
 class References:
-    """References for operators that no runtime supports: of the proposal, and of the tree of definitions."""
+    """Cache of references for operators that no runtime supports, from the proposal and the tree."""
 
     def __init__(self, registry: Registry, proposed: Reference) -> None:
         self.registry = registry

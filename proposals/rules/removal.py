@@ -6,6 +6,7 @@ from opshift.model.operator_ids import OperatorId
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.rules.rule_table import ADDING, PREVIEW, Problems, rule
+from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Refuse
 
@@ -15,19 +16,22 @@ MIN_MAPPING_LENGTH = 20
 """Number of characters below which a mapping counts as missing."""
 
 
-@rule("leaving.replacement", ERROR, REMOVING, "name an operator of the set in `replaced_by`")
+@rule("leaving.replacement", ERROR, REMOVING, "name an operator in `replaced_by`, or a list of several")
 def check_leaving_replacement(draft: DefinedDraft) -> Problems:
-    """A deprecated or removed operator has a replacement in the set that is not deprecated itself."""
+    """A deprecated or removed operator has replacements, which exist and are not deprecated themselves."""
     if draft.retirement is None:
         return
-    name = draft.retirement.replaced_by
-    found = _replacement(draft, name) if name else None
-    if not name:
-        yield _at_retirement(draft, "no replacement is named")
-    elif found is None or found.name == draft.operator.name:
-        yield _at_retirement(draft, f"the replacement {name} does not exist in opset {draft.opset}")
-    elif found.deprecated:
-        yield _at_retirement(draft, f"the replacement {name} is itself deprecated")
+    if not draft.retirement.replacements:
+        yield _at_retirement(draft, "no replacement is named", "replaced_by")
+    for name in draft.retirement.replacements:
+        found = _replacement(draft, name)
+        if isinstance(found, ResolveError):
+            problem = _at_retirement(draft, f"unknown replacement {name}: {found.reason}", "replaced_by")
+            yield problem._replace(remedy=found.remedy)
+        elif (found.domain, found.name) == (draft.operator.domain, draft.operator.name):
+            yield _at_retirement(draft, "the operator cannot replace itself", "replaced_by")
+        elif found.deprecated:
+            yield _at_retirement(draft, f"the replacement {name} is itself deprecated", "replaced_by")
 
 
 @rule("leaving.mapping", ERROR, REMOVING, "describe it in `mapping` of proposal.yaml and operator.yaml")
@@ -54,19 +58,25 @@ def check_leaving_way(draft: DefinedDraft) -> Problems:
         yield _at_retirement(draft, "the removal does not convert nodes to the replacement", "up")
 
 
-@rule("leaving.function", ERROR, REMOVING, "name a function with the same semantics")
+@rule(
+    "leaving.function",
+    ERROR,
+    REMOVING,
+    "name a function with the same semantics",
+    unless=("leaving.replacement",),
+)
 def check_leaving_function(draft: DefinedDraft) -> Problems:
     """A function is removed only in favour of another function.
 
     Runtimes do not have to implement functions, so only an equivalent function justifies the removal.
     """
     removal = draft.version.removal
-    if removal is None or not removal.replaced_by or draft.version.body is None:
+    if removal is None or not draft.version.has_function:
         return
-    found = _replacement(draft, removal.replaced_by)
-    if found is not None and found.body is None:
-        names = f"{draft.operator.name} is a function, but {removal.replaced_by} is not"
-        yield _at_retirement(draft, names)
+    found = [_replacement(draft, name) for name in removal.replacements]
+    if len(found) != 1 or not (isinstance(found[0], OperatorVersion) and found[0].has_function):
+        names = " and ".join(removal.replacements)
+        yield _at_retirement(draft, f"{draft.operator.name} is a function, but {names} is not", "replaced_by")
 
 
 @rule("promotion.source", ERROR, PREVIEW, "name it in `promotes`, as in ai.onnx.preview.Name:1")
@@ -86,10 +96,13 @@ def check_promotion_source(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(f"{found.id} is not experimental", "promotes")
 
 
-def _replacement(draft: DefinedDraft, name: str) -> OperatorVersion | None:
+def _replacement(draft: DefinedDraft, name: str) -> OperatorVersion | ResolveError:
     domain, _, op_type = name.rpartition(".")
-    newest = min(draft.opset, draft.staged.newest_opset(draft.operator.domain))
-    return draft.staged.at(op_type, newest, domain or draft.operator.domain)
+    opset = draft.opset if domain in ("", draft.operator.domain) else None
+    try:
+        return draft.staged.get_schema(op_type, opset, domain or draft.operator.domain)
+    except ResolveError as error:
+        return error
 
 
 def _at_retirement(draft: DefinedDraft, reason: str, *keys: str) -> ProposalProblem:

@@ -115,7 +115,8 @@ def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
     if old.body and new.body and old.body != new.body:
         yield Change("body", old.name, None, None)
     if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
-        yield Change("deprecation_text", old.name, old.deprecation.replaced_by, new.deprecation.replaced_by)
+        replacements = (", ".join(each.replacements) or None for each in (old.deprecation, new.deprecation))
+        yield Change("deprecation_text", old.name, *replacements)
     for name in old.attributes.keys() & new.attributes.keys():
         before, after = old.attributes[name].absent, new.attributes[name].absent
         if before != after:

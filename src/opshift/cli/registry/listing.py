@@ -161,7 +161,7 @@ class _Entry(NamedTuple):
             status=status,
             deprecated=version.deprecated,
             removed_in=removal.removed_in if removal else None,
-            replaced_by=successor.replaced_by if successor else None,
+            replaced_by=" and ".join(successor.replacements) or None if successor else None,
         )
 
     @property

@@ -1,7 +1,6 @@
 """`opshift show`: definition and history of an operator."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from opshift.cli import options
 from opshift.cli.options import Format, registry_with
@@ -15,7 +14,7 @@ from opshift.model.messages import AttributeProto, NodeProto, TensorProto
 from opshift.model.operator_ids import model_domain
 from opshift.model.tensors import require_tensor
 from opshift.registry.bodies import node_text
-from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
+from opshift.registry.models import Attribute, Deprecation, Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 
@@ -83,9 +82,10 @@ def _availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
     return f"{span}, {version.status.lower()}{kind.get(version.determinism, '')}"
 
 
-def _replacement_text(event: str, details: Any) -> str:
+def _replacement_text(event: str, details: Deprecation) -> str:
     """Format a deprecation or removal: `deprecated, replaced by Resize: ...`."""
-    replacement = f", replaced by {details.replaced_by}" if details.replaced_by else ""
+    names = " and ".join(details.replacements)
+    replacement = f", replaced by {names}" if names else ""
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
