@@ -59,6 +59,7 @@ def convert_version(
     ir_version: IrVersionLike = None,
     check: bool = False,
     reversible: bool = False,
+    bump: bool = False,
     registry: Registry | None = None,
 ) -> ModelMessage | bytes:
     """Convert a model to other operator-set versions.
@@ -84,6 +85,8 @@ def convert_version(
         reversible: record the replaced nodes in the model's metadata, under the key `opshift.reversible`.
             Later conversions restore them if their target is the recorded opset or beyond it in the same
             direction; nodes that were edited in between are converted normally.
+        bump: raise `model_version` if the model changes: MINOR if an opset or the IR version rises, because
+            runtimes may have to be newer, otherwise PATCH; a simple number by 1. `compare` requires the same.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -94,7 +97,7 @@ def convert_version(
             the model; the error lists all of them.
         InvalidModel: the input is not a model, or is invalid.
         IllegalModel: with `check`, the model violates the specification; the error lists all violations.
-        UsageError, UnknownOpset, UnknownDomain: the target is invalid.
+        UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
     if len(given) > 1 or (not given and ir_version is None):
@@ -110,6 +113,7 @@ def convert_version(
         inplace=inplace,
         check=check,
         reversible=reversible,
+        bump=bump,
     )
     result, plan = convert_with(model, options)
     if isinstance(model, BYTES_TYPES):
@@ -166,6 +170,10 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
         _require_legal(source, options.registry, "before the conversion")
     ordered, plan = _plan_model(source, options)
     plan.require_possible()
+    if options.bump:
+        from opshift.converter.bump import bumped_version  # few conversions need it
+
+        plan = replace(plan, model_version=bumped_version(source, plan))
     result = ordered
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
     if ordered is source and not owned and (options.check or not options.inplace):
@@ -205,6 +213,10 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
 
 def _apply(plan: Plan, model: ModelProto, options: Options) -> None:
     apply_plan(plan, model)
+    if plan.model_version is not None:
+        from opshift.model.model_version import pack_version  # few conversions need it
+
+        model.model_version = pack_version(plan.model_version)
     if plan.ir.rewritten_features:
         from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
 

@@ -51,6 +51,7 @@ class ConvertArguments(TypedDict, total=False):
     inplace: bool
     check: bool
     reversible: bool
+    bump: bool
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Options:
     inplace: bool = False
     check: bool = False
     reversible: bool = False
+    bump: bool = False
 
     @classmethod
     def of(
@@ -75,11 +77,12 @@ class Options:
         inplace: bool = False,
         check: bool = False,
         reversible: bool = False,
+        bump: bool = False,
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
         wanted = read_target(target, registry, ir_version)
-        return cls(wanted, registry, read_allow(allow), inplace, check, reversible)
+        return cls(wanted, registry, read_allow(allow), inplace, check, reversible, bump)
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:

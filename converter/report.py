@@ -54,6 +54,7 @@ class Report:
         constants: number of added constants.
         added_nodes: number of nodes after the conversion, minus those before it.
         added_bytes: size of the added constants.
+        model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: allowed inexact conversions, each kind with its reason.
         ir_steps: rewrites for the IR version, a sentence each.
@@ -73,6 +74,7 @@ class Report:
     repairs: tuple[str, ...] = ()
     added_nodes: int = 0
     added_bytes: int = 0
+    model_version: str | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
@@ -93,6 +95,7 @@ class Report:
             plan.repairs,
             sum(change.result.node_count - 1 for each in containers for change in each.changes),
             sum(container.constant_bytes for container in containers),
+            plan.model_version,
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:

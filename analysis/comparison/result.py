@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.analysis.comparison import model_version
-from opshift.analysis.comparison.model_version import VersionBump, unpack_version
+from opshift.model import model_version
+from opshift.model.model_version import VersionBump, unpack_version
 from opshift.model.plain_data import Json
 
 

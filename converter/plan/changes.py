@@ -233,6 +233,8 @@ class Plan:
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
     """Repairs of the order of nodes, and replacements of types, that precede the changes, a sentence each."""
+    model_version: str | None = None
+    """Version of the result, such as `1.3.0`, if it changes."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""

@@ -34,6 +34,7 @@ def convert_file(
     ir_version: IrVersionLike = None,
     check: bool = False,
     reversible: bool = False,
+    bump: bool = False,
     registry: Registry | None = None,
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -43,11 +44,12 @@ def convert_file(
     Args:
         source: the file to read.
         out: the file to write, which may be the same file. It is replaced as a whole, or not at all.
-        target: as for `convert_version`; so are `allow`, `ir_version`, `check`, `reversible` and `registry`.
+        target: as for `convert_version`; so are the other arguments up to `registry`.
         allow: the inexact rewrites to accept.
         ir_version: the IR version of the result, or `"keep"`.
         check: check both models against the specification's rules.
         reversible: record the replaced nodes in the result, for a conversion back.
+        bump: raise `model_version` if the model changes.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them.
@@ -68,6 +70,7 @@ def convert_file(
         inplace=True,
         check=check,
         reversible=reversible,
+        bump=bump,
     )
 
     def change(model: ModelProto) -> Report:

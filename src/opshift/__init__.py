@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from opshift.analysis.common_opset import NoCommonOpset as NoCommonOpset
     from opshift.analysis.common_opset import common_opset as common_opset
     from opshift.analysis.comparison.compare import compare as compare
-    from opshift.analysis.comparison.model_version import pack_version as pack_version
-    from opshift.analysis.comparison.model_version import unpack_version as unpack_version
     from opshift.analysis.comparison.result import Comparison as Comparison
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
     from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
     from opshift.model.files import read_model as read_model
     from opshift.model.files import write_model as write_model
     from opshift.model.messages import ModelProto as ModelProto
+    from opshift.model.model_version import pack_version as pack_version
+    from opshift.model.model_version import unpack_version as unpack_version
     from opshift.model.operator_ids import OperatorId as OperatorId
     from opshift.registry.changes.classify import classify as classify
     from opshift.registry.errors import ResolveError as ResolveError
@@ -59,7 +59,7 @@ _NAMES = {
     "adapters.core.adapter_table": ("adapter", "load_adapters"),
     "analysis.common_opset": ("CommonOpset", "NoCommonOpset", "common_opset"),
     "analysis.comparison.compare": ("compare",),
-    "analysis.comparison.model_version": ("pack_version", "unpack_version"),
+    "model.model_version": ("pack_version", "unpack_version"),
     "analysis.comparison.result": ("Comparison",),
     "analysis.doctor.diagnose": ("diagnose",),
     "analysis.doctor.diagnosis": ("Diagnosis",),

@@ -214,3 +214,15 @@ def test_applies_additional_definitions(run: Run, folder: Path, acme: Path) -> N
     downgraded = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=2", "--opsets", "acme")
     assert downgraded.exit_code == 1
     assert "the older version requires a mode" in downgraded.stderr
+
+
+@pytest.mark.parametrize("is_batch", [False, True], ids=["one model", "to a folder"])
+def test_bump_raises_model_version(run: Run, old_model: Path, is_batch: bool) -> None:
+    model = onnx.load(old_model)
+    model.model_version = 7
+    onnx.save(model, old_model)
+    out = ["--out", "out"] if is_batch else ["new.onnx"]
+    result = run("convert", "old.onnx", *out, "-t", "17", "--bump")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert onnx.load("out/old.onnx" if is_batch else "new.onnx").model_version == 8
+    assert is_batch or "model version  8" in " ".join(result.stdout.splitlines())

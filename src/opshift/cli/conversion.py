@@ -36,6 +36,7 @@ class ConversionSettings(NamedTuple):
     force: bool = False
     adapters: list[Path] | None = None
     quiet: bool = False
+    bump: bool = False
 
     def read(self) -> Options:
         """Return the options of a conversion in place; raise if the target does not exist."""
@@ -51,6 +52,7 @@ class ConversionSettings(NamedTuple):
                 inplace=True,
                 check=self.check,
                 reversible=self.reversible,
+                bump=self.bump,
             )
         except ResolveError as error:
             raise CommandLineError(error) from error

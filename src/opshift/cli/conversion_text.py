@@ -72,7 +72,8 @@ def _write_versions(page: Page, report: Report, imports: Mapping[str, int], extr
     targets = {change.domain: change.target for change in report.opsets}
     opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
     ir_version = "; ".join((_step(*report.ir_version), *report.ir_steps))
-    page.facts({**opsets, "IR version": ir_version, "nodes": _nodes(report), **extra})
+    bumped = {"model version": report.model_version} if report.model_version else {}
+    page.facts({**opsets, "IR version": ir_version, **bumped, "nodes": _nodes(report), **extra})
 
 
 def _write_changes(page: Page, report: Report) -> None:

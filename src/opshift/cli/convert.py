@@ -48,6 +48,12 @@ def convert(
             "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
         ),
     ] = False,
+    bump: Annotated[
+        bool,
+        typer.Option(
+            "--bump", help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH."
+        ),
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
     ] = False,
@@ -114,6 +120,7 @@ def convert(
         force,
         adapters,
         quiet,
+        bump,
     )
     conversion_options = settings.read()  # before any model is read
     sources = [source, *(more or ())]

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import opshift
 from opshift import InvalidModel, compare, convert_version, pack_version
-from opshift.analysis.comparison.model_version import VersionBump
 from opshift.analysis.comparison.result import RULES
+from opshift.model.model_version import VersionBump
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 INT32, INT64, TEXT = TensorProto.INT32, TensorProto.INT64, TensorProto.STRING

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from opshift import UsageError, pack_version, unpack_version
-from opshift.analysis.comparison.model_version import VersionBump, next_version, version_bump_between
+from opshift.model.model_version import VersionBump, next_version, version_bump_between
 
 VERSIONS = {
     "example of ONNX": ("1.2.345", 0x0001000200000159),

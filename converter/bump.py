@@ -1,0 +1,39 @@
+"""Version of a converted model."""
+
+from opshift.converter.plan.changes import Plan
+from opshift.model.errors import UsageError
+from opshift.model.messages import ModelProto
+from opshift.model.model_version import VersionBump, next_version, pack_version, unpack_version
+from opshift.model.operator_ids import canonical_domain
+
+
+def bumped_version(model: ModelProto, plan: Plan) -> str | None:
+    """Return the version of a model after a conversion, such as `1.3.0`; `None` if it does not change.
+
+    Raises:
+        UsageError: the model already has the highest version.
+    """
+    rise = _required_bump(model, plan)
+    if rise is VersionBump.NONE:
+        return None
+    text = next_version(model.model_version, rise)
+    try:
+        pack_version(text)
+    except UsageError as error:
+        reason = f"model_version {unpack_version(model.model_version)} has no higher {rise.name} version"
+        raise UsageError(reason, remedy="convert without bump, and set model_version") from error
+    return text
+
+
+def _required_bump(model: ModelProto, plan: Plan) -> VersionBump:
+    """Return the increment for a plan, as `compare` requires it: newer versions may need a newer runtime."""
+    imports = (*model.opset_import, *(each for function in model.functions for each in function.opset_import))
+    domains = ((canonical_domain(each.domain), each.version) for each in imports)
+    steps = [(version, plan.targets.get(domain, version)) for domain, version in domains]
+    steps.append((plan.ir.before, plan.ir.after))
+    containers = list(plan.containers())
+    if any(before < after for before, after in steps) or any(each.new_imports for each in containers):
+        return VersionBump.MINOR
+    stays = all(before == after for before, after in steps) and not plan.repairs and not plan.ir.lowerings
+    is_same = stays and all(each.is_empty for each in containers)
+    return VersionBump.NONE if is_same else VersionBump.PATCH
