@@ -1,5 +1,6 @@
 """Version of a converted model."""
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import Plan
 from opshift.model.errors import UsageError
 from opshift.model.messages import ModelProto
@@ -26,13 +27,21 @@ def bumped_version(model: ModelProto, plan: Plan) -> str | None:
 
 
 def _required_bump(model: ModelProto, plan: Plan) -> VersionBump:
-    """Return the increment for a plan, as `compare` requires it: newer versions may need a newer runtime."""
+    """Return the increment for a plan, as `compare` requires it.
+
+    Newer versions may need a newer runtime, and initializers for old IR versions are inputs with a default.
+    """
     imports = (*model.opset_import, *(each for function in model.functions for each in function.opset_import))
     domains = ((canonical_domain(each.domain), each.version) for each in imports)
     steps = [(version, plan.targets.get(domain, version)) for domain, version in domains]
     steps.append((plan.ir.before, plan.ir.after))
     containers = list(plan.containers())
-    if any(before < after for before, after in steps) or any(each.new_imports for each in containers):
+    new_initializers = any(each.constants for each in containers) or (
+        plan.ir.turns_initializers_into_inputs and len(model.graph.initializer) > 0
+    )
+    adds_inputs = new_initializers and plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    rises = any(before < after for before, after in steps) or any(each.new_imports for each in containers)
+    if rises or adds_inputs:
         return VersionBump.MINOR
     stays = all(before == after for before, after in steps) and not plan.repairs and not plan.ir.lowerings
     is_same = stays and all(each.is_empty for each in containers)

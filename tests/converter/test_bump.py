@@ -60,6 +60,16 @@ def test_raises_version_for_a_newer_ir_version() -> None:
     assert convert(model("1.2.3"), ir_version=6, bump=True).report.model_version == "1.2.4"
 
 
+def test_initializers_that_become_inputs_require_minor() -> None:
+    old = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> '
+        "{ y = Add (x, w) }"
+    )
+    old.model_version = pack_version("1.2.3")
+    new = convert_version(old, ir_version=3, bump=True)
+    assert unpack_version(new.model_version) == "1.3.0" == compare(old, new).lowest
+
+
 def test_raises_version_for_changes_in_functions() -> None:
     old = model("1.2.3", 17, 8, FUNCTION)
     assert convert(old, 17, bump=True).report.model_version == "1.3.0"
