@@ -10,6 +10,7 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.model.element_types import type_string
+from opshift.model.node import Node
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
 
@@ -43,11 +44,13 @@ class BoundValue(NamedTuple):
     type: str
 
 
-class NodeWithAxes(NamedTuple):
-    """A node of an operator with axes."""
+class ShapedNode:
+    """A node of an operator that restricts axes, or shapes of inputs."""
 
-    node: CheckedNode
-    operator: OperatorVersion
+    def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
+        self.node = node
+        self.operator = operator
+        self.view = Node.from_proto(node.proto)
 
     @property
     def place(self) -> str:

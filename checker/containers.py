@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from opshift.model.operator_ids import (
     function_id,
     function_label,
 )
+from opshift.model.types import Shape
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -125,6 +126,14 @@ class NodeDefinition(NamedTuple):
     error: ResolveError | None = None
 
 
+class Claim(NamedTuple):
+    """Output of a node, with the shape that the model declares and the inferred one."""
+
+    name: str
+    declared: Shape
+    inferred: Shape
+
+
 class CheckedContainer:
     """A graph or function.
 
@@ -179,6 +188,24 @@ class CheckedContainer:
         """Record that a node breaks a rule, so that types inferred from here on are unreliable."""
         for container in self.with_enclosing():
             container.is_invalid = True
+
+    @cached_property
+    def wrong_claims(self) -> Sequence[Claim]:
+        """The node outputs with a declared shape that differs from the inferred one."""
+        found: list[Claim] = []
+        scope = self.scope
+        for name in () if self.model.redefines_operators else scope.declared_positions:
+            if name in scope.producing_records:
+                declared, inferred = scope.claimed_shape(name), scope.symbolic_shape(name)
+                if declared is not None and inferred is not None and declared != inferred:
+                    found.append(Claim(name, declared, inferred))
+        return found
+
+    @cached_property
+    def may_not_run(self) -> bool:
+        """Whether this graph is a branch of an If, or in one: a branch for other shapes is not wrong."""
+        owners = (container.scope.owner for container in self.with_enclosing())
+        return any(owner is not None and owner.op_type == "If" for owner in owners)
 
     @cached_property
     def produced(self) -> frozenset[str]:

@@ -14,10 +14,11 @@ from opshift.checker.checked_nodes import (
     ExternalTensor,
     InternalTensor,
 )
-from opshift.checker.checked_values import NewerFeatures, NodeWithAxes, TypedNode
+from opshift.checker.checked_values import NewerFeatures, ShapedNode, TypedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
+from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
@@ -115,8 +116,8 @@ class Walk:
                 self.check(DevicePlacement(proto, container))
             if node.operator is not None and not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
-                if node.operator.axes:
-                    self.check(NodeWithAxes(node, node.operator))
+                if node.operator.axes or node.operator.shape in REQUIREMENTS:
+                    self.check(ShapedNode(node, node.operator))
 
     def _attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container
@@ -131,6 +132,7 @@ class Walk:
         for proto in graphs_in(attribute.proto):
             place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
             graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer)
+            graph.scope.owner = node
             self._graph(graph)
             outer.read_names |= graph.read_names
 

@@ -29,6 +29,11 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
 
 
+def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> ShapeContext:
+    """Return the context of a node without symbols: `None` for all sizes known only at run time."""
+    return _Context(operator, node, scope, _known_shape)
+
+
 def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
     """Return the rank of each output: from the ranks of the inputs, then with constants, then from shapes."""
     asked_inputs = RANKS.asked_inputs(operator)

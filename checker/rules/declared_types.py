@@ -8,7 +8,7 @@ from opshift.inference.constants import INTEGER_RANGES
 from opshift.model.attributes import types_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import TypeProto
-from opshift.model.types import element_type_of, type_to_string
+from opshift.model.types import element_type_of, shape_of, shape_to_string, shapes_conflict, type_to_string
 
 MAP_KEY_TYPES = frozenset((*INTEGER_RANGES, "string"))
 """Element types that the keys of a map can have."""
@@ -76,12 +76,18 @@ def declared_once(container: CheckedGraph | CheckedFunction) -> Problems:
 
 @rule("value.stated-alike", WARNING, "IR: Names Within a Graph", "keep the correct type")
 def consistent_types(graph: CheckedGraph) -> Problems:
-    """All declarations of a value should have the same element type."""
-    types: dict[str, str] = {}
+    """All declarations of a value should have the same element type and shape."""
+    types: dict[str, TypeProto] = {}
     for value in (*graph.proto.input, *graph.proto.value_info, *graph.proto.output):
-        declared = element_type_of(value.type)
-        if declared is not None and types.setdefault(value.name, declared) != declared:
-            yield f"{value.name!r} is declared as {types[value.name]} and as {declared}"
+        first = types.setdefault(value.name, value.type)
+        if first is not value.type:
+            before, after = element_type_of(first), element_type_of(value.type)
+            if before and after and before != after:
+                yield f"{value.name!r} is declared as {before} and as {after}"
+            shape, other = shape_of(first), shape_of(value.type)
+            if shape is not None and other is not None and shapes_conflict(shape, other):
+                shapes = f"the shape {shape_to_string(shape)} and {shape_to_string(other)}"
+                yield f"{value.name!r} is declared with {shapes}"
 
 
 @rule("value.stated-known", INFO, "onnx.proto: GraphProto.value_info", "remove the entries")

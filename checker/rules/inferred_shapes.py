@@ -1,53 +1,120 @@
-"""Rules for the shapes that a model declares for the outputs of nodes."""
+"""Rules for the shapes of inputs, and for the shapes that a model declares for the outputs of nodes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from opshift.checker.containers import CheckedFunction, CheckedGraph
+from opshift.checker.checked_values import ShapedNode
+from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Problems, rule
-from opshift.inference.symbols import Symbol
-from opshift.model.types import Shape
+from opshift.checker.rule_table import SIGNATURE, Problems, rule
+from opshift.checker.shape_requirements import REQUIREMENTS
+from opshift.inference.infer_shapes import known_shapes
+from opshift.inference.symbols import Symbol, symbol_named
+from opshift.model.types import SMALLEST_SYMBOL, has_shape
+from opshift.registry.shape_context import InvalidFlag
 
 SOURCE = "IR: Static tensor shapes"
 REMEDY = "correct the declared shape, or remove it"
 
 
-class Claim(NamedTuple):
-    """Name of a value that a node produces, with its declared and its inferred shape."""
+class VariableUse(NamedTuple):
+    """Dimension that is declared as a variable, and is inferred to have a different size.
 
-    name: str
-    declared: Shape
-    inferred: Shape
+    Attributes:
+        place: the dimension, for messages.
+        variable: the name of the variable.
+        declared, found: the declared and the inferred size; they may be symbols.
+    """
+
+    place: str
+    variable: str
+    declared: int
+    found: int
+
+
+@rule("shape.inputs", ERROR, SIGNATURE, "correct the shape of an input, or the node")
+def input_shapes(shaped: ShapedNode) -> Problems:
+    """The inputs of a node must have shapes that its operator accepts."""
+    requirement, container = REQUIREMENTS.get(shaped.operator.shape), shaped.node.container
+    if requirement is None or container.may_not_run or shaped.view.has_attribute_references:
+        return
+    try:
+        yield from requirement(known_shapes(shaped.view, shaped.operator, container.scope))
+    except InvalidFlag:
+        return  # the rule for flags reports it
 
 
 @rule("shape.inferred", ERROR, SOURCE, REMEDY)
 def inferred_shape(container: CheckedGraph | CheckedFunction) -> Problems:
     """The declared shape of a value must not contradict the one that follows from its node."""
-    for name, declared, inferred in _claims(container):
+    for name, declared, inferred in container.wrong_claims:
         if len(declared) != len(inferred):
             yield f"{name!r} is declared with rank {len(declared)}, but has rank {len(inferred)}"
-        for axis, (size, found) in enumerate(zip(declared, inferred, strict=False)):
-            if _is_number(size) and _is_number(found) and size != found and len(declared) == len(inferred):
+            continue
+        for axis, (size, found) in enumerate(zip(declared, inferred, strict=True)):
+            if _is_number(size) and _is_number(found) and size != found:
                 yield f"dimension {axis} of {name!r} is declared as {size}, but is {found}"
 
 
 @rule("shape.variable", WARNING, SOURCE, REMEDY)
 def variable_dimension(container: CheckedGraph | CheckedFunction) -> Problems:
-    """A declared dimension should not be a number if it depends on an input of unknown size."""
-    for name, declared, inferred in _claims(container):
+    """A dimension should be declared as a variable if, and only if, it varies with the inputs."""
+    for name, declared, inferred in container.wrong_claims:
         for axis, (size, found) in enumerate(zip(declared, inferred, strict=False)):
             if _is_number(size) and type(found) is Symbol and len(declared) == len(inferred):
                 yield f"dimension {axis} of {name!r} is declared as {size}, but varies with the inputs"
+    variables = _input_variables(container)
+    for use in _variable_uses(container):
+        if use.variable in variables and type(use.found) is not Symbol:
+            yield f"{use.place} is declared as {use.variable!r}, but is always {use.found}"
 
 
-def _claims(container: CheckedGraph | CheckedFunction) -> Iterator[Claim]:
-    scope = container.scope
-    for name in scope.declared_positions:
-        if name in scope.producing_records:
-            declared, inferred = scope.claimed_shape(name), scope.symbolic_shape(name)
-            if declared is not None and inferred is not None:
-                yield Claim(name, declared, inferred)
+@rule("shape.variable-value", ERROR, SOURCE, REMEDY)
+def variable_value(container: CheckedGraph | CheckedFunction) -> Problems:
+    """A dimension variable must have the same value in all declarations."""
+    first: dict[str, VariableUse] = {}
+    for use in (*_variable_uses(container), *_initializer_uses(container)):
+        if type(use.found) is Symbol:
+            factor, rest = divmod(use.found, use.declared)
+            # Only sizes that are computed from the variable are multiples of its symbol.
+            if not rest and factor < SMALLEST_SYMBOL:
+                yield f"{use.place} is declared as {use.variable!r}, but is {factor} times that size"
+        else:
+            other = first.setdefault(use.variable, use)
+            if use.found != other.found:
+                yield f"{use.variable!r} is {other.found} for {other.place}, but {use.found} for {use.place}"
+
+
+def _variable_uses(container: CheckedGraph | CheckedFunction) -> Iterator[VariableUse]:
+    for name, declared, inferred in container.wrong_claims:
+        proto = container.scope.declared_type_proto(name)
+        dims = proto.tensor_type.shape.dim if proto is not None and len(declared) == len(inferred) else ()
+        for axis, (dim, size, found) in enumerate(zip(dims, declared, inferred, strict=False)):
+            if type(size) is Symbol and found is not None and size != found:
+                yield VariableUse(f"dimension {axis} of {name!r}", dim.dim_param, size, found)
+
+
+def _initializer_uses(container: CheckedGraph | CheckedFunction) -> Iterator[VariableUse]:
+    if isinstance(container, CheckedGraph):
+        for tensor in container.proto.initializer:
+            declared = container.declared_types.get(tensor.name)
+            dims = declared.tensor_type.shape.dim if declared is not None else ()
+            for axis, (dim, found) in enumerate(zip(dims, tensor.dims, strict=False)):
+                if dim.dim_param:
+                    place, symbol = f"dimension {axis} of {tensor.name!r}", symbol_named(dim.dim_param)
+                    yield VariableUse(place, dim.dim_param, symbol, found)
+
+
+def _input_variables(container: CheckedContainer) -> set[str]:
+    """Return the dimension variables of the inputs of the enclosing main and training graphs.
+
+    Inputs of subgraphs have sizes of values that nodes pass.
+    """
+    graphs = (
+        each.proto for each in container.with_enclosing() if isinstance(each, CheckedGraph) and each.is_top
+    )
+    types = (value.type for graph in graphs for value in graph.input if has_shape(value.type))
+    return {dim.dim_param for proto in types for dim in proto.tensor_type.shape.dim}
 
 
 def _is_number(size: int | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from opshift.checker.checked_values import BoundValue, NodeWithAxes, TypedNode
+from opshift.checker.checked_values import BoundValue, ShapedNode, TypedNode
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.inference.infer_types import infer_types
@@ -62,10 +62,10 @@ def attribute_types(typed: TypedNode) -> Problems:
 
 
 @rule("node.axis", ERROR, SIGNATURE, "correct the axis, or the declared shape of the input")
-def axis_range(typed: NodeWithAxes) -> Problems:
+def axis_range(shaped: ShapedNode) -> Problems:
     """An axis must be in the range that the rank of the input permits."""
-    scope = typed.node.container.scope
-    problem = axis_problem(View.from_proto(typed.node.proto), typed.operator, scope, scope.rank)
+    scope = shaped.node.container.scope
+    problem = axis_problem(shaped.view, shaped.operator, scope, scope.rank)
     if problem:
         yield problem
 

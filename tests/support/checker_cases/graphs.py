@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from support.checker_cases.case import Case, add_message, repeat_first, set_field, value
@@ -47,24 +46,7 @@ def nested(model: Any, levels: int = 70) -> None:
         graph = attribute.g
 
 
-STALE = "g (float[n, 3] x) => (float[n, 3] y) <float[n, 3] z> { z = Relu(x)  y = Neg(z) }"
-FLIPPED = "g (float[2, 3] x) => (float[3, 2] y) { y = Transpose(x) }"
-
-
-def stale(*dims: int) -> Callable[[Any], None]:
-    """Declare dimensions for the value `z`."""
-
-    def change(model: Any) -> None:
-        del model.graph.value_info[:]
-        model.graph.value_info.add().MergeFromString(value("z", shape=[*dims]).SerializeToString())
-
-    return change
-
-
 CASES = (
-    Case("shape.inferred", FLIPPED, set_field("graph.output[0].type.tensor_type.shape.dim[0].dim_value", 2)),
-    Case("shape.inferred", STALE, stale(3), "the rank of a value"),
-    Case("shape.variable", STALE, stale(2, 3)),
     Case("graph.name", RELU, set_field("graph.name", None), "of the model"),
     Case("graph.name", BRANCH, set_field(f"{THEN}.name", ""), "of a branch"),
     Case("graph.depth", BRANCH, nested),

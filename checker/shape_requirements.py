@@ -1,0 +1,204 @@
+"""Requirements of operators for the shapes of their inputs, by the name of the shape rule."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from opshift.model.types import Shape, shape_to_string
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.dims import dim_at, normalize_axes, normalize_axis, product
+
+Requirement = Callable[[ShapeContext], Iterator[str]]
+"""Function that yields the problems of a node, with `None` for all sizes that are not certain."""
+
+
+def _broadcast(node: ShapeContext) -> Iterator[str]:
+    # Versions with a `broadcast` attribute align the second input differently.
+    if "broadcast" not in node.version.attributes:
+        yield from _unlike(node.inputs)
+
+
+def _unlike(shapes: Sequence[Shape | None]) -> Iterator[str]:
+    """Yield the problem of shapes that do not broadcast as in NumPy."""
+    known = [shape for shape in shapes if shape is not None]
+    # Shortcut for the most common case.
+    if len(set(known)) < 2:
+        return
+    for column in zip_longest(*(shape[::-1] for shape in known), fillvalue=1):
+        if len({size for size in column if size not in (None, 1)}) > 1:
+            yield f"{_listed(known)} cannot be broadcast"
+            return
+
+
+def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
+    """Yield the problem of two factors of a matrix product."""
+    if first is None or second is None:
+        return
+    if not first or not second:
+        yield "a factor is a scalar"
+    elif _differ(first[-1], second[-2] if len(second) > 1 else second[-1]):
+        yield f"{_listed([first, second])} cannot be multiplied"
+    else:
+        yield from _unlike([first[:-2], second[:-2]])
+
+
+def _gemm(node: ShapeContext) -> Iterator[str]:
+    first, second, added = (node.shape(position) for position in range(3))
+    if "broadcast" in node.version.attributes or first is None or second is None:
+        return
+    if len(first) != 2 or len(second) != 2:
+        yield f"{_listed([first, second])} are not both matrices"
+        return
+    first = first[::-1] if node.integer("transA", 0) else first
+    second = second[::-1] if node.integer("transB", 0) else second
+    if _differ(first[1], second[0]):
+        yield f"{_listed([first, second])}, after transposition, cannot be multiplied"
+    result = (first[0], second[1])
+    padded = added if added is None else (1,) * (2 - len(added)) + added
+    if padded is not None and any(
+        size != 1 and _differ(size, target) for size, target in zip_longest(padded, result, fillvalue=1)
+    ):
+        yield f"the product has the shape {shape_to_string(result)}; C has {shape_to_string(padded)}"
+
+
+def _concat(node: ShapeContext) -> Iterator[str]:
+    # Runtimes ignore inputs without elements, whatever their rank is.
+    known = [shape for shape in node.inputs if shape is not None and 0 not in shape]
+    rank = len(known[0]) if known else 0
+    axis = normalize_axis(node.integer("axis"), rank)
+    if () in known:
+        yield "an input is a scalar"
+    elif any(len(shape) != rank for shape in known):
+        yield f"{_listed(known)} have different ranks"
+    elif axis is not None and any(
+        len({*sizes} - {None}) > 1 for other, sizes in enumerate(zip(*known, strict=True)) if other != axis
+    ):
+        yield f"{_listed(known)} differ in other axes than {axis}"
+
+
+def _convolution(node: ShapeContext, weights_at: int = 1) -> Iterator[str]:
+    data, weights, group = node.shape(0), node.shape(weights_at), node.integer("group", 1)
+    if data is None or weights is None:
+        return
+    if len(data) != len(weights) or len(data) < 3:
+        yield f"{_listed([data, weights])} of data and weights do not have the same rank of 3 or more"
+        return
+    if weights[1] is not None and group and _differ(data[1], weights[1] * group):
+        yield f"the data has {data[1]} channels; weights and group require {weights[1] * group}"
+    if weights[0] is not None and group and weights[0] % group:
+        yield f"{weights[0]} output channels cannot be divided into {group} groups"
+    yield from _kernel(node, weights)
+
+
+def _conv_transpose(node: ShapeContext) -> Iterator[str]:
+    data, weights = node.shape(0), node.shape(1)
+    if data is None or weights is None:
+        return
+    if len(data) != len(weights) or len(data) < 3:
+        yield f"{_listed([data, weights])} of data and weights do not have the same rank of 3 or more"
+    elif _differ(data[1], weights[0]):
+        yield f"the data has {data[1]} channels; the weights require {weights[0]}"
+    else:
+        yield from _kernel(node, weights)
+
+
+def _kernel(node: ShapeContext, weights: Shape) -> Iterator[str]:
+    kernel = node.integers("kernel_shape")
+    if kernel and (len(kernel) != len(weights) - 2 or any(map(_differ, kernel, weights[2:]))):
+        yield f"kernel_shape is {shape_to_string(kernel)}; the weights have {shape_to_string(weights[2:])}"
+
+
+def _pool(node: ShapeContext) -> Iterator[str]:
+    data, kernel = node.shape(0), node.integers("kernel_shape")
+    if data is not None and kernel and len(data) != len(kernel) + 2:
+        yield f"the kernel has {len(kernel)} dimensions; data of rank {len(data)} requires {len(data) - 2}"
+
+
+def _batch_normalization(node: ShapeContext) -> Iterator[str]:
+    data = node.shape(0)
+    if data is None or node.integer("spatial", 1) != 1:
+        return
+    channels = dim_at(data, 1) if len(data) > 1 else 1
+    for position in range(1, 5):
+        shape = node.shape(position)
+        if shape is not None and (len(shape) != 1 or _differ(shape[0], channels)):
+            expected = "one size" if channels is None else f"[{channels}]"
+            yield f"input {position} has the shape {shape_to_string(shape)}; expected {expected}"
+
+
+def _reshape(node: ShapeContext) -> Iterator[str]:
+    data, target = node.shape(0), node.setting("shape").values
+    if data is None or target is None:
+        return
+    copies = not node.integer("allowzero", 0)
+    copied = {position for position, size in enumerate(target) if size == 0 and copies}
+    if any(position >= len(data) for position in copied):
+        yield f"shape {shape_to_string(target)} copies a dimension that {shape_to_string(data)} does not have"
+        return
+    if target.count(-1) > 1:
+        yield f"shape {shape_to_string(target)} has more than one size to infer"
+        return
+    count = product(data)
+    sizes = [data[position] if position in copied else size for position, size in enumerate(target)]
+    others = product(size for size in sizes if size != -1)
+    # Runtimes infer different sizes for a tensor without elements.
+    if not count or not others:
+        return
+    if count % others if -1 in sizes else count != others:
+        yield f"{shape_to_string(data)} cannot be reshaped to {shape_to_string(target)}"
+
+
+def _expand(node: ShapeContext) -> Iterator[str]:
+    return _unlike([node.shape(0), node.setting("shape").values])
+
+
+def _transpose(node: ShapeContext) -> Iterator[str]:
+    data, order = node.shape(0), node.integers("perm")
+    if data is not None and order is not None and sorted(order) != list(range(len(data))):
+        yield f"perm {list(order)} is not a permutation of the {len(data)} axes"
+
+
+def _squeeze(node: ShapeContext) -> Iterator[str]:
+    data = node.shape(0)
+    for axis in normalize_axes(node.setting("axes").values, len(data)) or () if data else ():
+        size = dim_at(data, axis)
+        if size not in (1, None):
+            yield f"axis {axis} has the size {size}, and cannot be removed"
+
+
+def _split(node: ShapeContext) -> Iterator[str]:
+    data, lengths = node.shape(0), node.setting("split").values
+    axis = normalize_axis(node.integer("axis"), None if data is None else len(data))
+    if lengths is None or None in lengths:
+        return
+    if len(lengths) != node.output_count:
+        yield f"split has {len(lengths)} lengths; the node has {node.output_count} outputs"
+    elif axis is not None and _differ(dim_at(data, axis), sum(filter(None, lengths))):
+        yield f"the lengths {list(lengths)} do not sum up to {dim_at(data, axis)}, the size of axis {axis}"
+
+
+def _differ(first: int | None, second: int | None) -> bool:
+    return first is not None and second is not None and first != second
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    return f"the shapes {', '.join(map(shape_to_string, dict.fromkeys(shapes)))}"
+
+
+REQUIREMENTS: Mapping[str, Requirement] = {
+    "broadcast": _broadcast,
+    "matmul": lambda node: _product(node.shape(0), node.shape(1)),
+    "quantized_matmul": lambda node: _product(node.shape(0), node.shape(3)),
+    "gemm": _gemm,
+    "concat": _concat,
+    "convolution": _convolution,
+    "quantized_convolution": lambda node: _convolution(node, weights_at=3),
+    "conv_transpose": _conv_transpose,
+    "pool": _pool,
+    "batch_normalization": _batch_normalization,
+    "reshape": _reshape,
+    "expand": _expand,
+    "transpose": _transpose,
+    "squeeze": _squeeze,
+    "split": _split,
+}
+"""The requirements that a wrong model breaks most often."""

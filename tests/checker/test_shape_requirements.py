@@ -1,0 +1,129 @@
+"""`shape.inputs` reports only nodes that onnxruntime cannot run."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.checker_cases.case import violated_rules
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+OPERATORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "Add": (2, {}),
+    "Max": (3, {}),
+    "Where": (3, {}),
+    "MatMul": (2, {}),
+    "Gemm": (3, {}),
+    "Gemm, transposed": (2, {"transA": 1, "transB": 1}),
+    "Concat": (2, {"axis": 0}),
+    "Concat, last axis": (3, {"axis": -1}),
+    "Conv": (2, {}),
+    "Conv, grouped": (2, {"group": 2}),
+    "ConvTranspose": (2, {}),
+    "MaxPool": (1, {"kernel_shape": [1, 1]}),
+    "BatchNormalization": (5, {}),
+    "Transpose": (1, {"perm": [1, 0, 2]}),
+    "Reshape": (1, {}),
+    "Expand": (1, {}),
+    "Squeeze": (1, {}),
+    "Split": (1, {}),
+}
+LISTS = {"Reshape": (-1, 0, 1, 2, 3), "Expand": (1, 2, 3), "Squeeze": (0, 1), "Split": (0, 1, 2)}
+"""Elements of the second input of operators for which it is a list."""
+
+
+def random_model(name: str, seed: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a model of one node with inputs of random shapes, and values for them."""
+    rng = random.Random(f"{name}{seed}")
+    op_type, (count, attributes) = name.split(",")[0], OPERATORS[name]
+    ranks = (1, 3, 4) if op_type in ("Conv", "ConvTranspose", "MaxPool") else (0, 1, 2, 3)
+    shared = rng.choices((1, 2, 3), k=4)
+    inputs, feeds = [], {}
+    rank = rng.choice(ranks)
+    for position in range(count):
+        is_statistic = op_type == "BatchNormalization" and position
+        rank = 1 if is_statistic else rng.choice((rank, rank, rng.choice(ranks)))
+        shape = [rng.choice((*shared, size)) if rng.random() < 0.4 else size for size in shared[:rank]]
+        is_condition = op_type == "Where" and not position
+        feeds[f"i{position}"] = np.ones(shape, bool if is_condition else np.float32)
+        declared = [f"d{position}{axis}" if rng.random() < 0.2 else size for axis, size in enumerate(shape)]
+        kind = TensorProto.BOOL if is_condition else FLOAT
+        inputs.append(helper.make_tensor_value_info(f"i{position}", kind, declared))
+    initializers = []
+    if op_type in LISTS:
+        listed = rng.choices(LISTS[op_type], k=2 if op_type == "Split" else rng.randint(1, 3))
+        initializers.append(numpy_helper.from_array(np.array(listed, np.int64), "list"))
+    outputs = ["y", "z"] if op_type == "Split" else ["y"]
+    names = [*feeds, *(tensor.name for tensor in initializers)]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, names, outputs, **attributes)],
+        "g",
+        inputs,
+        [helper.make_tensor_value_info(output, FLOAT, None) for output in outputs],
+        initializers,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), feeds
+
+
+def runs(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> bool:
+    """Return whether onnxruntime accepts and runs a model."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        session.run(None, feeds)
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_reports_only_shapes_that_do_not_run(name: str) -> None:
+    found = 0
+    for seed in range(60):
+        model, feeds = random_model(name, seed)
+        if "shape.inputs" in violated_rules(model):
+            found += 1
+            assert not runs(model, feeds), onnx.printer.to_text(model)
+    assert found, "no random shapes are wrong"
+
+
+def test_ignores_branches_for_other_shapes() -> None:
+    """A branch that never runs may not fit the shapes of the inputs."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x, bool c) => (float[?,?] y) {
+          y = If (c) <
+            then_branch = t () => (float[?,?] p) { p = MatMul(x, x) },
+            else_branch = e () => (float[?,?] q) { q = Relu(x) }
+          >
+        }"""
+    )
+    assert violated_rules(model) == set()
+
+
+def test_reports_shapes_in_body_of_loop() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (int64 m, bool c, float[2,3] x) => (float[2,3] y) {
+          y = Loop (m, c, x) <body = b (int64 i, bool go, float[2,3] s) => (bool on, float[2,3] t) {
+            on = Identity(go)  t = MatMul(s, x)
+          }>
+        }"""
+    )
+    assert "shape.inputs" in violated_rules(model)
+
+
+def test_ignores_functions_that_replace_operators() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[2] x, float[3] w) => (float[2] y) { y = Add(x, w) }
+        <domain: "", opset_import: ["": 17]> Add (a, b) => (c) { c = Identity(a) }"""
+    )
+    assert not {"shape.inputs", "shape.inferred"} & violated_rules(model)
