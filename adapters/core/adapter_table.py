@@ -1,8 +1,5 @@
 """Table of adapters: the function that rewrites an operator from one version to another."""
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -12,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.extensions import error_line
+from opshift.model.extensions import error_line, module_name, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 from opshift.registry.installed import installed_entry_points
@@ -193,22 +190,12 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
 
 def _import_file(file: Path) -> str:
     """Import a file and return the name of its module."""
-    # Imported here: it takes 4 ms, and a conversion without external adapters does not need it.
-    import hashlib
-
-    # Files of different folders may share a name, so the module name contains a hash of the path.
-    name = f"opshift_adapters_{hashlib.blake2b(str(file.resolve()).encode(), digest_size=6).hexdigest()}"
+    name = module_name(file)
     if any(function.__module__ == name for function in registered_adapters().values()):
         return name
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise UnusableAdapters("expected a Python file (.py)", place=Place(str(file)))
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        run_file(file)
     except BaseException as error:
-        # Do not leave a partly initialized module behind.
-        del sys.modules[name]
         for key in [key for key, function in _registered.items() if function.__module__ == name]:
             del _registered[key]
         if not isinstance(error, Exception) or isinstance(error, OpshiftError):

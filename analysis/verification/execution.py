@@ -22,7 +22,8 @@ from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
 PROVIDE_INPUTS = (
-    "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
+    "provide inputs that the model accepts (--inputs FILE.npz), or private operators (--verify-with MODULE, "
+    "--custom-ops LIBRARY), or compare in the intended runtime"
 )
 
 SampleOutputs = Sequence[Sequence[object]]

@@ -1,4 +1,4 @@
-"""Detection of operators that onnx.reference evaluates as a different version.
+"""Detection of operators that onnx.reference does not evaluate, or evaluates as a different version.
 
 For many operators it implements only the newest version, and evaluates older nodes as that version, even if
 the meaning has changed.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from opshift.analysis.verification.references import REFERENCES
 from opshift.inference.constants import read_constant_node
 from opshift.model.graphs import ContainerProto, graphs_of
 from opshift.model.messages import ModelProto
@@ -23,8 +24,11 @@ from opshift.registry.steps import IgnoreAttribute, StepAction
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
-def reinterpreted_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
-    """Yield a reason for each operator that is evaluated as a newer version with a different meaning."""
+def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
+    """Yield a reason for each operator that is evaluated as a newer version with a different meaning.
+
+    Operators of private domains need a Python reference.
+    """
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     calls = {
         (canonical_domain(node.domain), node.op_type, part.opsets.get(canonical_domain(node.domain), 0))
@@ -33,7 +37,11 @@ def reinterpreted_operators(model: ModelProto, registry: Registry) -> Iterator[s
     }
     for domain, op_type, opset in sorted(calls):
         operator = registry.at(op_type, opset, domain)
-        if operator is not None and (domain, op_type) not in functions:
+        if operator is None or (domain, op_type) in functions or operator.id in REFERENCES:
+            continue
+        if registry.releases.newest_opset(domain) is None:
+            yield f"{operator.id} has no Python reference"
+        else:
             yield from _changed_meanings(operator, _implemented_version(operator, opset), registry)
 
 

@@ -13,8 +13,10 @@ import numpy as np
 
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.numpy_types import ML_DTYPES_TYPES
-from opshift.analysis.verification.reference_runtime import reinterpreted_operators
+from opshift.analysis.verification.reference_runtime import unsupported_operators
 from opshift.analysis.verification.result import Runtime
+from opshift.model.errors import UsageError
+from opshift.model.extensions import ExtensionFailed
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
@@ -37,10 +39,11 @@ class CannotRun(Exception):
 
 
 class RuntimeModel(NamedTuple):
-    """Model, and the folder of its external data files."""
+    """Model, the folder of its external data files, and libraries of custom operators for onnxruntime."""
 
     model: ModelProto
     folder: Path | None
+    libraries: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Runner:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 return list(self.outputs_for(feeds))
-        except CannotRun:
+        except (CannotRun, ExtensionFailed):
             raise
         except Exception as error:  # runtimes raise any exception
             raise CannotRun(f"{self.name}: {_shorten(error)}") from error
@@ -139,6 +142,12 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     if source.folder is not None:
         key = "session.model_external_initializers_file_folder_path"
         options.add_session_config_entry(key, str(source.folder))
+    for library in source.libraries:
+        try:
+            options.register_custom_ops_library(str(library))
+        except Exception as error:  # onnxruntime's errors have no common base class
+            remedy = "pass a library for this release that exports RegisterCustomOps"
+            raise UsageError(f"{name}: {_shorten(error)}", place=str(library), remedy=remedy) from error
     data = _serialize(source)
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
@@ -152,10 +161,11 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     """Load a model into onnx.reference."""
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
-    from onnx.reference import ReferenceEvaluator
+
+    from opshift.analysis.verification.reference_operators import evaluator
 
     name = f"onnx.reference {onnx.__version__}"
-    reason = next(reinterpreted_operators(source.model, registry), None)
+    reason = next(unsupported_operators(source.model, registry), None)
     if reason is not None:
         raise CannotRun(f"{name}: {reason}", unsupported=True)
     data = _serialize(source)
@@ -163,7 +173,7 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
         model = onnx.load_model_from_string(data)
         if source.folder is not None:
             load_external_data_for_model(model, str(source.folder))
-        session = ReferenceEvaluator(model)
+        session = evaluator(model, registry)
     except Exception as error:  # implementations of operators raise any exception
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
     return Runner(name, lambda feeds: session.run(None, dict(feeds)))

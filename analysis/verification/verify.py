@@ -1,7 +1,7 @@
 """Verification of a converted model against its original."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -26,6 +26,7 @@ def verify(
     seed: int = 0,
     tolerance: float | None = None,
     registry: Registry | None = None,
+    custom_ops: Iterable[str | os.PathLike[str]] = (),
 ) -> Verification:
     """Run two models on the same inputs and compare all outputs.
 
@@ -43,6 +44,8 @@ def verify(
         tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
             bfloat16 and complex types. Elements of all other types have to be equal. NaN equals NaN.
         registry: the operator definitions, if not the project's own.
+        custom_ops: libraries of custom operators for onnxruntime, which are executed. In onnx.reference, the
+            functions that `opshift.reference` registers compute operators of private domains.
 
     Returns:
         The compared inputs and outputs, and their differences.
@@ -51,6 +54,7 @@ def verify(
         VerificationFailed: the models differ, or the converted one does not run; contains the `verification`.
         CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
         UsageError: the provided inputs or the other arguments are invalid.
+        ExtensionFailed: a registered reference returns an invalid result.
         InvalidModel: one of them is not a model.
     """
     if runtime not in get_args(Runtime):
@@ -68,9 +72,9 @@ def verify(
         if error.name != "numpy":
             raise
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    folder = _folder(original)
-    first = RuntimeModel(model_of(original)[0], folder)
-    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder)
+    folder, libraries = _folder(original), _libraries(custom_ops)
+    first = RuntimeModel(model_of(original)[0], folder, libraries)
+    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder, libraries)
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph)
@@ -83,6 +87,14 @@ def verify(
 
 def _folder(model: ModelLike) -> Path | None:
     return Path(model).resolve().parent if isinstance(model, str | os.PathLike) else None
+
+
+def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    libraries = tuple(map(Path, paths))
+    for each in libraries:
+        if not each.is_file():
+            raise UsageError("there is no such library of custom operators", place=str(each))
+    return libraries
 
 
 RANDOM_OPERATORS = frozenset(

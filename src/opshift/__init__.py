@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
     from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
     from opshift.analysis.doctor.restamp import restamp as restamp
+    from opshift.analysis.verification.references import load_references as load_references
+    from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
     from opshift.analysis.verification.result import Verification as Verification
     from opshift.analysis.verification.result import VerificationFailed as VerificationFailed
@@ -64,6 +66,7 @@ _NAMES = {
     "analysis.doctor.diagnose": ("diagnose",),
     "analysis.doctor.diagnosis": ("Diagnosis",),
     "analysis.doctor.restamp": ("restamp",),
+    "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),
     "checker.check": ("check",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,12 +117,8 @@ def test_error_without_runtimes_has_remedy(
         pytest.param(
             ["--verify", "--inputs", "no.npz"], "no.npz: cannot be read as arrays", id="missing inputs file"
         ),
-        pytest.param(
-            ["--inputs", "no.npz"], "--inputs and --tolerance require --verify", id="inputs without --verify"
-        ),
-        pytest.param(
-            ["--tolerance", "1"], "--inputs and --tolerance require --verify", id="tolerance without --verify"
-        ),
+        pytest.param(["--inputs", "no.npz"], "--custom-ops require --verify", id="inputs without --verify"),
+        pytest.param(["--tolerance", "1"], "--custom-ops require --verify", id="tolerance without --verify"),
         pytest.param(["--verify", "--tolerance", "-1"], "--tolerance", id="negative tolerance"),
     ],
 )
@@ -130,3 +127,78 @@ def test_refuses_wrong_usage(run: Run, old_model: Path, options: list[str], mess
     assert result.exit_code == 2
     assert message in result.stderr
     assert os.listdir() == ["old.onnx"]
+
+
+ACME = Path(__file__).parents[2] / "examples" / "acme"
+REFERENCES = """
+from opshift import reference
+
+@reference("Scale", 1, domain="com.acme")
+def scale_1(x, *, factor):
+    return x * factor
+
+@reference("Scale", 2, domain="com.acme")
+def scale_2(x, factor):
+    return x * factor + {offset}
+"""
+
+
+@pytest.fixture
+def private_options(folder: Path) -> list[str]:
+    """Write a model of a private domain, and return the options that convert and verify it."""
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy")
+    node = helper.make_node("Scale", ["x"], ["y"], domain="com.acme", factor=3.0)
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 1)]
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports, ir_version=7)
+    onnx.save(model, "old.onnx")
+    Path("references.py").write_text(REFERENCES.format(offset=0))
+    Path("wrong.py").write_text(REFERENCES.format(offset=1))
+    definitions = ["--opsets", str(ACME), "--adapters", str(ACME / "adapters")]
+    return ["old.onnx", "-t", "com.acme=2", *definitions, "--verify"]
+
+
+# a clean interpreter for each call: references are registered once per process
+def _opshift(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "opshift", "convert", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("more", [["out.onnx"], ["-o", "out", "-j", "2"]], ids=["file", "folder"])
+def test_verifies_private_operators_with_references(private_options: list[str], more: list[str]) -> None:
+    Path("old2.onnx").write_bytes(Path("old.onnx").read_bytes())
+    sources = [*more, "old2.onnx"] if "-o" in more else more
+    model, *options = private_options
+    arguments = [model, *sources, *options, "--verify-with", "references.py", "--format", "json"]
+    done = _opshift(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    data = json.loads(done.stdout)
+    for each in data.get("files", [data]):
+        assert each["verification"]["equal"]
+        assert each["verification"]["runtimes"][0].startswith("onnx.reference")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        pytest.param(["--verify-with", "wrong.py"], 1, "output 'y' differs", id="difference"),
+        pytest.param([], 1, "com.acme.Scale:1 has no Python reference", id="no reference"),
+        pytest.param(["--verify-with", "none.py"], 2, "none.py: FileNotFoundError", id="missing file"),
+        pytest.param(["--verify-with", "acme.none"], 2, "acme.none: ModuleNotFoundError", id="module"),
+        pytest.param(["--custom-ops", "none.so"], 2, "no such library", id="missing library"),
+        pytest.param(["--custom-ops", "wrong.py"], 2, "wrong.py: onnxruntime", id="no library"),
+    ],
+)
+def test_private_operators_without_correct_references(
+    private_options: list[str], options: list[str], code: int, message: str
+) -> None:
+    done = _opshift(private_options[0], "out.onnx", *private_options[1:], *options)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert not Path("out.onnx").exists()
+
+
+@pytest.mark.parametrize("option", [["--verify-with", "references.py"], ["--custom-ops", "ops.so"]])
+def test_references_require_verification(private_options: list[str], option: list[str]) -> None:
+    done = _opshift(private_options[0], "out.onnx", *private_options[1:-1], *option)
+    assert done.returncode == 2
+    assert "require --verify" in done.stderr

@@ -37,11 +37,18 @@ class ConversionSettings(NamedTuple):
     adapters: list[Path] | None = None
     quiet: bool = False
     bump: bool = False
+    references: tuple[str, ...] = ()
+    custom_ops: tuple[Path, ...] = ()
 
     def read(self) -> Options:
         """Return the options of a conversion in place; raise if the target does not exist."""
         from opshift.converter.options import Options
 
+        if self.references:
+            from opshift.analysis.verification.references import load_references
+
+            for each in self.references:
+                load_references(each)
         registry = registry_with(self.folders)
         try:
             return Options.of(
@@ -129,4 +136,11 @@ def _verify(source: Path, converted: Path, settings: ConversionSettings, registr
     message = f"Comparing {source} with its conversion"
     with show_progress(message, quiet=settings.quiet), add_file_to_errors(source):
         model = read_model(converted)
-        return verify(source, model, settings.inputs, tolerance=settings.tolerance, registry=registry)
+        return verify(
+            source,
+            model,
+            settings.inputs,
+            tolerance=settings.tolerance,
+            registry=registry,
+            custom_ops=settings.custom_ops,
+        )

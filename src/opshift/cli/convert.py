@@ -80,6 +80,23 @@ def convert(
             help="With --verify: the maximum difference of floats, relative and absolute.",
         ),
     ] = None,
+    references: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--verify-with",
+            metavar="MODULE",
+            help="With --verify: a module or Python file with references of private operators, see "
+            "`opshift.reference`. It is executed. May be repeated.",
+        ),
+    ] = None,
+    custom_ops: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--custom-ops",
+            metavar="LIBRARY",
+            help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
+        ),
+    ] = None,
     jobs: Annotated[
         int,
         typer.Option(
@@ -104,8 +121,9 @@ def convert(
     The result is written completely or not at all. The input file is not changed, except with --in-place.
     --out converts several models and all models in folders; failures do not stop the others.
     """
-    if not verify and (inputs is not None or tolerance is not None):
-        raise UsageError("--inputs and --tolerance require --verify", remedy="add --verify")
+    if not verify and (inputs is not None or tolerance is not None or references or custom_ops):
+        reason = "--inputs, --tolerance, --verify-with and --custom-ops require --verify"
+        raise UsageError(reason, remedy="add --verify")
     settings = ConversionSettings(
         target,
         ir_version,
@@ -121,6 +139,8 @@ def convert(
         adapters,
         quiet,
         bump,
+        tuple(references or ()),
+        tuple(custom_ops or ()),
     )
     conversion_options = settings.read()  # before any model is read
     sources = [source, *(more or ())]

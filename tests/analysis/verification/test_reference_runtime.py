@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 from support.running import build
 
-from opshift.analysis.verification.reference_runtime import reinterpreted_operators
+from opshift.analysis.verification.reference_runtime import unsupported_operators
 from opshift.registry.registry import default_registry
 
 
@@ -39,12 +39,12 @@ REFUSED = {
 
 @pytest.mark.parametrize(("op", "opset", "domain"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepts_version(op: str, opset: int, domain: str) -> None:
-    assert list(reinterpreted_operators(single_node_model(op, opset, domain), default_registry())) == []
+    assert list(unsupported_operators(single_node_model(op, opset, domain), default_registry())) == []
 
 
 @pytest.mark.parametrize(("op", "opset", "domain", "reason"), REFUSED.values(), ids=REFUSED)
 def test_refuses_version_with_different_meaning(op: str, opset: int, domain: str, reason: str) -> None:
-    first = next(reinterpreted_operators(single_node_model(op, opset, domain), default_registry()))
+    first = next(unsupported_operators(single_node_model(op, opset, domain), default_registry()))
     assert first == f"it evaluates {reason}, which means something else"
 
 
@@ -60,6 +60,6 @@ def test_checks_body_of_model_function() -> None:
             [helper.make_opsetid("", 6)],
         )
     )
-    assert [reason.split()[2] for reason in reinterpreted_operators(model, default_registry())] == [
+    assert [reason.split()[2] for reason in unsupported_operators(model, default_registry())] == [
         "ai.onnx.Add:6"
     ]

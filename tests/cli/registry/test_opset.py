@@ -223,7 +223,7 @@ def test_runs_only_named_adapter_files(run: Run) -> None:
     result = run("plan", "model.onnx", "-t", "com.acme=3", "--opsets", str(ACME))
     assert result.exit_code == 1
     assert "no adapter is registered" in result.stderr
-    assert not [name for name in set(sys.modules) - before if name.startswith("opshift_adapters_")]
+    assert not [name for name in set(sys.modules) - before if name.startswith("opshift_file_")]
 
 
 def test_reports_missing_adapters(run: Run) -> None:

@@ -1,0 +1,73 @@
+"""Python references: functions that compute operators that no runtime implements."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.model.extensions import error_line, run_file
+from opshift.model.operator_ids import OperatorId, canonical_domain
+
+Reference = Callable[..., Any]
+
+AnyReference = TypeVar("AnyReference", bound=Reference)
+
+_registered: dict[OperatorId, Reference] = {}
+
+REFERENCES: Mapping[OperatorId, Reference] = MappingProxyType(_registered)
+"""The references of all modules imported so far, by operator version."""
+
+
+class DuplicateReference(OpshiftError):
+    """Two functions are registered for the same operator version."""
+
+
+def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReference], AnyReference]:
+    """Register a function that computes some versions of an operator.
+
+    The function gets the inputs as arrays by position, `None` for an omitted one, and all attributes by name:
+    numbers, strings, arrays, lists of them, or `None` if an attribute has neither a value nor a default. It
+    returns an array of the type that the definition declares, or a tuple of arrays.
+
+    Raises:
+        DuplicateReference: another function is registered for a version.
+    """
+    operators = [OperatorId(canonical_domain(domain), op_type, version) for version in versions]
+
+    def register(function: AnyReference) -> AnyReference:
+        for operator in operators:
+            other = _registered.get(operator, function)
+            # a module that is imported again replaces its own functions
+            if (other.__module__, other.__qualname__) != (function.__module__, function.__qualname__):
+                modules = f"{other.__module__} and {function.__module__}"
+                raise DuplicateReference(f"{operator} has two references, in {modules}")
+        _registered.update(dict.fromkeys(operators, function))
+        return function
+
+    return register
+
+
+@cache
+def load_references(source: Path | str) -> None:
+    """Import a module with references, such as `acme.references`, or run a Python file with some.
+
+    Raises:
+        UsageError: the module or file does not exist, or cannot be executed.
+        DuplicateReference: two functions are registered for the same operator version.
+    """
+    path = Path(source)
+    is_file = path.suffix == ".py" or path.is_file()
+    try:
+        if is_file:
+            run_file(path)
+        else:
+            import_module(str(source))
+    except OpshiftError:
+        raise
+    except Exception as error:
+        place = Place(str(source), error_line(error, path) if is_file else 0)
+        remedy = "name an importable module, or a Python file"
+        raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy=remedy) from error
