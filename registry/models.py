@@ -259,8 +259,7 @@ class Operator(Record):
     @property
     def newest_opset(self) -> int:
         """The newest opset that adds or removes a version."""
-        removals = [version.removal.removed_in for version in self.versions if version.removal]
-        return max([self.versions[-1].since_version, *removals])
+        return max(each.removal.removed_in if each.removal else each.since_version for each in self.versions)
 
     def at(self, opset: int) -> OperatorVersion | None:
         """Return the version in effect at `opset`; `None` before the first version and after a removal."""
