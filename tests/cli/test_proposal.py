@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.proposals import proposal, replace_text
+from support.released import released_definitions
 from typer.testing import Result
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _released() -> Iterator[None]:
+    with released_definitions():
+        yield
 
 
 @pytest.fixture

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.proposals import Edit, proposal
+from support.released import released_definitions
 
 from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.sign_off import sign
 from opshift.registry.fingerprints import LOCK, build_lock, lock_text
 from opshift.registry.registry import Registry
 
-OPSETS = Path(__file__).resolve().parents[2] / "opsets"
 REQUIRED_FILES = (
     *(
         f"ai.onnx/{name}.yaml"
@@ -39,13 +39,20 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
+@pytest.fixture(autouse=True, scope="package")
+def released() -> Iterator[Path]:
+    """Check the worked examples against the definitions that they extend; return their folder."""
+    with released_definitions() as folder:
+        yield folder
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path, released: Path) -> Path:
     """Write a definition tree with the operators that the proposals need."""
     folder = tmp_path / "opsets"
     for name in (*REQUIRED_FILES, "releases.yaml", "types.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(OPSETS / name, folder / name)
+        shutil.copy(released / name, folder / name)
     lock = lock_text(build_lock(Registry((folder,)).operators()))
     (folder / LOCK).write_text(lock, "utf-8")
     return folder

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.proposals import Edit, proposal, replace_last, replace_text, set_answers, set_newest_version
+from support.proposals import (
+    Edit,
+    proposal,
+    replace_last,
+    replace_text,
+    set_answers,
+    set_newest_version,
+    worked_example,
+)
 
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.findings import ProposalFinding
@@ -155,9 +163,8 @@ def test_runs_no_code_if_disabled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["squareplus", "elu_alpha", "global_max_pool"])
-def test_worked_examples_are_valid(name: str) -> None:
-    root = Path(__file__).resolve().parents[2] / "proposals" / "examples"
-    assert check_proposal(root / name).errors == ()
+def test_worked_examples_are_valid(name: str, tmp_path: Path) -> None:
+    assert check_proposal(worked_example(name, tmp_path / name)).errors == ()
 
 
 def test_adapter_table_is_unchanged_after_check(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
-from support.proposals import EXAMPLES, proposal, set_answers
+from support.proposals import proposal, set_answers, worked_example
 
 from opshift.proposals.page import review_page, to_html
 from opshift.registry.registry import default_registry
@@ -14,7 +15,7 @@ from opshift.registry.registry import default_registry
 
 @cache
 def _page(name: str) -> str:
-    return review_page(EXAMPLES / name, default_registry())
+    return review_page(worked_example(name, Path(mkdtemp()) / name), default_registry())
 
 
 @pytest.mark.parametrize(

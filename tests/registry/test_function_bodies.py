@@ -17,6 +17,7 @@ from support.domains import wire
 from support.function_calls import expanded
 from support.nodes import nodes
 from support.published import Case
+from support.released import is_released
 from support.running import MAX_ORT_OPSET, Array, assert_equal, build, opset_of, run
 
 from opshift import CannotConvert, UsageError, default_registry
@@ -60,10 +61,11 @@ def _schema_ids(contextual: bool) -> set[tuple[str, str, int]]:
 
 
 def test_functions_are_those_of_onnx() -> None:
-    assert {tuple(each.id) for each in FIXED} == _schema_ids(False)
-    built = {tuple(each.id) for each in FUNCTIONS if each.has_context_dependent_function}
+    released = [each for each in FUNCTIONS if is_released(each)]
+    assert {tuple(each.id) for each in released if each.body} == _schema_ids(False)
+    built = {tuple(each.id) for each in released if each.has_context_dependent_function}
     assert built == _schema_ids(True)
-    assert len(FUNCTIONS) == 76
+    assert len(released) == 76
 
 
 def _cases(version: OperatorVersion) -> Iterator[Case]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import onnx
 import pytest
 from onnx import defs, helper
+from support.released import NEWEST, is_released
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.registry.errors import ResolveError
@@ -26,7 +27,6 @@ import_all: Callable[[Path, bool], int] = TOOL["import_all"]
 facts: Callable[[Any], dict[str, Any]] = TOOL["facts"]
 
 REGISTRY = default_registry()
-NEWEST = {"ai.onnx": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
 ONCE_EXPERIMENTAL = {
     OperatorId("ai.onnx", "MeanVarianceNormalization", 1),
     OperatorId("ai.onnx", "ThresholdedRelu", 1),
@@ -40,11 +40,15 @@ def _id(schema: Any) -> OperatorId:
 
 PUBLISHED = {name: release for name, release in REGISTRY.releases.onnx.items() if release.released}
 OUR_VERSIONS = {
-    version.id: version
-    for version in REGISTRY.get_all_schemas_with_history()
-    if version.since_version <= NEWEST[version.domain]
+    version.id: version for version in REGISTRY.get_all_schemas_with_history() if is_released(version)
 }
 """Versions without those of a release in preparation."""
+
+
+def _is_removed(version: OperatorVersion) -> bool:
+    return version.removal is not None and version.removal.removed_in <= NEWEST[version.domain]
+
+
 ONNX_SCHEMAS = {_id(schema): schema for schema in defs.get_all_schemas_with_history()}
 
 
@@ -63,10 +67,10 @@ def test_no_version_is_missing() -> None:
 
 def test_extra_versions_are_experiments_that_onnx_removed() -> None:
     extra = {each: OUR_VERSIONS[each] for each in OUR_VERSIONS.keys() - ONNX_SCHEMAS.keys()}
-    assert {each for each, version in extra.items() if version.removal is None} == ONCE_EXPERIMENTAL
+    assert {each for each, version in extra.items() if not _is_removed(version)} == ONCE_EXPERIMENTAL
     assert {version.status for version in extra.values()} == {"EXPERIMENTAL"}
     assert {
-        each for each, version in OUR_VERSIONS.items() if version.removal
+        each for each, version in OUR_VERSIONS.items() if _is_removed(version)
     } == extra.keys() - ONCE_EXPERIMENTAL
 
 
@@ -77,10 +81,11 @@ def test_the_history_lists_every_version_once() -> None:
 
 def test_has_the_domains_and_names_of_onnx() -> None:
     assert set(REGISTRY.domains()) == {each.domain for each in ONNX_SCHEMAS}
-    removed = {version.name for version in OUR_VERSIONS.values() if version.removal}
+    removed = {version.name for version in OUR_VERSIONS.values() if _is_removed(version)}
     for domain in REGISTRY.domains():
         theirs = {each.op_type for each in ONNX_SCHEMAS if each.domain == domain}
-        assert set(REGISTRY.names(domain)) - removed == theirs
+        ours = {each.op_type for each in OUR_VERSIONS if each.domain == domain}
+        assert ours - removed == theirs
         assert list(REGISTRY.names(domain)) == sorted(REGISTRY.names(domain))
 
 
@@ -155,7 +160,8 @@ def _our_facts(version: OperatorVersion) -> Facts:
         version.name,
         version.since_version,
         version.status,
-        version.deprecated,
+        # An experimental operator is deprecated in place when it is promoted.
+        version.deprecated and version.status == "STABLE",
         version.determinism,
         [_our_parameter(version, parameter) for parameter in version.inputs],
         [_our_parameter(version, parameter) for parameter in version.outputs],

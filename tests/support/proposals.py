@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -147,9 +148,19 @@ BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
 def proposal(base: str, folder: Path, *edits: Edit) -> Path:
     """Copy a valid proposal to a new folder and apply edits."""
     example, base_edits = BASES[base]
-    shutil.copytree(EXAMPLES / example, folder)
+    worked_example(example, folder)
     for edit in (*base_edits, *edits):
         edit(folder)
+    return folder
+
+
+def worked_example(name: str, folder: Path) -> Path:
+    """Copy a worked example to a new folder, without the sign-offs and the state of an accepted one."""
+    shutil.copytree(EXAMPLES / name, folder)
+    text = (folder / "proposal.yaml").read_text("utf-8")
+    before, _, _ = text.partition("sign_offs:")
+    text = re.sub(r"^state: .*$", "state: in-review", before, flags=re.MULTILINE) + "sign_offs: []\n"
+    (folder / "proposal.yaml").write_text(text, "utf-8")
     return folder
 
 
