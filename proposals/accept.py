@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from pathlib import Path
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import UsageError
 from opshift.model.operator_ids import OperatorId
+from opshift.opsets import OPSETS
 from opshift.proposals.accepted_files import (
     changelog_with_entry,
     lock_with_operator,
-    recorded_examples_text,
     releases_with_opset,
     superseded_definition,
 )
@@ -25,6 +26,8 @@ from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFER
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.content.text_files import HEADER, version_block
 from opshift.proposals.evidence.evidence import Evaluated
+from opshift.proposals.page import operator_page
+from opshift.proposals.recorded_cases import recorded_files
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import load_operator
@@ -39,10 +42,12 @@ class Accepted:
     operator: OperatorId
     opset: int
     files: tuple[Path, ...]
+    cases: Path
+    """Folder of the recorded examples, which contains some of the files."""
 
 
 def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path | None = None) -> Accepted:
-    """Append the proposal's definition to a tree, with its adapters, examples, fingerprints and log entry.
+    """Append the proposal's definition to a tree, with code, examples, page, fingerprints and log entry.
 
     The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
     may be empty. By default, adapters and recorded examples go to its folders `adapters` and `cases`.
@@ -51,7 +56,8 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
         NotAcceptable: a check reports an error. Nothing is written.
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
-        UsageError: a new file would replace another one, or would be outside of its folder.
+        UsageError: a new file would replace another one, would be outside of its folder, or no folder for
+            adapters of opshift's own operators is given.
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept")
@@ -60,7 +66,10 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
         reason = f"{len(checked.errors)} errors remain"
         raise NotAcceptable(reason, checked.errors, remedy="resolve each of them")
     # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
-    contents = list(_file_contents(draft, tree, adapters or tree / "adapters", cases or tree / "cases"))
+    name = f"{draft.operator.name}-{draft.opset}"
+    recorded = destination_below(cases or tree / "cases", draft.operator.domain, name)
+    _require_own(recorded, draft)
+    contents = list(_file_contents(draft, tree, adapters, recorded))
     texts = dict(contents)
     paths = Counter(path.resolve() for path, _ in contents)
     for path in texts:
@@ -68,10 +77,16 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
             reason, remedy = "is the path of two files", "use separate folders for adapters and examples"
             raise UsageError(reason, place=str(path), remedy=remedy)
     write_files(texts)
-    return Accepted(draft.version.id, draft.opset, tuple(texts))
+    for test in recorded.glob("test_*"):
+        # An earlier form of the proposal had this example.
+        if test / "model.onnx" not in texts:
+            shutil.rmtree(test)
+    return Accepted(draft.version.id, draft.opset, tuple(texts), recorded)
 
 
-def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) -> Iterator[tuple[Path, str]]:
+def _file_contents(
+    draft: Evaluated, tree: Path, adapters: Path | None, recorded: Path
+) -> Iterator[tuple[Path, str | bytes]]:
     """Yield each file to write, with its content."""
     operator = draft.operator
     definition = destination_below(tree, operator.domain, f"{operator.name}.yaml")
@@ -79,12 +94,18 @@ def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) ->
     releases = releases_with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
-    examples = destination_below(cases, operator.domain, f"{operator.name}-{draft.opset}.yaml")
-    _require_own(examples, draft)
-    yield examples, recorded_examples_text(draft.evidence)
+    yield from recorded_files(draft, recorded)
+    page = destination_below(tree, "pages", operator.domain, f"{recorded.name}.md")
+    _require_own(page, draft)
+    yield page, operator_page(draft)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
-        file = destination_below(adapters, module_name(operator.domain, operator.name, draft.opset))
+        if adapters is None and tree.resolve() == OPSETS.resolve():
+            remedy = "name a folder of adapters/ops with --adapters"
+            raise UsageError("opshift's own adapters are not in its tree of definitions", remedy=remedy)
+        file = destination_below(
+            adapters or tree / "adapters", module_name(operator.domain, operator.name, draft.opset)
+        )
         _require_own(file, draft)
         yield file, code.read_text("utf-8")
     if draft.retirement is None:

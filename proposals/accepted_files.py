@@ -1,19 +1,12 @@
 """Contents of the files in a tree of definitions, updated for an accepted proposal."""
 
-import json
-import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.operator_ids import OperatorId
-from opshift.model.plain_data import Json
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.text_files import quote_yaml
-from opshift.proposals.evidence.cases import Case
-from opshift.proposals.evidence.evidence import Evidence
 from opshift.registry.fingerprints import LOCK, build_lock, load_lock, lock_text, operator_fingerprints
 from opshift.registry.models import Deprecation, Operator
 from opshift.registry.registry import Registry
@@ -119,42 +112,3 @@ def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
 def _deprecation(draft: DefinedDraft) -> Deprecation:
     mapping = " ".join(draft.proposal.mapping.split())
     return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)
-
-
-def recorded_examples_text(evidence: Evidence) -> str:
-    """Return a file of examples with the outputs of the reference, one line per example.
-
-    Cases that were derived for other element types are omitted.
-    """
-    lines = [
-        f"- {json.dumps(_example_data(each.case, each.outputs), allow_nan=False)}"
-        for each in evidence.outcomes
-        if each.outputs and not each.case.retyped
-    ]
-    return "\n".join(["# Written by `opshift proposal accept`.", "examples:", *lines, ""])
-
-
-def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, object]:
-    return {
-        "name": case.example.name,
-        "version": case.version.since_version,
-        "inputs": [_array_data(each) for each in case.inputs],
-        "attributes": dict(case.attributes),
-        "outputs": [_array_data(each) for each in outputs],
-    }
-
-
-def _array_data(array: Array | None) -> dict[str, object] | None:
-    if array is None:
-        return None
-    shape = {} if array.size else {"shape": list(array.shape)}
-    return {"type": array_element_type(array), "values": _plain_data(array.tolist()), **shape}
-
-
-def _plain_data(value: Any) -> Json:
-    if isinstance(value, list):
-        return [_plain_data(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no nan and inf
-    # Arrays of types that numpy lacks, such as bfloat16, contain scalars that json cannot encode.
-    return value if isinstance(value, str | int | float | bool) else float(value)

@@ -54,6 +54,20 @@ def review_page(path: Path, registry: Registry) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def operator_page(draft: Evaluated) -> str:
+    """Return the page of an accepted operator version in Markdown."""
+    parts = [f"# {escape_line(draft.version.id)}"]
+    for title, text in (
+        ("Signature", _signature(draft.version)),
+        ("Formula", draft.proposal.formula and code_block(draft.proposal.formula)),
+        ("Changes", _changes(draft)),
+        ("Examples", _examples(draft)),
+    ):
+        if text:
+            parts += [f"## {title}", text]
+    return "\n\n".join(parts) + "\n"
+
+
 def to_html(markdown: str) -> str:
     """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
     from markdown_it import MarkdownIt
@@ -79,8 +93,7 @@ def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
         yield "Signature", _signature(draft.version)
         yield "Changes", _changes(draft)
     if isinstance(draft, Evaluated):
-        outcomes = [each for each in draft.evidence.outcomes if not each.case.retyped]
-        yield "Examples", "\n\n".join(map(_example, outcomes))
+        yield "Examples", _examples(draft)
         yield "Evidence", f"{_comparisons(draft.evidence)}\n\n{_coverage(draft)}"
     findings = [
         (
@@ -158,6 +171,10 @@ def _action_text(action: StepAction | str | None) -> str:
     if isinstance(action, tuple):
         return ", ".join(each.name for each in action)
     return action or "derived from the types"
+
+
+def _examples(draft: Evaluated) -> str:
+    return "\n\n".join(_example(each) for each in draft.evidence.outcomes if not each.case.retyped)
 
 
 def _example(outcome: Outcome) -> str:

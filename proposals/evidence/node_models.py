@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.attributes import ATTRIBUTE_TYPES, encode, write_attribute
-from opshift.model.messages import IR_VERSION, AttributeProto, GraphProto, ModelProto
+from opshift.model.messages import IR_VERSION, AttributeProto, GraphProto, ModelProto, TensorProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
 from opshift.model.tensors import write_tensor
@@ -34,10 +34,14 @@ def with_initializers(model: ModelProto, case: Case) -> ModelProto:
     changed.CopyFrom(model)
     del changed.graph.input[1:]
     for name, array in list(feeds_of(case).items())[1:]:
-        values = tuple(map(encode, array.ravel().tolist()))
-        tensor = Tensor(array_element_type(array), array.shape, values)
-        write_tensor(changed.graph.initializer.add(), tensor, name)
+        write_array(changed.graph.initializer.add(), array, name)
     return changed
+
+
+def write_array(message: TensorProto, array: Array, name: str) -> None:
+    """Write an array to an empty message."""
+    values = tuple(map(encode, array.ravel().tolist()))
+    write_tensor(message, Tensor(array_element_type(array), array.shape, values), name)
 
 
 def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> ModelProto:

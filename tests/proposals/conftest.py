@@ -39,7 +39,7 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def released() -> Iterator[Path]:
     """Check the worked examples against the definitions that they extend; return their folder."""
     with released_definitions() as folder:

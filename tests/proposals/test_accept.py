@@ -11,8 +11,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from support.any_runtime import run_in_ort
 from support.proposals import rename_operator, replace_text, set_answers
-from support.running import op_types, opset_of, run
+from support.recorded import recorded_cases, recorded_operators
+from support.running import assert_equal, op_types, opset_of, run
 from typer.testing import CliRunner
 
 import opshift
@@ -22,7 +25,7 @@ from opshift.converter.convert import convert_version
 from opshift.model.errors import UsageError
 from opshift.proposals.accept import accept
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import ProposalFolder, read_examples
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.evidence.run import load_module
 from opshift.registry.errors import DefinitionError
@@ -209,18 +212,72 @@ def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> N
         "cases",
         "com.acme",
         "fingerprints.yaml",
+        "pages",
         "references",
     ]
     assert registry_of_tree(tree).get_schema("Bend", 1, "com.acme").body is not None
 
 
-def test_reads_recorded_examples(make: Make, tree: Path) -> None:
-    accept(make("function"), tree)
-    (path,) = (tree / "cases").rglob("*.yaml")
-    assert path.match("ai.onnx/Squareplus-*.yaml")
-    examples = read_examples(path)
-    assert examples
-    assert all(example.outputs for example in examples)
+@pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal"])
+def test_recorded_cases_compute_their_outputs(base: str, make: Make, tree: Path) -> None:
+    path = make(base)
+    written = accept(path, tree)
+    registry, cases = registry_of_tree(tree), list(recorded_cases(tree / "cases"))
+    assert len(cases) == len(ProposalFolder(path).examples)
+    for case in cases:
+        assert case.path.parent == written.cases == tree / "cases" / "ai.onnx" / written.cases.name
+        operators = recorded_operators(opset_of(case.model), registry, tree)
+        if operators:
+            outputs = ReferenceEvaluator(case.model, new_ops=list(operators)).run(None, case.feeds)
+        else:
+            outputs = run_in_ort(case.model, case.feeds)
+        assert_equal(outputs, case.outputs)
+
+
+def test_recorded_cases_have_layout_of_onnx(make: Make, tree: Path) -> None:
+    (written,) = accept(make("deprecation"), tree).cases.glob("test_globalmaxpool_image")
+    case = onnx.load(written / "model.onnx")
+    onnx.checker.check_model(case, full_check=True)
+    data = written / "test_data_set_0"
+    assert sorted(each.name for each in data.iterdir()) == ["input_0.pb", "output_0.pb"]
+    tensor = onnx.load_tensor(data / "input_0.pb")
+    assert tensor.name == case.graph.input[0].name
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("a b", "a-B"), {"test_squareplus_a_b", "test_squareplus_a_b_1"}),
+        (("../../../x", "\u00dc"), {"test_squareplus", "test_squareplus_x"}),
+    ],
+    ids=["equal in lower case", "no letters"],
+)
+def test_names_of_examples_become_names_of_folders(
+    names: tuple[str, str], expected: set[str], make: Make, tree: Path
+) -> None:
+    pairs = zip(("default", "without a bend"), names, strict=True)
+    edits = (replace_text("examples.yaml", f"name: {old}\n", f"name: {new}\n") for old, new in pairs)
+    accept(make("function", *edits), tree)
+    assert expected <= {each.path.name for each in recorded_cases(tree / "cases")}
+
+
+def test_page_describes_accepted_version(make: Make, tree: Path) -> None:
+    accept(make("update"), tree)
+    page = (tree / "pages" / "ai.onnx" / "Elu-29.md").read_text("utf-8")
+    assert page.startswith("# ai.onnx.Elu:29\n\n## Signature\n\n")
+    assert "| input | `alpha` |" in page
+    assert "### alpha for each channel" in page
+
+
+def test_refuses_to_write_adapters_that_opshift_does_not_load(
+    make: Make, released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opshift.proposals.accept.OPSETS", released)
+    before = _digests(released)
+    with pytest.raises(UsageError, match="own adapters are not in its tree") as refused:
+        accept(make("update"), released)
+    assert "--adapters" in refused.value.remedy
+    assert _digests(released) == before
 
 
 def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tmp_path: Path) -> None:
@@ -261,10 +318,10 @@ def test_operators_of_two_domains_have_separate_files(make: Make, tmp_path: Path
     assert texts == {
         f"{domain.replace('.', '_')}_bend_1.py": f"# adapters of {domain}\n" for domain in domains
     }
-    assert {path.parent.name for path in (tree / "cases").rglob("*.yaml")} == set(domains)
+    assert {each.path.parents[1].name for each in recorded_cases(tree / "cases")} == set(domains)
 
 
-@pytest.mark.parametrize("file", ["adapters/com_acme_bend_1.py", "cases/com.acme/Bend-1.yaml"])
+@pytest.mark.parametrize("file", ["adapters/com_acme_bend_1.py", "cases/com.acme/Bend-1/model.onnx"])
 def test_refuses_to_replace_file_of_another_operator(make: Make, tmp_path: Path, file: str) -> None:
     tree = tmp_path / "tree"
     (tree / file).parent.mkdir(parents=True)

@@ -132,9 +132,10 @@ REMOVED = {name: version for name, version in VERSIONS.items() if version.remova
 def test_the_replacement_of_a_deprecated_operator_is_in_the_newest_opset(version: OperatorVersion) -> None:
     deprecation = version.deprecation
     assert deprecation is not None
-    assert deprecation.replaced_by
-    replacement = REGISTRY.get_schema(deprecation.replaced_by, domain=version.domain)
-    assert not replacement.deprecated
+    assert deprecation.replacements
+    for name in deprecation.replacements:
+        domain, _, op_type = name.rpartition(".")
+        assert not REGISTRY.get_schema(op_type, domain=domain or version.domain).deprecated
     assert _is_prose(deprecation.mapping)
 
 
@@ -145,7 +146,7 @@ def test_the_replacement_of_a_removed_operator_is_in_the_opset_of_the_removal(
     removal = version.removal
     assert removal is not None
     assert _is_prose(removal.mapping)
-    if removal.replaced_by:
-        replacement = REGISTRY.at(removal.replaced_by, removal.removed_in, version.domain)
+    for name in removal.replacements:
+        replacement = REGISTRY.at(name, removal.removed_in, version.domain)
         assert replacement is not None
         assert not replacement.deprecated

@@ -13,6 +13,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 from opshift import convert_version
 from support.formulas import formulas
 from support.published import Case
+from support.recorded import recorded_operators
+from support.released import is_later
 from support.running import MAX_ORT_OPSET, Feeds, assert_equal, opset_of, run
 
 INVERTED_IN_ORT = "Bernoulli"
@@ -99,7 +101,8 @@ def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     Raises:
         NotImplementedError: neither of them implements an operator version of the model.
     """
-    evaluator = ReferenceEvaluator(model, new_ops=formulas(_opset(model)))
+    opset = _opset(model)
+    evaluator = ReferenceEvaluator(model, new_ops=[*formulas(opset), *recorded_operators(opset)])
     return list(evaluator.run(None, dict(feeds)))
 
 
@@ -127,4 +130,5 @@ def _check(model: onnx.ModelProto, result: RunResult) -> None:
             shape.ClearField("dim")
             shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in output.shape)
             shape.SetInParent()
-    onnx.checker.check_model(model, full_check=result.runtime != "onnxruntime")
+    if not is_later(model):
+        onnx.checker.check_model(model, full_check=result.runtime != "onnxruntime")

@@ -1,4 +1,4 @@
-"""Single-node test cases of ONNX, without slow ones."""
+"""Single-node test cases of ONNX, without slow ones, and those of accepted proposals."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import numpy as np
 import onnx
 import onnx.backend.test.case.node as published_cases
 from onnx import numpy_helper
+
+from support.recorded import recorded_cases
 
 SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})
 """Operators with expected outputs that take seconds to compute."""
@@ -36,6 +38,9 @@ def published() -> Mapping[tuple[str, str], Sequence[Case]]:
             names = [value.name for value in each.model.graph.input]
             feeds = dict(zip(names, map(_to_feed, each.data_sets[0][0]), strict=False))
             found[nodes[0].domain, nodes[0].op_type].append(Case(each.model, feeds))
+    for recorded in recorded_cases():
+        (node,) = recorded.model.graph.node
+        found[node.domain, node.op_type].append(Case(recorded.model, recorded.feeds))
     return found
 
 

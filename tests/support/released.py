@@ -12,13 +12,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from opshift.adapters.core import adapter_table
+from opshift.model.operator_ids import canonical_domain
 from opshift.opsets import OPSETS
 from opshift.proposals.content.text_files import version_block, without_key
 from opshift.registry import registry
 from opshift.registry.models import OperatorVersion
+
+if TYPE_CHECKING:
+    import onnx
 
 NEWEST = {"ai.onnx": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
 
@@ -28,13 +33,19 @@ def is_released(version: OperatorVersion) -> bool:
     return version.since_version <= NEWEST.get(version.domain, 0)
 
 
+def is_later(model: onnx.ModelProto) -> bool:
+    """Return whether a model imports an opset that the installed ONNX does not have."""
+    opsets = ((canonical_domain(each.domain), each.version) for each in model.opset_import)
+    return any(version > NEWEST.get(domain, version) for domain, version in opsets)
+
+
 def remove_later_versions(tree: Path) -> bool:
     """Remove later versions, removals and releases from a tree, and return whether there were any."""
     before = _texts(tree)
     for path in tree.glob("*/*.yaml"):
         text = _released_text(path)
         path.write_text(text, "utf-8") if text else path.unlink()
-    for name in ("adapters", "cases", "pages"):
+    for name in ("adapters", "cases", "pages", "references"):
         shutil.rmtree(tree / name, ignore_errors=True)
     releases = tree / "releases.yaml"
     kept = [line for line in releases.read_text("utf-8").splitlines() if _is_released(line)]
@@ -68,7 +79,7 @@ def _is_released(line: str) -> bool:
 
 @contextmanager
 def released_definitions() -> Iterator[Path]:
-    """Replace the default registry and the adapters within a `with` block; yield the folder of definitions."""
+    """Replace the default registry and the adapters within a `with` block; yield the definitions."""
     tree = Path(mkdtemp()) / "opsets"
     shutil.copytree(OPSETS, tree)
     if not remove_later_versions(tree):

@@ -195,7 +195,8 @@ def accept(
 
     def write(page: Page) -> None:
         page.title(f"accepted {accepted.operator} into opset {accepted.opset}")
-        for each in files:
+        shown = (accepted.cases if each.is_relative_to(accepted.cases) else each for each in files)
+        for each in dict.fromkeys(shown):
             page.line(f"wrote {each}")
 
     print_result(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
