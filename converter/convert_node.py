@@ -1,12 +1,12 @@
 """Conversion of a single node outside of a model."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
 from opshift.model.errors import UsageError
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
@@ -24,8 +24,7 @@ class _NodeMessage(SerializableMessage, Protocol):
 NodeClass = TypeVar("NodeClass", bound=_NodeMessage)
 
 
-@dataclass(frozen=True)
-class ConvertedNode(Generic[NodeClass]):
+class ConvertedNode(FrozenRecord, Generic[NodeClass]):
     """Nodes that replace a converted node.
 
     Attributes:

@@ -1,13 +1,12 @@
 """Errors about a model as a whole, and refusals of single nodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from opshift.model.errors import OpshiftError
+from opshift.model.frozen_record import FrozenRecord
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(FrozenRecord):
     """Node or feature of a model that cannot be converted.
 
     Attributes:

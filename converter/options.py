@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
@@ -29,8 +29,7 @@ MAX_DIGITS = 20
 """Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(FrozenRecord):
     """Opsets and IR version to convert to.
 
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
@@ -54,8 +53,7 @@ class ConvertArguments(TypedDict, total=False):
     bump: bool
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(FrozenRecord):
     """Validated options of a conversion, see `convert_version`."""
 
     target: Target

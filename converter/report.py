@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from opshift.converter.errors import Refusal
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
+from opshift.model.frozen_record import FrozenRecord
 
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
 
 
-@dataclass(frozen=True)
-class ChangedNode:
+class ChangedNode(FrozenRecord):
     """Node that is replaced.
 
     Attributes:
@@ -31,8 +31,7 @@ class ChangedNode:
     steps: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SpecialisedFunction:
+class SpecialisedFunction(FrozenRecord):
     """Function that could not be converted once for all calls, with the names of its copies.
 
     Some of the calls use the copies, which are in the same domain.
@@ -42,8 +41,7 @@ class SpecialisedFunction:
     copies: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(FrozenRecord):
     """Report of a plan or conversion.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Errors with a reason, a place and a remedy."""
 
 import copyreg
-from dataclasses import dataclass
+
+from opshift.model.frozen_record import FrozenRecord
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(FrozenRecord):
     """A location: a line of a file, or a node of a model."""
 
     file: str = ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import round_to_float32
+from opshift.model.frozen_record import FrozenRecord
 
 if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto, NodeProto
@@ -136,8 +136,7 @@ class Value(NamedTuple):
     dims: Dims
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(FrozenRecord):
     """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset."""
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, cast
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -25,7 +25,6 @@ def node_text(
     return f"{', '.join(outputs)} = {op_type}{f' <{values}>' if values else ''}({', '.join(inputs)})"
 
 
-@dataclass(frozen=True, kw_only=True)
 class FromAttribute(Record):
     """In a body: a reference to an attribute of the calling node, or to its default."""
 
@@ -35,7 +34,6 @@ class FromAttribute(Record):
         return f"@{self.attribute}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class BodyNode(Record):
     """One node of a function body."""
 
@@ -49,7 +47,6 @@ class BodyNode(Record):
         return node_text(self.op_type, self.inputs, self.outputs, self.attributes)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Body(Record):
     """A function body: nodes that compute the operator's outputs from its inputs."""
 
@@ -63,7 +60,6 @@ class Body(Record):
         return "\n".join([imports, *map(str, self.nodes)])
 
 
-@dataclass(frozen=True, kw_only=True)
 class FunctionDefinition(Record):
     """Base of operator versions: the function body, if there is one."""
 

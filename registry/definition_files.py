@@ -1,5 +1,7 @@
 """Locate the definition file of each operator, in folders and in installed packages."""
 
+import os
+from glob import glob
 from pathlib import Path
 
 from opshift.model.errors import Place
@@ -9,30 +11,32 @@ CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
 REVIEWERS = "reviewers.yaml"
 
 
-def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
-    """Return the file of each operator, by domain and name.
+def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
+    """Return the path of each operator's file, by domain and name.
 
     Raises:
         DefinitionError: a folder contains no definitions, or an operator is defined twice.
     """
-    found: dict[str, dict[str, Path]] = {}
+    # Strings: hundreds of paths would take a tenth of the time of the first conversion of a process.
+    found: dict[str, dict[str, str]] = {}
     for folder in folders:
-        paths = sorted(folder.glob("*/*.yaml"))
+        files = sorted(each.split(os.sep) for each in glob("*/*.yaml", root_dir=folder))
         # A folder may contain nothing but a list of consumers, or of reviewers.
-        if not paths and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS)):
+        if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS)):
             remedy = "name the files <domain>/<operator>.yaml"
             place = Place(str(folder))
             raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)
-        for path in paths:
-            names = found.setdefault(path.parent.name, {})
-            if path.stem in names:
-                raise DefinitionError(f"is also defined in {names[path.stem]}", place=Place(str(path)))
-            names[path.stem] = path
+        for domain, file in files:
+            names, path = found.setdefault(domain, {}), os.path.join(folder, domain, file)
+            name = file.removesuffix(".yaml")
+            if name in names:
+                raise DefinitionError(f"is also defined in {names[name]}", place=Place(path))
+            names[name] = path
     return found
 
 
-class DefinitionFiles(dict[str, dict[str, Path]]):
-    """File of each operator, by domain and name.
+class DefinitionFiles(dict[str, dict[str, str]]):
+    """Path of each operator's file, by domain and name.
 
     Installed packages are searched for domains that no folder defines, when such a domain is first used.
     """
@@ -41,7 +45,7 @@ class DefinitionFiles(dict[str, dict[str, Path]]):
         super().__init__(definition_files(folders))
         self._installed = installed
 
-    def __missing__(self, domain: str) -> dict[str, Path]:
+    def __missing__(self, domain: str) -> dict[str, str]:
         """Return the files in installed packages; none for an unknown domain."""
         if not self._installed:
             return {}

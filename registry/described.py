@@ -1,6 +1,6 @@
 """Base of the records that have a text, and the texts of an operator version as files list them."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Annotated, Final
 
 from opshift.registry.record import Checked, Record
@@ -16,7 +16,6 @@ def _refuse(text: object) -> object:
 _Text = Annotated[str, Checked(before=_refuse)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Described(Record):
     """Base of records with a text; that of a precompiled record is loaded when it is first read.
 
@@ -40,7 +39,6 @@ class Described(Record):
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Descriptions(Record):
     """Texts of an operator version, by name; a file omits those that equal the previous version's."""
 

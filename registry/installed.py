@@ -57,8 +57,8 @@ def installed_domains() -> tuple[str, ...]:
 
 
 @cache
-def installed_files(domain: str) -> dict[str, Path]:
-    """Return the definition file of each operator that installed packages define in a domain.
+def installed_files(domain: str) -> dict[str, str]:
+    """Return the path of the file of each operator that installed packages define in a domain.
 
     Raises:
         DefinitionError: a package cannot be imported or has no definitions of the domain, or two packages

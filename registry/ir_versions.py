@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from opshift.registry.record import Record, from_plain_data
 IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
 class IrVersion(Record):
     """One IR version: the first ONNX release with it, and its additions.
 

@@ -5,7 +5,7 @@ annotations. Each constructor checks that the instance is consistent.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -31,7 +31,6 @@ UNBOUNDED = 2**31 - 1
 """The maximum arity of a variadic parameter, as in ONNX."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parameter(Described):
     """A formal input or output."""
 
@@ -49,7 +48,6 @@ class Parameter(Described):
     """The output's type if that attribute is absent: a type, or the name of an input with this type."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attribute(Described):
     """The type, default and allowed values of an attribute."""
 
@@ -83,7 +81,6 @@ class Attribute(Described):
         return (low is None or value >= low) and (high is None or value <= high)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Deprecation(Record):
     """Marks a version that is deprecated, with the operators that replace it."""
 
@@ -98,7 +95,6 @@ class Deprecation(Record):
         return (names,) if isinstance(names, str) else names
 
 
-@dataclass(frozen=True, kw_only=True)
 class Removal(Deprecation):
     """The removal of an operator from its domain at opset `removed_in`."""
 
@@ -107,7 +103,6 @@ class Removal(Deprecation):
     """The conversion of a node to operators that exist at `removed_in`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class OperatorVersion(Described, FunctionDefinition):
     """An operator as one opset defines it, identified by (domain, name, since_version)."""
 
@@ -232,7 +227,6 @@ class OperatorVersion(Described, FunctionDefinition):
         return next(((i, p) for i, p in enumerate(self.outputs) if p.name == name), None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Operator(Record):
     """An operator of a domain with all its versions, oldest first."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,6 @@ from opshift.registry.record import Record, from_file_content
 ONNX_DEFS: Final = OPSETS / "onnx_defs.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnnxDefs(Record):
     """The content of `onnx_defs.yaml`: operator versions as `ai.onnx.Softmax:13`."""
 

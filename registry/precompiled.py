@@ -8,7 +8,7 @@ after a digest of the state of its sources.
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cached_property
@@ -31,8 +31,8 @@ Content = TypeVar("Content")
 class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
-    A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on some files
-    and folders, `dependencies`, which do not change in an installed wheel.
+    A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files in
+    some folders, `dependencies`, which do not change in an installed wheel.
     """
 
     def __init__(self, path: Path, dependencies: Iterable[Path]) -> None:
@@ -75,28 +75,30 @@ class CompiledFile:
         folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         if not os.path.isabs(folder):
             return None  # a process without a home folder
-        # Imported here: an installed wheel does not need it.
-        from hashlib import blake2b
-
-        digest = blake2b("\n".join([self._state, *map(_file_state, sources)]).encode(), digest_size=12)
-        return Path(folder, "opshift", name, f"{digest.hexdigest()}.json")
+        return Path(folder, "opshift", name, f"{_digest([self._state, *map(_file_state, sources)])}.json")
 
     @cached_property
     def _state(self) -> str:
-        files = (file for each in self._dependencies for file in _files_below(each))
-        return "\n".join(_file_state(file) for file in files)
+        return _digest(_file_state(file) for each in self._dependencies for file in _files_below(each))
 
 
-def _files_below(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(each for suffix in (".py", ".yaml") for each in path.rglob(f"*{suffix}"))
+def _digest(states: Iterable[str]) -> str:
+    # Importing hashlib takes as long as reading the definitions of ten operators.
+    text = "\n".join(states).encode("utf-8", "surrogateescape")
+    return f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}"
 
 
-def _file_state(path: Path) -> str:
+def _files_below(folder: Path) -> list[str]:
+    # pathlib takes five times as long, and the first conversion of each process waits for it.
+    walk = ((parent, names) for parent, _, names in os.walk(folder))
+    files = (os.path.join(parent, each) for parent, names in walk for each in names)
+    return sorted(each for each in files if each.endswith((".py", ".yaml")))
+
+
+def _file_state(path: Path | str) -> str:
     """Return the path, size and time of a file, which are faster to get than its content."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return f"{path} is missing"
     return f"{path} {found.st_size} {found.st_mtime_ns}"
@@ -135,8 +137,7 @@ def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Con
     if not is_precompiled(path):
         return read()
     text = DEFINITIONS.text(_name(path), (path, *sources), lambda: json.dumps(read(), default=encode_record))
-    classes = {each.__name__: each for each in _record_classes(Record)}
-    content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
+    content: Content = json.loads(text, object_hook=_decode)
     return content
 
 
@@ -179,17 +180,11 @@ def encode_record(record: Record) -> dict[str, object]:
     }
 
 
-def _decode(data: dict[str, object], classes: dict[str, type[Record]]) -> object:
+def _decode(data: dict[str, object]) -> object:
     """Decode an object that `encode_record` encoded, and turn lists into tuples."""
-    values = {key: _as_tuples(value) for key, value in data.items()}
+    values = {key: _as_tuples(each) if type(each) is list else each for key, each in data.items()}
     class_name = values.pop(CLASS_KEY, None)
-    return values if class_name is None else classes[str(class_name)](**values)
-
-
-def _record_classes(base: type[Record]) -> Iterator[type[Record]]:
-    for each in base.__subclasses__():
-        yield each
-        yield from _record_classes(each)
+    return values if class_name is None else Record.classes[str(class_name)].from_valid(values)
 
 
 def _as_tuples(value: object) -> object:

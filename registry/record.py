@@ -6,10 +6,11 @@ Pydantic is imported only when a file is validated, because precompiled definiti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
 
 if TYPE_CHECKING:
@@ -18,11 +19,18 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Record(FrozenRecord):
     """Base of a frozen dataclass that refuses unknown keys when it is read."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    classes: ClassVar[dict[str, type[Record]]] = {}
+    """All subclasses by name."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.classes[cls.__name__] = cls
 
 
 class Limits(TypedDict, total=False):

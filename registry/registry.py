@@ -128,9 +128,10 @@ class Registry(Selectable):
         """
         key = (canonical_domain(domain), op_type)
         if key not in self._operators:
-            path = self._files[key[0]].get(op_type)
-            if path is None:
+            file = self._files[key[0]].get(op_type)
+            if file is None:
                 return None
+            path = Path(file)
             sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
             operator = load_precompiled(path, sources, lambda: self._load(path))
             if is_precompiled(path):
@@ -152,7 +153,7 @@ class Registry(Selectable):
 
     def file_of(self, op_type: str, domain: str = "") -> Path:
         """Return the file that defines an existing operator."""
-        return self._files[canonical_domain(domain)][op_type]
+        return Path(self._files[canonical_domain(domain)][op_type])
 
     def operators(self, domain: str | None = None) -> Iterator[Operator]:
         """Yield every operator of a domain, or of all domains."""
@@ -269,7 +270,7 @@ class Registry(Selectable):
         found = read_document(document)
         if found.domain in self._files:
             raise WrongDomain(f"domain {found.domain} is already defined", place=Place(str(document)))
-        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), document)
+        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), str(document))
         self._operators |= {(each.domain, each.name): each for each in found.operators}
         self._newest[found.domain] = found.opset_version
 
@@ -277,7 +278,7 @@ class Registry(Selectable):
         domain = canonical_domain(operator.domain)
         newest = self.newest_opset(domain) if self._files[domain] else 0
         # A new operator belongs to the file that acceptance will write.
-        path = self.folders[0] / domain / f"{operator.name}.yaml"
+        path = str(self.folders[0] / domain / f"{operator.name}.yaml")
         self._files[domain] = dict(sorted({operator.name: path, **self._files[domain]}.items()))
         self._operators[domain, operator.name] = operator
         self._newest[domain] = max(newest, operator.newest_opset)

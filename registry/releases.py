@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,6 @@ from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.record import Checked, Record, from_file_content
 
 
-@dataclass(frozen=True, kw_only=True)
 class Release(Record):
     """A release of ONNX or of a runtime: the newest opset of each domain, and the newest IR version."""
 
@@ -23,7 +22,6 @@ class Release(Record):
     date: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Consumer(Record):
     """A version of another program that reads models, with the source of the information."""
 
@@ -34,7 +32,6 @@ class Consumer(Record):
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Releases(Record):
     """`releases.yaml`, with ONNX and onnxruntime, and `consumers.yaml`, with other programs; oldest first."""
 

@@ -8,7 +8,6 @@ Each direction is one of
 A direction that is not declared is derived from the two definitions if they differ in element types only.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, get_args
 
 from opshift.registry.record import Checked, Record, from_plain_data
@@ -24,7 +23,6 @@ training information and device configurations that the target's IR version lack
 Literals = int | float | str | tuple[int | float | str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Verb(Record):
     """A declarative rewrite; in YAML a mapping with one key, the name of the verb."""
 
@@ -33,7 +31,6 @@ class Verb(Record):
     """The field that is set by a bare string in YAML."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DropAttribute(Verb):
     """Remove an attribute that the target lacks; refuse if its value is not the default."""
 
@@ -41,7 +38,6 @@ class DropAttribute(Verb):
     attribute: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class IgnoreAttribute(Verb):
     """Remove an attribute that never affected the result, whatever its value."""
 
@@ -49,7 +45,6 @@ class IgnoreAttribute(Verb):
     attribute: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class AddAttribute(Verb):
     """Set an attribute to `value` if the node does not have it."""
 
@@ -58,7 +53,6 @@ class AddAttribute(Verb):
     value: Literals
 
 
-@dataclass(frozen=True, kw_only=True)
 class RenameAttribute(Verb):
     """Rename an attribute."""
 
@@ -84,7 +78,6 @@ class AttributeInputVerb(Verb):
         return self.input or self.attribute
 
 
-@dataclass(frozen=True, kw_only=True)
 class AttributeToInput(AttributeInputVerb):
     """Turn an attribute into a constant for `input` (by default the input with the same name).
 
@@ -98,7 +91,6 @@ class AttributeToInput(AttributeInputVerb):
     rank: Literal[0, 1] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class InputToAttribute(AttributeInputVerb):
     """Turn a constant input into `attribute`; refuse if the input is not constant."""
 
@@ -108,7 +100,6 @@ class InputToAttribute(AttributeInputVerb):
     attribute: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequireAttribute(Verb):
     """Refuse unless the attribute or its default equals `value`."""
 
@@ -117,7 +108,6 @@ class RequireAttribute(Verb):
     value: Literals
 
 
-@dataclass(frozen=True, kw_only=True)
 class RenameValue(Verb):
     """Translate attribute values to the names of the target; any other value must be legal there."""
 
@@ -126,7 +116,6 @@ class RenameValue(Verb):
     values: dict[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequireNoInput(Verb):
     """Refuse if the node uses the optional input, which the target lacks."""
 
@@ -135,7 +124,6 @@ class RequireNoInput(Verb):
     input: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequireNoOutput(Verb):
     """Refuse if the node uses the optional output, which the target lacks."""
 
@@ -144,7 +132,6 @@ class RequireNoOutput(Verb):
     output: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RenameOp(Verb):
     """Change the operator to another one of the same domain; keep the rest of the node."""
 
@@ -170,7 +157,6 @@ AnyVerb = (
 VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in get_args(AnyVerb)}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Refuse(Record):
     """A conversion that is impossible, with the reason."""
 
@@ -188,7 +174,6 @@ def parse_action(answer: object) -> object:
     return tuple(_parse_verb(item) for item in answer)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Step(Record):
     """The conversion from the previous version (`up`) and back to it (`down`)."""
 

@@ -14,6 +14,7 @@ from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId
@@ -137,8 +138,7 @@ class ContainerPlan:
         return is_same and all(each[3].is_empty for each in self.subgraphs)
 
 
-@dataclass(frozen=True)
-class FunctionCopy:
+class FunctionCopy(FrozenRecord):
     """Copy of a function, specialized for some of its calls.
 
     `index` and `function` are position and label of the function; `name` is that of the copy, in the same
@@ -166,8 +166,7 @@ class Lowering(NamedTuple):
     moves_nodes: bool = False
 
 
-@dataclass(frozen=True)
-class IrChange:
+class IrChange(FrozenRecord):
     """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
     The lowerings have the order of their application. The caller allows to drop the features in `dropped`.
@@ -202,8 +201,7 @@ class IrChange:
         return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
 
 
-@dataclass(frozen=True)
-class OpsetChange:
+class OpsetChange(FrozenRecord):
     """Opset of one domain before and after the conversion."""
 
     domain: str
@@ -211,8 +209,7 @@ class OpsetChange:
     target: int
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
     Training plans alternate between the initialization and the algorithm of each `training_info`. Functions

@@ -135,25 +135,23 @@ def _affected_types(steps: tuple[VersionStep, ...]) -> frozenset[str] | None:
     return found
 
 
-class CompiledOperator(TypedDict):
-    """Versions of an operator, and the versions on each route, by its ends, such as `1 -> 13`."""
-
-    versions: list[int]
-    paths: dict[str, list[int]]
-
-
 class CompiledRoutes(TypedDict):
-    """Routes by operator, such as `ai.onnx.Relu`, and the module of each adapter."""
+    """Routes by operator, such as `ai.onnx.Relu`, and the module of each adapter.
 
-    operators: dict[str, CompiledOperator]
+    The routes of an operator are JSON in a string, which is decoded when the operator is used: lists of its
+    versions, first all of them, and then those on each route.
+    """
+
+    operators: dict[str, str]
     adapters: dict[str, str]
 
 
 _PACKAGE: Final = Path(__file__).parents[2]
 
+# Not the definitions: `precompiled_path` compares the versions, and `_end` reads what else routes depend on.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
-    [_PACKAGE / name for name in ("opsets", "registry", "adapters", "converter/rewrite")],
+    [_PACKAGE / name for name in ("registry", "adapters", "converter/rewrite")],
 )
 
 
@@ -178,18 +176,16 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
     table = built_in_adapters()
     graph = build_version_graph(registry.operators(), table)
     check_expressions(graph)
-    operators = {
-        f"{each.domain}.{each.name}": CompiledOperator(
-            versions=[version.since_version for version in each.versions], paths={}
-        )
-        for each in registry.operators()
-    }
+    operators = {f"{each.domain}.{each.name}": [_versions(each)] for each in registry.operators()}
     for path in shortest_paths(graph):
-        versions = [each.since_version for each in path]
-        paths = operators[f"{path[0].domain}.{path[0].op_type}"]["paths"]
-        paths[f"{versions[0]} -> {versions[-1]}"] = versions
+        operators[f"{path[0].domain}.{path[0].op_type}"].append([each.since_version for each in path])
     adapters = {str(pair): function.__module__ for pair, function in sorted(table.items())}
-    return CompiledRoutes(operators=operators, adapters=adapters)
+    routes = {name: json.dumps(versions) for name, versions in operators.items()}
+    return CompiledRoutes(operators=routes, adapters=adapters)
+
+
+def _versions(operator: Operator) -> list[int]:
+    return [each.since_version for each in operator.versions]
 
 
 def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
@@ -197,11 +193,11 @@ def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ..
 
     `None` if the path is missing or was compiled for different versions of the operator.
     """
-    entry = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}")
-    if entry is None or entry["versions"] != [each.since_version for each in operator.versions]:
+    text = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}", "[null]")
+    versions, *paths = json.loads(text)
+    if versions != _versions(operator):
         return None
-    path = entry["paths"].get(f"{start} -> {goal}")
-    return None if path is None else tuple(path)
+    return next((tuple(each) for each in paths if (each[0], each[-1]) == (start, goal)), None)
 
 
 class LazyAdapterTable(Mapping[StepKey, Adapter]):

@@ -1,7 +1,6 @@
 """Steps of an operator between its versions, built from their declarations and checked against them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -14,6 +13,7 @@ from opshift.adapters.core.verbs import make_verbs_step
 from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
@@ -25,8 +25,7 @@ StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 """Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
 
 
-@dataclass(frozen=True)
-class VersionStep:
+class VersionStep(FrozenRecord):
     """Step of an operator from one version to another.
 
     The emitted nodes are written for `opset`; `target` is `None` if it lacks the operator. `function` is

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from opshift.converter.convert import convert_with
@@ -21,6 +20,7 @@ from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
 from opshift.model.files import read_bytes, serialize_model
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import Registry
 
@@ -80,8 +80,7 @@ def convert_file(
         return written.report
 
 
-@dataclass(frozen=True)
-class WrittenFile:
+class WrittenFile(FrozenRecord):
     """Converted model in the temporary file `path`, with the locations of its external data files.
 
     `sizes` contains the size of the model file before and after, in bytes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
 import pytest
@@ -17,13 +17,11 @@ def doubled(value: Any) -> Any:
     return 2 * value
 
 
-@dataclass(frozen=True, kw_only=True)
 class Point(Record):
     x: Annotated[int, Checked(ge=0)]
     y: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shape(Record):
     name: str
     points: tuple[Point, ...] = ()

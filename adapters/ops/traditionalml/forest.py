@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.frozen_record import FrozenRecord
 from opshift.model.tensors import read_tensor
 
 Number = TypeVar("Number", int, float)
@@ -21,8 +21,7 @@ MODES = {
 """Numbers of the comparisons. A leaf that is a whole tree may have any, because both sides are equal."""
 
 
-@dataclass(frozen=True)
-class _Nodes:
+class _Nodes(FrozenRecord):
     """The attributes nodes_*, validated to be lists of `count` entries each."""
 
     node: Node
@@ -103,8 +102,7 @@ class Vote(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True)
-class Forest:
+class Forest(FrozenRecord):
     """Columns with an entry for each node. Children are positions in the columns; a leaf has none."""
 
     element_type: str
