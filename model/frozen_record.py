@@ -11,8 +11,8 @@ from typing import ClassVar, NoReturn, Self, dataclass_transform
 class FrozenRecord:
     """Base of frozen dataclasses; a subclass needs no decorator.
 
-    Subclasses inherit the methods, because generating and compiling them for each class would take half of the
-    time of `import opshift.converter.convert`.
+    Subclasses inherit the methods, because generating them for each class would take half of the time of
+    `import opshift.converter.convert`.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
