@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
-from opshift.model.messages import ModelProto
+from opshift.model.messages import ModelProto, StringStringEntryProto
 
 
 def move_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
     described = list(described_messages(contents))
-    entries = ((place, entry) for place, message in described for entry in message.metadata_props)
-    _add_entries(contents.model, ((f"{place}: {entry.key}", entry.value) for place, entry in entries))
-    drop(contents)
+    _copy_to_model(contents.model, ((place, message.metadata_props) for place, message in described))
+    for _, message in described:
+        message.ClearField("metadata_props")
 
 
 def drop(contents: Contents) -> None:
@@ -24,30 +24,31 @@ def drop(contents: Contents) -> None:
         message.ClearField("metadata_props")
 
 
-def _add_entries(model: ModelProto, entries: Iterable[tuple[str, str]]) -> None:
-    """Add keys and values to the model's metadata, with a number after each key that is in use."""
+def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Iterable[StringStringEntryProto]]]) -> None:
+    """Copy entries to the model's metadata, with their place in the key, and a number if it is in use."""
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
-    for key, value in entries:
-        unique_key, number = key, 1
-        while unique_key in used_keys:
-            number += 1
-            unique_key = f"{key} ({number})"
-        used_keys.add(unique_key)
-        # Faster than `add(key=..., value=...)`, and exporters write several entries for each node.
-        added = metadata.add()
-        added.key, added.value = unique_key, value
+    for place, entries in groups:
+        for entry in entries:
+            key = unique_key = f"{place}: {entry.key}"
+            number = 1
+            while unique_key in used_keys:
+                number += 1
+                unique_key = f"{key} ({number})"
+            used_keys.add(unique_key)
+            # Faster than `add(key=..., value=...)`, and exporters write several entries for each node.
+            added = metadata.add()
+            added.key, added.value = unique_key, entry.value
 
 
 def move_annotations(contents: Contents) -> None:
     """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
-    entries = (
-        (f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}", entry.value)
+    groups = (
+        (f"{path}, quantization of {each.tensor_name!r}", each.quant_parameter_tensor_names)
         for path, graph in contents.graphs
-        for annotation in graph.quantization_annotation
-        for entry in annotation.quant_parameter_tensor_names
+        for each in graph.quantization_annotation
     )
-    _add_entries(contents.model, entries)
+    _copy_to_model(contents.model, groups)
     drop_annotations(contents)
 
 
