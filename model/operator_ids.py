@@ -92,6 +92,13 @@ def is_path_name(text: str) -> bool:
         return False
 
 
+REVERSED_DNS_NAME = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)*", re.ASCII)
+"""Names such as `com.example`: DNS names have one owner, so two parties never choose the same one.
+
+Names without a dot are accepted: many models use them for their own functions.
+"""
+
+
 def require_path_names(*names: str) -> None:
     """Raise UsageError for a domain or an operator's name that cannot be a part of a file's path."""
     for name in names:

@@ -4,8 +4,9 @@ import re
 
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
-from opshift.checker.findings import ERROR, WARNING, repeated
+from opshift.checker.findings import ERROR, INFO, WARNING, repeated
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.operator_ids import REVERSED_DNS_NAME
 
 HTML = re.compile(
     r"</(?:a|b|blockquote|body|code|div|em|font|h[1-6]|html|i|li|ol|p|pre|script|span|strong|style|sub|sup|table|"
@@ -69,6 +70,15 @@ def graph(model: CheckedModel) -> Problems:
     """A model must have a graph."""
     if not model.proto.HasField("graph"):
         yield "has no graph"
+
+
+# ONNX requires a domain, but almost no exporter writes one: a finding in every model would hide all others.
+@rule("model.domain", INFO, "IR: Models", "reverse a domain name that you own, such as com.example")
+def model_domain(model: CheckedModel) -> Problems:
+    """The domain of a model should be a reversed DNS name."""
+    domain = model.proto.domain
+    if domain and not REVERSED_DNS_NAME.fullmatch(domain):
+        yield f"has the domain {domain!r}, which is not a reversed DNS name"
 
 
 @rule("model.metadata", ERROR, "IR: Optional Metadata", "keep one entry for each key")

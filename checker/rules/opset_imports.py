@@ -1,9 +1,9 @@
 """Rules for the opset imports of a model and of its functions."""
 
 from opshift.checker.containers import CheckedFunction, CheckedModel
-from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, REVERSED_DNS_NAME, canonical_domain
 
 IMPORTS = "onnx.proto: FunctionProto.opset_import"
 IDENTIFIERS = "IR: Operator Set Identifiers"
@@ -58,6 +58,14 @@ def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
     for domain, versions in _imports(found).items():
         if min(versions) < 1:
             yield f"opset {min(versions)} of {domain} is not positive"
+
+
+@rule("opset.domain", INFO, "IR: Operator Sets", "reverse a domain name that you own, such as com.example")
+def opset_domain(found: CheckedModel | CheckedFunction) -> Problems:
+    """The domain of an operator set should be a reversed DNS name."""
+    for domain in _imports(found):
+        if not REVERSED_DNS_NAME.fullmatch(domain):
+            yield f"domain {domain!r} is not a reversed DNS name"
 
 
 @rule("opset.known", ERROR, "IR: Operator Sets", "check the version; if it is right, update opshift")

@@ -90,3 +90,12 @@ def test_resolves_additional_definitions(run: Run, folder: Path, acme: Path) -> 
     """)
     onnx.save(model, "acme.onnx")
     assert "com.acme.FastConv:3" in run("inspect", "acme.onnx", "--opsets", "acme").stdout
+
+
+def test_shows_version_author_and_license(run: Run, old_model: Path) -> None:
+    model = onnx.load(old_model)
+    model.model_version, model.domain = 0x0001000200000159, "com.acme"
+    helper.set_model_props(model, {"model_author": "A. Author", "model_license": "MIT"})
+    onnx.save(model, old_model)
+    lines = [" ".join(line.split()) for line in run("inspect", "old.onnx").stdout.splitlines()]
+    assert {"model version 1.2.345", "domain com.acme", "author A. Author", "license MIT"} <= set(lines)

@@ -16,6 +16,7 @@ from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+from opshift.model.model_version import unpack_version
 from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
 from opshift.model.types import declared_dims, dims_text, type_to_string
 from opshift.registry.errors import ResolveError
@@ -50,6 +51,10 @@ class ModelSummary:
 
     ir_version: int
     producer: str
+    domain: str
+    model_version: str
+    author: str
+    license: str
     opsets: dict[str, int]
     nodes: dict[str, int]
     """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
@@ -88,11 +93,14 @@ def inspect(
 
 def _write(page: Page, source: Path, summary: ModelSummary, registry: Registry) -> None:
     page.title(str(source))
+    optional = {"domain": summary.domain, "author": summary.author, "license": summary.license}
     page.facts(
         {
             "size": f"{source.stat().st_size:,} bytes",
             "IR version": summary.ir_version,
+            "model version": summary.model_version,
             "producer": summary.producer or "unknown",
+            **{name: text for name, text in optional.items() if text},
             "nodes": _nodes(summary.nodes),
             "initializers": f"{summary.initializers:,}",
         }
@@ -161,9 +169,14 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
         bodies.append(sum(counter.count(function, imports)))
     # an initializer may be a graph input as well, and must be one up to IR version 3
     initialized = {each.name for each in model.graph.initializer}
+    metadata = {each.key: each.value for each in model.metadata_props}
     return ModelSummary(
         model.ir_version,
         f"{model.producer_name} {model.producer_version}".strip(),
+        model.domain,
+        unpack_version(model.model_version),
+        metadata.get("model_author", ""),
+        metadata.get("model_license", ""),
         opsets,
         {"graph": graph, "subgraphs": sum(subgraphs), "functions": sum(bodies), "training": sum(training)},
         len(model.graph.initializer) + len(model.graph.sparse_initializer),

@@ -19,6 +19,7 @@ CASES = (
     Case("model.ir-version-known", RELU, set_field("ir_version", 99)),
     Case("model.ir-version-of-opset", NEWER, set_field("opset_import[0].version", 18 + 1)),
     Case("model.graph", RELU, set_field("graph", None)),
+    Case("model.domain", RELU, set_field("domain", "my model")),
     Case(
         "model.metadata", RELU, lambda m: [m.metadata_props.add(key="author", value="me") for _ in range(2)]
     ),
@@ -47,6 +48,13 @@ CASES = (
     ),
     Case("opset.import", RELU, set_field("opset_import", None)),
     Case("opset.default-domain", RELU, set_field("opset_import[0].domain", "com.acme")),
+    Case("opset.domain", RELU, add_message("opset_import", domain="Not A Domain", version=1), "of a model"),
+    Case(
+        "opset.domain",
+        CALLING,
+        add_message("functions[0].opset_import", domain="a/b", version=1),
+        "of a function",
+    ),
     Case("opset.unique", RELU, add_message("opset_import", domain="ai.onnx", version=20), "of a model"),
     Case("opset.unique", CALLING, add_message("functions[0].opset_import", version=20), "of a function"),
     Case(
