@@ -86,7 +86,7 @@ def convert_version(
             Later conversions restore them if their target is the recorded opset or beyond it in the same
             direction; nodes that were edited in between are converted normally.
         bump: raise `model_version` if the model changes: MINOR if an opset or the IR version rises, because
-            runtimes may have to be newer, otherwise PATCH; a simple number by 1. `compare` accepts the increment.
+            runtimes may have to be newer, otherwise PATCH; a simple number by 1.
         registry: operator definitions; by default the project's own.
 
     Returns:

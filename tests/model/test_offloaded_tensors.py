@@ -93,7 +93,9 @@ def test_only_listed_modules_access_raw_bytes() -> None:
     }
     assert modules == {
         "analysis/comparison/contents.py",  # whole models only
+        "analysis/comparison/operators.py",  # as above
         "analysis/comparison/signature.py",
+        "analysis/comparison/structure.py",  # as above
         "analysis/doctor/restamp.py",
         "analysis/doctor/valid_opsets.py",
         "analysis/verification/runtimes.py",
