@@ -93,7 +93,7 @@ def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
     libraries = tuple(map(Path, paths))
     for each in libraries:
         if not each.is_file():
-            raise UsageError("there is no such library of custom operators", place=str(each))
+            raise UsageError("this library of custom operators does not exist", place=str(each))
     return libraries
 
 

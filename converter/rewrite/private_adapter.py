@@ -34,13 +34,13 @@ def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: 
     out.workspace = names = _RecordedNames(workspace)
     try:
         step.function(node, out)
+        problem = _problem(node, out, names.created, registry)
     except OpshiftError:
         raise
     except Exception as error:
         raise extension_failed(f"adapter {key}", step.private_adapter, error, label) from error
     finally:
         out.workspace = workspace
-    problem = _problem(node, out, names.created, registry)
     if problem:
         raise extension_failed(f"adapter {key}", step.private_adapter, problem, label)
 

@@ -184,7 +184,7 @@ def test_verifies_private_operators_with_references(private_options: list[str], 
         pytest.param([], 1, "com.acme.Scale:1 has no Python reference", id="no reference"),
         pytest.param(["--verify-with", "none.py"], 2, "none.py: FileNotFoundError", id="missing file"),
         pytest.param(["--verify-with", "acme.none"], 2, "acme.none: ModuleNotFoundError", id="module"),
-        pytest.param(["--custom-ops", "none.so"], 2, "no such library", id="missing library"),
+        pytest.param(["--custom-ops", "none.so"], 2, "does not exist", id="missing library"),
         pytest.param(["--custom-ops", "wrong.py"], 2, "wrong.py: onnxruntime", id="no library"),
     ],
 )

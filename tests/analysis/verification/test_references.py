@@ -274,7 +274,7 @@ def test_reports_unusable_references(tmp_path: Path, name: str, code: str | None
 
 def test_custom_library_must_exist(tmp_path: Path) -> None:
     model = _model(_scale())
-    with pytest.raises(UsageError, match="no such library"):
+    with pytest.raises(UsageError, match="does not exist"):
         verify(model, model, custom_ops=[tmp_path / "none.so"])
 
 

@@ -150,6 +150,13 @@ def test_reports_invalid_nodes(tmp_path: Path, body: str, reason: str) -> None:
     assert found.place == Place(str(file), 2, "node Scale -> y")
 
 
+@pytest.mark.parametrize("body", ["out.replace(None)", "out.emitted.append(3)"])
+def test_reports_emitted_objects_that_are_no_nodes(tmp_path: Path, body: str) -> None:
+    found, file = _failure(tmp_path, body, 1, 2)
+    assert "raises AttributeError" in found.reason
+    assert (found.place.file, found.place.line) == (str(file), 2)
+
+
 def test_error_keeps_its_fields_when_pickled(tmp_path: Path) -> None:
     found, _ = _failure(tmp_path, "{}[0]", 1, 2)
     copy = pickle.loads(pickle.dumps(found))
