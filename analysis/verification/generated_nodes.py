@@ -55,7 +55,7 @@ class GeneratedNode(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """What the caller provides: attributes, values and dimensions of inputs, by name in the definition."""
+    """Attributes, and values and dimensions of inputs, that the caller provides by name."""
 
     attributes: Mapping[str, object]
     inputs: Mapping[str, Array]
