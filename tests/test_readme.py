@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import opshift
 from opshift.cli.main import COMMANDS
+from opshift.registry.documents.node_builders import node_builders
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -32,6 +33,8 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     model = _model()
     shutil.copytree(ROOT / "examples" / "acme", tmp_path / "acme" / "opsets")
     onnx.save(model, tmp_path / "old.onnx")
+    (tmp_path / "ops17.py").write_text(node_builders(opshift.default_registry(), opset=17), "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
         "model": model,

@@ -20,8 +20,6 @@ OutputArgument = Annotated[Path | None, typer.Argument(metavar="OUT", help="The 
 
 InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN with the result; omit OUT.")]
 
-ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
-
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
 
 
@@ -39,7 +37,7 @@ def convert(
         ),
     ] = None,
     in_place: InPlaceOption = False,
-    force: ForceOption = False,
+    force: options.ForceOption = False,
     ir_version: options.IrVersionOption = None,
     allow: options.AllowOption = None,
     reversible: Annotated[

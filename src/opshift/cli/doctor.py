@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.conversion_text import write_repairs
-from opshift.cli.convert import ForceOption, InPlaceOption, OutputArgument, QuietOption
+from opshift.cli.convert import InPlaceOption, OutputArgument, QuietOption
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
+from opshift.cli.options import (
+    DefinitionsOption,
+    ForceOption,
+    Format,
+    FormatOption,
+    InputArgument,
+    registry_with,
+)
 from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file

@@ -102,6 +102,12 @@ OpsetOption = Annotated[
 
 InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.")]
 
+OutArgument = Annotated[
+    Path | None, typer.Argument(metavar="OUT", help="The file to write (default: stdout).")
+]
+
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
+
 OperatorArgument = Annotated[
     str, typer.Argument(metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder.")
 ]

@@ -5,11 +5,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from opshift.cli.options import Format
 from opshift.cli.page import Page, escape_control_characters
+from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 
 FORCE_TERMINAL_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
@@ -40,6 +42,19 @@ def print_result(form: Format, data: Mapping[str, object], write: Callable[[Page
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
     typer.echo(json.dumps(json_values(data), indent=2, allow_nan=False))
+
+
+def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
+    """Write OUT, or stdout if it is not given; raise a UsageError if it exists and `force` is false."""
+    from opshift.model.atomic_files import write_destination, write_files
+
+    if out is None:
+        typer.get_binary_stream("stdout").write(content)
+        return
+    place = write_destination(out)
+    if place.exists() and not force:
+        raise UsageError("already exists", place=str(out), remedy="replace it with --force")
+    write_files({place: content}, new=() if force else (place,))
 
 
 @contextmanager

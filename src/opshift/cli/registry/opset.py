@@ -6,12 +6,18 @@ from typing import Annotated
 import typer
 
 from opshift.cli.commands import examples_text, subcommand_group
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
-from opshift.cli.output import count_text, print_result
+from opshift.cli.options import (
+    DefinitionsOption,
+    ForceOption,
+    Format,
+    FormatOption,
+    OutArgument,
+    registry_with,
+)
+from opshift.cli.output import count_text, print_result, write_out
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
-from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
 from opshift.registry.documents.files import DocumentFormat
@@ -26,13 +32,11 @@ LOAD_EXAMPLES = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
 @opset.command(epilog=examples_text("opset export", EXPORT_EXAMPLES))
 def export(
     domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
-    out: Annotated[
-        Path | None, typer.Argument(metavar="OUT", help="The file to write (default: stdout).")
-    ] = None,
+    out: OutArgument = None,
     version: Annotated[
         int | None, typer.Option("--version", metavar="N", help="The opset (default: newest).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")] = False,
+    force: ForceOption = False,
     folders: DefinitionsOption = None,
     prerelease: Annotated[
         str,
@@ -74,13 +78,7 @@ def export(
     except DocumentError as error:
         raise UsageError(error.reason, remedy=error.remedy) from error
     content = write_document(operators, form)
-    if out is None:
-        typer.get_binary_stream("stdout").write(content)
-        return
-    place = write_destination(out)
-    if place.exists() and not force:
-        raise UsageError("already exists", place=str(out), remedy="replace it with --force")
-    write_files({place: content}, new=() if force else (place,))
+    write_out(out, content, force=force)
 
 
 @opset.command(epilog=examples_text("opset load", LOAD_EXAMPLES))
