@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from opshift.model.messages import Message
@@ -16,9 +17,9 @@ Item = TypeVar("Item", bound=Message)
 def sort_by_keys(field: Repeated[Item], keys: Iterable[int]) -> None:
     """Sort a repeated field by one key per message; messages with equal keys keep their order."""
     # A repeated field can neither insert nor take a list of keys. upb calls the key function once per
-    # message, in the order of the field, so an iterator delivers the keys.
-    ordered = iter(keys)
-    field.sort(key=lambda _: next(ordered))
+    # message, in the order of the field, so an iterator delivers the keys. The message becomes the unused
+    # default of `next`: this takes less time than a function that ignores it.
+    field.sort(key=partial(next, iter(keys)))
 
 
 def remove_messages(field: Repeated[Item], is_removed: Sequence[bool]) -> None:

@@ -54,31 +54,25 @@ class Evaluation:
     def __init__(self) -> None:
         self.is_running = False
 
-    def answer(self, question: FactQuestion) -> None:
+    def answer(self, facts: Answers, name: str, scope: InferenceScope) -> None:
         """Answer a question, and first those that it depends on."""
         self.is_running = True
-        waiting = [_begin(question)]
-        begun = {_key(question)}
+        waiting = [facts.visit(name, scope)]
+        begun = {(id(facts), name)}
         try:
             while waiting:
                 first = next(waiting[-1], None)
                 if first is None:
                     waiting.pop()
-                elif first.facts.is_known(first.name):
                     continue
-                elif _key(first) in begun:
+                facts, name, scope = first
+                if facts.is_known(name):
+                    continue
+                if (id(facts), name) in begun:
                     # It waits for its own answer: the nodes of the invalid model form a cycle.
-                    first.facts.set_fact(first.name, None)
+                    facts.set_fact(name, None)
                 else:
-                    begun.add(_key(first))
-                    waiting.append(_begin(first))
+                    begun.add((id(facts), name))
+                    waiting.append(facts.visit(name, scope))
         finally:
             self.is_running = False
-
-
-def _begin(question: FactQuestion) -> Iterator[FactQuestion]:
-    return question.facts.visit(question.name, question.scope)
-
-
-def _key(question: FactQuestion) -> tuple[int, str]:
-    return id(question.facts), question.name

@@ -78,6 +78,12 @@ class OperatorInfo(NamedTuple):
     asked_inputs: tuple[int, ...] | None
     shortcut: Shortcut[Any] | None
 
+    def asked_names(self, inputs: Sequence[str]) -> Sequence[str]:
+        """Return the inputs of a node that determine the facts about its outputs."""
+        if self.asked_inputs is None:
+            return inputs
+        return tuple([inputs[position] for position in self.asked_inputs if position < len(inputs)])
+
 
 class InferenceCache:
     """Cache of facts of one kind at one opset, and operators of the default domain, shared between models."""
@@ -86,8 +92,6 @@ class InferenceCache:
         self.operators: dict[str, OperatorInfo] = {}
         self.links: dict[str, int] = {}
         """Position of the input that shares its fact with the first output, by op_type."""
-        self.links_of_all: dict[str, int] = {}
-        """The same, for operators with one output, or with outputs that all share the fact."""
         self.uncacheable: set[str] = set()
         """Operators with rules that read more than the key of the node and the facts about its inputs."""
         self.facts: dict[InferenceKey, Sequence[Any]] = {}

@@ -210,13 +210,12 @@ class InferenceScope(Container, Facts):
             self.emitted_producers[name] = (node, position, self.opset_of(node.domain))
             self.producing_records.pop(name, None)
 
-    def node_key_of(self, record: NodeRecord) -> NodeKey:
+    def node_key_of(self, record: NodeRecord, proto: NodeProto) -> NodeKey:
         """Return the key of a recorded node; both inference and the rewrite cache ask for it."""
-        found = self._node_keys.get(record[0])
+        position = record[0]
+        found = self._node_keys.get(position)
         if found is None:
-            position, _, _, inputs, outputs = record
-            found = node_key_of(record, self.container.node[position], inputs + outputs)
-            self._node_keys[position] = found
+            found = self._node_keys[position] = node_key_of(record, proto)
         return found
 
     def node(self, proto: NodeProto) -> Node:

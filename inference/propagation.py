@@ -1,6 +1,7 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, Generic
 
@@ -14,11 +15,11 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, value to look up, or chain of links; a plain tuple, because each visited node makes one.
+"""Node to infer, or chain of links; a plain tuple, because each visited node makes one.
 
-A node has its position, record and operator, and the name of an output; a value has only its name. A chain
-has the position of its first node, the value at its start, and the linked values, the last one first, which
-share the fact about the start.
+A node has its position, record and operator, the name of an output, and the inputs that determine the fact. A
+chain has the position of its first node, the value at its start, and the linked values, the last one first,
+which share the fact about the start.
 """
 
 _position = itemgetter(0)
@@ -45,10 +46,9 @@ class Propagation(Generic[FactT]):
         """
         found = self._known.get(name, _MISSING)
         if found is _MISSING:
-            question = FactQuestion(self, name, scope)
             if scope.evaluation.is_running:
-                raise Unanswered(question)
-            scope.evaluation.answer(question)
+                raise Unanswered(FactQuestion(self, name, scope))
+            scope.evaluation.answer(self, name, scope)
             found = self._known[name]
         return found
 
@@ -63,26 +63,23 @@ class Propagation(Generic[FactT]):
     def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
         """Find the fact about a value; yield each question about another kind or scope to answer first."""
         dependencies = yield from self._dependencies(name, scope)
-        dependencies.sort(key=_position, reverse=True)
-        while dependencies:
-            try:
-                # Stays in the list until its facts are found: it is inferred again after a question.
-                _, record, info, start, linked = dependencies[-1]
-                if linked:
-                    self._record_linked(linked, self._known.get(start), scope)
-                elif record is None or info is None:
-                    self._find_source(start, scope)
-                elif start not in self._known:
-                    self._infer_record(record, info, scope)
-                dependencies.pop()
-            except Unanswered as error:
-                yield error.question
+        dependencies.sort(key=_position)
+        for _, record, info, start, names in dependencies:
+            while True:  # a node is inferred again after a question
+                try:
+                    if record is None or info is None:
+                        self._record_linked(names, start, scope)
+                    elif start not in self._known:
+                        self._infer_record(record, info, names, scope)
+                    break
+                except Unanswered as error:
+                    yield error.question
 
     def _dependencies(
         self, name: str, scope: InferenceScope
     ) -> Generator[FactQuestion, None, list[_Dependency]]:
-        """Return the values, nodes and chains of links that a fact depends on."""
-        known, producers, cache = self._known, scope.producing_records, self._cache
+        """Return the nodes and chains of links that a fact depends on, and find the facts at their start."""
+        known, producers, links = self._known, scope.producing_records, self._cache.links
         claimed = scope.declared_positions if self._kind.trusts_claims else ()
         found: list[_Dependency] = []
         seen: set[str] = set()
@@ -90,33 +87,40 @@ class Propagation(Generic[FactT]):
         while pending:
             name = pending.pop()
             linked: list[str] = []
-            position = 0
             while name not in known and name not in seen:
-                seen.add(name)
                 record = producers.get(name)
                 if record is None:
-                    found.append((-1, None, None, name, ()))
-                    break
-                _, domain, op_type, inputs, outputs = record
-                links = cache.links if name == outputs[0] else cache.links_of_all
-                link = None if domain or name in claimed else links.get(op_type)
-                if link is not None and link < len(inputs):
+                    try:
+                        self._find_source(name, scope)
+                    except Unanswered as error:
+                        yield error.question
+                    continue
+                seen.add(name)
+                position, domain, op_type, inputs, outputs = record
+                link = links.get(op_type)
+                if (
+                    link is not None
+                    and not domain
+                    and name == outputs[0]
+                    and name not in claimed
+                    and link < len(inputs)
+                ):
                     linked.append(name)
-                    name, position = inputs[link], record[0]
+                    name = inputs[link]
                     continue
                 if name in claimed and self._are_claimed(outputs, scope):
                     break
-                info = (None if domain else cache.operators.get(op_type)) or self._operator_info(
-                    record, scope
-                )
+                info = self._operator_info(op_type, domain, scope)
                 if info.shortcut and (yield from self._take_shortcut(info.shortcut, name, scope)):
                     break
-                asked = info.asked_inputs
-                pending += inputs if asked is None else [inputs[i] for i in asked if i < len(inputs)]
-                found.append((record[0], record, info, name, ()))
+                asked = info.asked_names(inputs)
+                pending += asked
+                found.append((position, record, info, name, asked))
                 break
-            if linked:
-                found.append((position, None, None, name, linked))
+            if linked and known.get(name) is not None:
+                self._record_linked(linked, name, scope)
+            elif linked:
+                found.append((producers[linked[-1]][0], None, None, name, linked))
         return found
 
     def _take_shortcut(
@@ -133,35 +137,39 @@ class Propagation(Generic[FactT]):
                 self._known[name] = fact
             return fact is not None
 
-    def _record_linked(self, linked: Sequence[str], fact: FactT | None, scope: InferenceScope) -> None:
-        """Record the fact that the values of a chain share, from the start of the chain on."""
-        claimed = scope.declared_positions.keys()
-        if fact is not None and (not self._kind.needs_claim(fact) or claimed.isdisjoint(linked)):
-            self._known.update(dict.fromkeys(linked, fact))
+    def _record_linked(self, linked: Sequence[str], start: str, scope: InferenceScope) -> None:
+        """Record the fact about the value at the start of a chain for its linked values."""
+        known, kind = self._known, self._kind
+        fact = known.get(start)
+        # Where claims are trusted, a value with a claim is never linked.
+        if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
+            known.update(dict.fromkeys(linked, fact))
             return
         for name in reversed(linked):
             if fact is None:
                 record = scope.producing_records[name]
-                self._infer_record(record, self._operator_info(record, scope), scope)
+                _, domain, op_type, inputs, _ = record
+                info = self._operator_info(op_type, domain, scope)
+                self._infer_record(record, info, info.asked_names(inputs), scope)
             else:
                 self._record((name,), (fact,), scope)
-            fact = self._known[name]
+            fact = known[name]
 
-    def _infer_record(self, record: NodeRecord, info: OperatorInfo, scope: InferenceScope) -> None:
-        """Infer the facts about the outputs of a node."""
-        _, _, _, inputs, outputs = record
-        operator = info.operator
+    def _infer_record(
+        self, record: NodeRecord, info: OperatorInfo, asked: Sequence[str], scope: InferenceScope
+    ) -> None:
+        """Infer the facts about the outputs of a node, whose facts depend on the values `asked`."""
         if info.takes_maximum:
-            facts: list[Any] = [self._known.get(name) for name in inputs if name]
+            facts: list[Any] = list(map(self._known.get, filter(None, asked)))
             if facts and None not in facts:
-                self._record(outputs, (max(facts),), scope)
+                self._record(record[4], (max(facts),), scope)
                 return
-        call_facts = scope.infer_call(record, self._kind.query) if operator is None else None
-        is_shared = info.is_plain and scope.has_plain_nodes and record[2] not in self._cache.uncacheable
-        if call_facts is not None:
-            self._record(outputs, call_facts, scope)
-        elif operator is not None and is_shared:
-            self._infer_cached(record, operator, info.asked_inputs, scope)
+        operator = info.operator
+        if operator is None:
+            call_facts = scope.infer_call(record, self._kind.query)
+            self._record(record[4], call_facts or (), scope)
+        elif info.is_plain and scope.has_plain_nodes and record[2] not in self._cache.uncacheable:
+            self._record(record[4], self._infer_cached(record, operator, asked, scope), scope)
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
@@ -175,8 +183,7 @@ class Propagation(Generic[FactT]):
         else:
             self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
 
-    def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
-        _, domain, op_type, _, _ = record
+    def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
         found = None if domain else self._cache.operators.get(op_type)
         if found is not None:
             return found
@@ -190,8 +197,6 @@ class Propagation(Generic[FactT]):
             found = OperatorInfo(operator, has_one and link == MAXIMUM, is_plain, asked_inputs, shortcut)
             if link not in (None, MAXIMUM):
                 self._cache.links[op_type] = link
-                if has_one:
-                    self._cache.links_of_all[op_type] = link
         if not domain:
             self._cache.operators[op_type] = found
         return found
@@ -207,19 +212,12 @@ class Propagation(Generic[FactT]):
         return True
 
     def _infer_cached(
-        self,
-        record: NodeRecord,
-        operator: OperatorVersion,
-        asked_inputs: tuple[int, ...] | None,
-        scope: InferenceScope,
-    ) -> None:
-        """Record the facts about the outputs of a node, from the cache if possible."""
-        _, _, op_type, inputs, outputs = record
-        if asked_inputs is not None:
-            inputs = tuple([inputs[i] for i in asked_inputs if i < len(inputs)])
+        self, record: NodeRecord, operator: OperatorVersion, asked: Sequence[str], scope: InferenceScope
+    ) -> Sequence[FactT | None]:
+        """Return the facts about the outputs of a node, from the cache if possible."""
         known, ask = self._known, self.fact_of
-        input_facts = tuple([known[name] if name in known else ask(name, scope) for name in inputs])
-        key = id(operator), scope.node_key_of(record), input_facts
+        input_facts = tuple([known[name] if name in known else ask(name, scope) for name in asked])
+        key = id(operator), scope.node_key_of(record, scope.proto_of(record)), input_facts
         found = self._cache.facts.get(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(record), operator, scope)
@@ -227,17 +225,16 @@ class Propagation(Generic[FactT]):
             if inferred.is_cacheable:
                 self._cache.store(key, found)
             else:
-                self._cache.uncacheable.add(op_type)
-        self._record(outputs, found, scope)
+                self._cache.uncacheable.add(record[2])
+        return found
 
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
     def _record(self, outputs: Sequence[str], facts: Sequence[FactT | None], scope: InferenceScope) -> None:
         known = self._known
-        for position, name in enumerate(outputs):
+        for name, fact in zip_longest(outputs, facts[: len(outputs)]):
             if name and name not in known:
-                fact = facts[position] if position < len(facts) else None
                 if name in scope.declared_positions and self._kind.needs_claim(fact):
                     fact = self._kind.merge(fact, self._kind.claimed(scope, name))
                 known[name] = fact

@@ -54,6 +54,9 @@ class Container:
         self.is_function = not hasattr(container, "initializer")
         # The message has one of these two types: `is_function` determines which.
         self._graph, self._function = cast("GraphProto", container), cast("FunctionProto", container)
+        # Kept, because protobuf looks up a field more slowly than Python an attribute.
+        self.nodes = container.node
+        self._initializer_protos = () if self.is_function else self._graph.initializer
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -65,7 +68,7 @@ class Container:
     def initializer(self, name: str) -> TensorProto | None:
         """Return an initializer of this graph, or `None`."""
         position = self._initializers.get(name)
-        return None if position is None else self._graph.initializer[position]
+        return None if position is None else self._initializer_protos[position]
 
     def sparse_initializer(self, name: str) -> SparseTensorProto | None:
         """Return a sparse initializer of this graph, or `None`."""
@@ -110,7 +113,7 @@ class Container:
             return {"", *self._function.input}
         graph = self._graph
         sparse = (each.values.name for each in graph.sparse_initializer)
-        return {"", *map(_get_name, graph.input), *map(_get_name, graph.initializer), *sparse}
+        return {"", *map(_get_name, graph.input), *self._initializer_names, *sparse}
 
     @cached_property
     def node_records(self) -> list[NodeRecord]:
@@ -119,7 +122,7 @@ class Container:
 
     def proto_of(self, record: NodeRecord) -> NodeProto:
         """Return the NodeProto of a record."""
-        return self.container.node[record[0]]
+        return self.nodes[record[0]]
 
     @cached_property
     def producing_records(self) -> dict[str, NodeRecord]:
@@ -136,8 +139,11 @@ class Container:
     def _initializers(self) -> dict[str, int]:
         """Positions of the initializers by name."""
         # Positions, because holding many messages slows protobuf down (see `NodeRecord`).
-        names = () if self.is_function else map(_get_name, self._graph.initializer)
-        return {name: position for position, name in enumerate(names)}
+        return {name: position for position, name in enumerate(self._initializer_names)}
+
+    @cached_property
+    def _initializer_names(self) -> tuple[str, ...]:
+        return tuple(map(_get_name, self._initializer_protos))
 
     @cached_property
     def _sparse(self) -> dict[str, SparseTensorProto]:

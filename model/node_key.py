@@ -33,28 +33,18 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 """Maximum lengths that a varint encodes in one byte and in two."""
 
 
-def operator_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> OperatorKey:
-    """Return the op_type, domain and attributes of a node in comparable form.
-
-    `names` holds the names of its inputs, then of its outputs.
-
-    Raises:
-        InvalidModel: a name is not UTF-8 text.
-    """
-    remainder = serialize_without_names(proto, names)
-    result = _CACHE.get(remainder)
-    return _read_key(record, proto, remainder) if result is None else result
-
-
-def node_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> NodeKey:
+def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
     _, _, _, inputs, outputs = record
+    names = inputs + outputs
+    remainder = serialize_without_names(proto, names)
+    operator_key = _CACHE.get(remainder) or _read_key(record, proto, remainder)
     present = tuple(map(bool, names)) if "" in names else ()
-    return operator_key_of(record, proto, names), len(inputs), len(outputs), present
+    return operator_key, len(inputs), len(outputs), present
 
 
 def is_small_key(outline: NodeKey) -> bool:
@@ -92,7 +82,7 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
     if length > MAX_ONE_BYTE_LENGTH:
         start += sum(len(each) > MAX_ONE_BYTE_LENGTH for each in names)
     raw: bytes = proto.SerializeToString()
-    if raw[start : start + 1] == NAME_TAG:
+    if raw.startswith(NAME_TAG, start):
         length = raw[start + 1]
         if length > MAX_ONE_BYTE_LENGTH:
             return None

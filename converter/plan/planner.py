@@ -196,7 +196,7 @@ class Planner:
     ) -> NodeChange | None:
         scope = surveyed.scope
         _, domain, op_type, _, _ = line
-        proto = scope.container.node[line[0]]
+        proto = scope.nodes[line[0]]
         try:
             opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
             if opset is None:

@@ -85,7 +85,7 @@ class RewriteCache:
             self._workspace.keep_constants(values_read(result.nodes))
             return result
         names = inputs + outputs
-        key = self._scope.node_key_of(line)
+        key = self._scope.node_key_of(line, proto)
         rewrites = self._rewrites.get(key)
         if rewrites is None:
             shared = self._shared.rewrites.get((source, key))
