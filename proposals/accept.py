@@ -24,7 +24,7 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
-from opshift.proposals.content.text_files import HEADER, version_block
+from opshift.proposals.content.text_files import HEADER, version_block, without_questions
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.page import operator_page
 from opshift.proposals.recorded_cases import recorded_files
@@ -135,10 +135,10 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     """Return the tree's definition file with the new version; the existing text is kept verbatim."""
     operator, name, source = draft.operator, draft.operator.name, draft.folder.file(OPERATOR)
     target = tree / operator.domain / f"{name}.yaml"
-    if draft.published is None:
-        text = HEADER + source.read_text("utf-8").removeprefix(HEADER)
+    if draft.published is None or (draft.edits_version and draft.previous is None):
+        text = HEADER + without_questions(source.read_text("utf-8").removeprefix(HEADER))
     else:
-        block = version_block(source, draft.position)
+        block = without_questions(version_block(source, draft.position))
         kept = target.read_text("utf-8")
         if len(draft.published.versions) > draft.position:
             kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))

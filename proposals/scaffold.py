@@ -10,12 +10,17 @@ from opshift.model.errors import UsageError
 from opshift.model.operator_ids import require_path_names
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
-from opshift.proposals.content.staged_registry import next_opset
-from opshift.proposals.content.text_files import HEADER, quote_yaml, version_block, without_key
+from opshift.proposals.content.staged_registry import (
+    UNRELEASED_REMEDY,
+    is_preview,
+    is_released,
+    module_name,
+    next_opset,
+)
+from opshift.proposals.content.text_files import HEADER, TEMPLATES, quote_yaml, version_block, without_key
+from opshift.registry.errors import did_you_mean
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 class ProposalRequest(NamedTuple):
@@ -60,38 +65,52 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
         return texts
     operator = registry.operator(request.name, request.domain)
     if operator is None:
+        known = registry.names(request.domain)
         reason = f"domain {request.domain!r} has no operator {request.name!r}"
-        raise UsageError(reason, remedy="check the name, or propose a new operator")
+        remedy = did_you_mean(request.name, known, "check the name, or propose a new operator")
+        raise UsageError(reason, remedy=remedy)
     newest = operator.versions[-1]
+    if newest.removal:
+        raise UsageError(f"{newest.id} is removed", remedy="propose a new operator with another name")
+    is_open = not is_released(registry, newest)
+    if is_open and request.kind != "update":
+        raise UsageError(f"{newest.id} is not released", remedy=UNRELEASED_REMEDY)
     texts[OPERATOR] = _changed_definition(request, operator, registry, opset)
-    texts[REFERENCE] = _reference_text(request.name, newest)
-    if request.kind != "removal":
-        texts[ADAPTERS] = _fill(
-            ADAPTERS, name=request.name, domain=request.domain, opset=opset, previous=newest.since_version
-        )
+    texts[REFERENCE] = _accepted_file(registry, "references", newest) or _reference_text(request.name, newest)
+    first = newest.since_version - 1 if is_open else newest.since_version
+    new = _fill(ADAPTERS, name=request.name, domain=request.domain, opset=opset, previous=first)
+    texts[ADAPTERS] = (is_open and _accepted_file(registry, "adapters", newest)) or new
     return texts
 
 
+def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) -> str:
+    """Return the text of the file that an accepted proposal wrote for a version; empty if there is none."""
+    paths = (tree / folder / module_name(*version.id) for tree in registry.folders)
+    return next((path.read_text("utf-8") for path in paths if path.is_file()), "")
+
+
 def _new_definition(request: ProposalRequest, opset: int) -> str:
-    is_preview = "preview" in request.domain.split(".")
+    is_experimental = is_preview(request.domain)
     has_body = request.kind == "new-function"
     return _fill(
         OPERATOR,
         domain=request.domain,
         name=request.name,
-        opset=1 if is_preview else opset,
-        status="EXPERIMENTAL" if is_preview else "STABLE",
+        opset=1 if is_experimental else opset,
+        status="EXPERIMENTAL" if is_experimental else "STABLE",
         before="  before: body\n" if has_body else _fill("before.yaml"),
         body=_fill("body.yaml") if has_body else "",
     )
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition with a new version, a copy of the last one, or with a removal."""
+    """Return the published definition with a removal, or with a copy of its last, released version."""
     path = registry.file_of(request.name, request.domain)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     if request.kind == "removal":
         return text + _fill("removal.yaml", opset=opset)
+    if not is_released(registry, operator.versions[-1]):
+        return text
     block = version_block(path, len(operator.versions) - 1)
     # The copied version declares its own step and inherits the texts.
     for key in ("step", "before", "descriptions"):

@@ -119,6 +119,13 @@ def temporary_adapters() -> Iterator[None]:
         _registered.update(before)
 
 
+def unregister(domain: str, op_type: str, version: int) -> None:
+    """Remove the adapters of an operator from and to a version; use it within `temporary_adapters`."""
+    for key in list(_registered):
+        if key[:2] == (domain, op_type) and version in key[2:]:
+            del _registered[key]
+
+
 @cache
 def adapter_table() -> Mapping[StepKey, Adapter]:
     """Return all adapters of this package and of installed packages, after importing their modules."""

@@ -11,6 +11,7 @@ from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal, SignOff
 from opshift.proposals.content.reviewers import ReviewerList
 from opshift.proposals.content.sign_off import valid_sign_offs
+from opshift.proposals.content.staged_registry import is_preview, is_released
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Deprecation, Operator, OperatorVersion, Removal
 from opshift.registry.registry import Registry
@@ -55,7 +56,7 @@ class Draft:
     @property
     def is_preview(self) -> bool:
         """Whether the operator belongs to a preview domain, whose operators are experimental."""
-        return "preview" in self.proposal.operator.domain.split(".")
+        return is_preview(self.proposal.operator.domain)
 
     def at_file(self, reason: str, name: str, remedy: str = "") -> ProposalProblem:
         """Return a problem with a whole file."""
@@ -120,10 +121,15 @@ class DefinedDraft(Draft):
 
     @property
     def adds_version(self) -> bool:
-        """Whether the last version follows another one and is not published yet."""
-        published = self.published.versions if self.published else ()
-        is_known = any(each.since_version == self.version.since_version for each in published)
-        return self.previous is not None and not is_known
+        """Whether the last version follows another one and is not released yet."""
+        return self.previous is not None and not is_released(self.registry, self.version)
+
+    @property
+    def edits_version(self) -> bool:
+        """Whether the proposal changes an accepted version that is not released yet."""
+        accepted = self.published.versions if self.published and not self.adds_operator else ()
+        ids = [each.id for each in accepted if not is_released(self.registry, each)]
+        return self.version.id in ids
 
     @property
     def retirement(self) -> Deprecation | Removal | None:

@@ -9,6 +9,9 @@ from opshift.registry.errors import UnknownDomain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, load_registry
 
+UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its definition from the tree"
+"""Remedy if a version is deprecated or removed before it is released."""
+
 
 def registry_of_tree(tree: Path | None) -> Registry:
     """Return the definitions of a tree, added to the project's own unless the tree is complete.
@@ -44,6 +47,17 @@ def released_opset(registry: Registry, domain: str) -> int:
         return registry.newest_opset(domain)
     except UnknownDomain:
         return 0
+
+
+def is_preview(domain: str) -> bool:
+    """Return whether the operators of a domain are experimental."""
+    return "preview" in domain.split(".")
+
+
+def is_released(registry: Registry, version: OperatorVersion) -> bool:
+    """Return whether a version is final: preview operators and versions of unreleased opsets are not."""
+    newest = released_opset(registry, version.domain)
+    return version.since_version <= newest and not is_preview(version.domain)
 
 
 def next_opset(registry: Registry, domain: str) -> int:

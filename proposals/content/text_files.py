@@ -9,6 +9,18 @@ HEADER = "# yaml-language-server: $schema=../schema.json\n"
 """Schema comment for editors, the first line of operator files."""
 
 
+TEMPLATES = Path(__file__).parents[1] / "templates"
+"""Folder of the templates for new proposals."""
+
+
+def without_questions(text: str) -> str:
+    """Return a definition without the comments of the templates, which address the author."""
+    templates = (path.read_text("utf-8") for path in TEMPLATES.glob("*.yaml.template"))
+    lines = (line.strip() for template in templates for line in template.splitlines())
+    questions = {line for line in lines if line.startswith("#")}
+    return "".join(line for line in text.splitlines(keepends=True) if line.strip() not in questions)
+
+
 def version_block(path: Path, position: int) -> str:
     """Return the lines of one version of an operator file."""
     lines = path.read_text("utf-8").splitlines()

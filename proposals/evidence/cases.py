@@ -12,6 +12,7 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type,
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.proposals.content.models import Example, ExampleTensor, attribute_value_problem
+from opshift.registry.errors import did_you_mean
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 Arrays = tuple[Array | None, ...]
@@ -56,7 +57,8 @@ def case_of_example(example: Example, position: int, operator: Operator, default
     if example.version is not None:
         version = next((each for each in operator.versions if each.since_version == example.version), None)
     if version is None:
-        raise BadValue(f"{operator.name} has no version {example.version}")
+        versions = ", ".join(str(each.since_version) for each in operator.versions)
+        raise BadValue(f"{operator.name} has no version {example.version}, only {versions}")
     expected = None if example.outputs is None else _arrays(example.outputs)
     case = Case(example, position, version, _arrays(example.inputs), expected)
     _require_valid(case)
@@ -136,7 +138,9 @@ def _require_attributes(case: Case) -> None:
     version = case.version
     for name, value in case.attributes.items():
         if name not in version.attributes:
-            raise BadValue(f"{version.id} has no attribute {name!r}")
+            known = ", ".join(version.attributes) or "none"
+            advice = did_you_mean(name, version.attributes, f"it has {known}")
+            raise BadValue(f"{version.id} has no attribute {name!r}; {advice}")
         problem = attribute_value_problem(name, value, version.attributes[name])
         if problem:
             raise BadValue(problem)
@@ -155,7 +159,8 @@ def _array_of(given: ExampleTensor) -> Array:
         BadValue: the element type is unknown, or the values do not match the type or the shape.
     """
     if given.type not in BY_NAME:
-        raise BadValue(f"unknown element type {given.type!r}", remedy="use a name such as float")
+        advice = did_you_mean(given.type, BY_NAME, "use a name such as float")
+        raise BadValue(f"unknown element type {given.type!r}; {advice}")
     try:
         found = np.asarray(_parse_values(given.values, given.type)).astype(dtype_of(given.type))
         return found if given.shape is None else found.reshape(given.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.core.adapter_table import temporary_adapters
+from opshift.adapters.core.adapter_table import temporary_adapters, unregister
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.errors import OpshiftError
 from opshift.proposals.content.draft import DefinedDraft
@@ -57,9 +57,12 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     failure = None
     with temporary_adapters():
         try:
-            for each in (*adapters, path):
-                if each.is_file():
-                    load_module(each)
+            for each in adapters:
+                load_module(each)
+            if draft.edits_version:  # the proposal brings all adapters of the version
+                unregister(*draft.version.id)
+            if path.is_file():
+                load_module(path)
         except OpshiftError as error:
             failure = InvalidProposal(error.reason, place=str(path), remedy=error.remedy)
         yield failure

@@ -9,6 +9,7 @@ from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule
 from opshift.registry.descriptions import texts_of
+from opshift.registry.errors import did_you_mean
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import Parameter
 from opshift.registry.shapes.rule_table import SHAPE_RULES
@@ -81,9 +82,10 @@ def check_operator_description(draft: DefinedDraft) -> Problems:
     They are the documentation for users.
     """
     texts = texts_of(draft.version) if draft.retirement is None else {}
-    short = [" ".join(key).strip() for key, text in texts.items() if len(text) < MIN_DESCRIPTION_LENGTH]
+    short = {" ".join(key).strip(): text for key, text in texts.items() if len(text) < MIN_DESCRIPTION_LENGTH}
     if short:
-        reason = f"texts with fewer than {MIN_DESCRIPTION_LENGTH} characters: {', '.join(short)}"
+        listed = ", ".join(f"{name} ({len(text)})" for name, text in short.items())
+        reason = f"texts with fewer than {MIN_DESCRIPTION_LENGTH} characters: {listed}"
         yield draft.at_version(reason, "descriptions")
 
 
@@ -192,7 +194,8 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
     if not name:
         yield draft.at_definition("the definition names no shape rule", "shape")
     elif name not in SHAPE_RULES:
-        yield draft.at_definition(f"unknown shape rule {name!r}", "shape")
+        remedy = did_you_mean(name, SHAPE_RULES, "name a rule of registry/shapes, or write one in shapes.py")
+        yield draft.at_definition(f"unknown shape rule {name!r}", "shape")._replace(remedy=remedy)
 
 
 @rule("operator.differentiation", WARNING, ADDING, "set `differentiation` of each input and output")

@@ -11,7 +11,7 @@ from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.evidence.node_models import body_model
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, IR, Problems, first_of, rule
 from opshift.registry.bodies import BodyNode, FromAttribute
-from opshift.registry.errors import ResolveError
+from opshift.registry.errors import ResolveError, did_you_mean
 from opshift.registry.models import Attribute, OperatorVersion
 from opshift.registry.step_rules import body_problems
 
@@ -59,7 +59,9 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
         for name, value in node.attributes.items():
             reason = _attribute_problem(name, value, operator.attributes.get(name), draft.version)
             if reason:
-                yield draft.at_version(f"{node.op_type}: {reason}", *keys, "attributes", name)
+                remedy = "" if name in operator.attributes else did_you_mean(name, operator.attributes, "")
+                problem = draft.at_version(f"{node.op_type}: {reason}", *keys, "attributes", name)
+                yield problem._replace(remedy=remedy)
 
 
 @rule("body.opset", ERROR, GUIDE, "write the body with other operators of this opset or an earlier one")

@@ -5,7 +5,13 @@ from dataclasses import fields, replace
 from opshift.checker.findings import ERROR
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import ProposalProblem
-from opshift.proposals.content.staged_registry import next_opset, released_opset
+from opshift.proposals.content.folder import OPERATOR, PROPOSAL
+from opshift.proposals.content.staged_registry import (
+    UNRELEASED_REMEDY,
+    is_released,
+    next_opset,
+    released_opset,
+)
 from opshift.proposals.rules.rule_table import PREVIEW, Problems, rule
 from opshift.registry.models import OperatorVersion
 
@@ -20,8 +26,8 @@ def check_opset_released(draft: DefinedDraft) -> Problems:
     """
     published = draft.published.versions if draft.published else ()
     is_known = any(each.since_version == draft.opset for each in published)
-    is_released = draft.opset <= released_opset(draft.registry, draft.operator.domain)
-    if is_released and not is_known and not draft.is_preview:
+    newest = released_opset(draft.registry, draft.operator.domain)
+    if draft.opset <= newest and not is_known and not draft.is_preview:
         yield _at_opset(draft, f"opset {draft.opset} of {draft.operator.domain} is already released")
 
 
@@ -39,15 +45,15 @@ def check_opset_next(draft: DefinedDraft) -> Problems:
 
 @rule("opset.published", ERROR, VERSIONING, "restore the published version, and add a new one")
 def check_opset_published(draft: DefinedDraft) -> Problems:
-    """Published versions are neither changed nor omitted.
+    """Released versions are neither changed nor omitted.
 
-    Existing models rely on them. Every change needs a new version.
+    Existing models rely on them. Every change needs a new version. Unreleased versions are edited instead.
     """
     if draft.published is None or draft.adds_operator:
         return
     positions = {each.since_version: position for position, each in enumerate(draft.operator.versions)}
     changed: dict[str, list[int]] = {}
-    for old in draft.published.versions:
+    for old in (each for each in draft.published.versions if is_released(draft.registry, each)):
         position = positions.get(old.since_version)
         if position is None:
             changed.setdefault("missing", []).append(old.since_version)
@@ -62,13 +68,20 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
 
 @rule("opset.version", ERROR, VERSIONING, "append the new version at the end of the file")
 def check_opset_version(draft: DefinedDraft) -> Problems:
-    """An update or deprecation adds exactly one version; a removal adds none."""
+    """An update or deprecation adds one version, or edits an unreleased one; a removal adds none."""
     if draft.published is None or draft.adds_operator:
         return
     added = len(draft.operator.versions) - len(draft.published.versions)
-    expected = 0 if draft.proposal.kind == "removal" else 1
-    if added != expected:
-        yield draft.at_definition(f"expected {expected} new versions, got {added}", "versions")
+    last, kind = draft.published.versions[-1], draft.proposal.kind
+    is_open = not is_released(draft.registry, last)
+    expected = 0 if kind == "removal" or is_open else 1
+    if is_open and kind != "update":
+        reason = f"{last.id} is not released, so there is no need for a {kind}"
+        yield ProposalProblem(reason, draft.folder.place(PROPOSAL, "kind"), UNRELEASED_REMEDY)
+    elif added != expected:
+        remedy = f"edit {last.id}, which is not released" if is_open else ""
+        reason = f"expected {expected} new versions, got {added}"
+        yield ProposalProblem(reason, draft.folder.place(OPERATOR, "versions"), remedy)
 
 
 @rule("preview.version", ERROR, PREVIEW, "use version 1 and status EXPERIMENTAL")

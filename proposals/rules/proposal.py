@@ -6,6 +6,7 @@ from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.folder import PROPOSAL
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule
+from opshift.registry.errors import did_you_mean
 from opshift.registry.models import OperatorVersion
 
 MIN_ANSWER_LENGTH = 20
@@ -30,8 +31,7 @@ def check_proposal_motivation(draft: Draft) -> Problems:
 
     The operator set stays small only if reviewers can weigh the reason for each operator.
     """
-    if _is_short(draft.proposal.motivation):
-        yield draft.at_answer(f"the motivation has fewer than {MIN_ANSWER_LENGTH} characters", "motivation")
+    return _short_answer(draft, "motivation")
 
 
 @rule("proposal.model", ERROR, ADDING, "link a public model, or a paper about one")
@@ -95,9 +95,7 @@ def check_proposal_alternatives(draft: Draft) -> Problems:
 
     An alternative may turn out to be the better proposal.
     """
-    if _is_short(draft.proposal.alternatives):
-        reason = f"the alternatives have fewer than {MIN_ANSWER_LENGTH} characters"
-        yield draft.at_answer(reason, "alternatives")
+    return _short_answer(draft, "alternatives")
 
 
 @rule(
@@ -122,11 +120,14 @@ def check_proposal_numpy(draft: Draft) -> Problems:
 
     An operator with the name of a numpy function has to have the same semantics.
     """
+    import numpy as np
+
     from opshift.proposals.evidence.evidence import numpy_function
 
     name = draft.proposal.numpy
     if name and numpy_function(name) is None:
-        yield draft.at_answer(f"unknown numpy function {name!r}", "numpy")
+        remedy = did_you_mean(name.rpartition(".")[2], dir(np), "")
+        yield draft.at_answer(f"unknown numpy function {name!r}", "numpy")._replace(remedy=remedy)
 
 
 @rule(
@@ -140,9 +141,8 @@ def check_proposal_primitive(draft: DefinedDraft) -> Problems:
 
     A function runs in every runtime that supports its body; other operators need an implementation in each.
     """
-    if draft.adds_operator and draft.version.body is None and _is_short(draft.proposal.primitive_reason):
-        reason = "the operator has neither a body nor a reason for having none"
-        yield draft.at_answer(reason, "primitive_reason")
+    is_primitive = draft.adds_operator and draft.version.body is None
+    return _short_answer(draft, "primitive_reason") if is_primitive else iter(())
 
 
 @rule(
@@ -186,8 +186,11 @@ def check_proposal_kind(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(f"the kind {kind} needs a published operator, and {missing}", "kind")
 
 
-def _is_short(answer: str) -> bool:
-    return len(answer.strip()) < MIN_ANSWER_LENGTH
+def _short_answer(draft: Draft, key: str) -> Problems:
+    length = len(getattr(draft.proposal, key).strip())
+    if length < MIN_ANSWER_LENGTH:
+        reason = f"`{key}` has {length} characters, fewer than {MIN_ANSWER_LENGTH}"
+        yield draft.at_answer(reason, key)
 
 
 def _is_link(text: str) -> bool:

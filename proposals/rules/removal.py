@@ -41,8 +41,9 @@ def check_leaving_mapping(draft: DefinedDraft) -> Problems:
     if retirement is not None and not retirement.mapping.strip():
         yield _at_retirement(draft, "operator.yaml describes no mapping")
     needs_mapping = retirement is not None or draft.proposal.kind == "promotion"
-    if needs_mapping and len(draft.proposal.mapping.strip()) < MIN_MAPPING_LENGTH:
-        reason = f"the mapping in proposal.yaml has fewer than {MIN_MAPPING_LENGTH} characters"
+    length = len(draft.proposal.mapping.strip())
+    if needs_mapping and length < MIN_MAPPING_LENGTH:
+        reason = f"`mapping` has {length} characters, fewer than {MIN_MAPPING_LENGTH}"
         yield draft.at_answer(reason, "mapping")
 
 

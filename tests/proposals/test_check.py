@@ -213,3 +213,53 @@ def test_refuses_attribute_beyond_float32(tmp_path: Path) -> None:
         "examples.legal",
         "wide bend: 'b': 1e+39 is out of range for float32",
     )
+
+
+@pytest.mark.parametrize(
+    ("base", "edit", "texts"),
+    [
+        pytest.param(
+            "function",
+            set_answers(motivation="Nice."),
+            ["`motivation` has 5 characters, fewer than 20"],
+            id="answer",
+        ),
+        pytest.param(
+            "removal", set_answers(mapping="See above."), ["`mapping` has 10 characters"], id="mapping"
+        ),
+        pytest.param(
+            "function",
+            replace_text(OPERATOR, "same_as_first", "same_as_frist"),
+            ["did you mean same_as_first"],
+            id="shape rule",
+        ),
+        pytest.param("function", set_answers(numpy="numpy.sqrtt"), ["did you mean sqrt"], id="numpy"),
+        pytest.param(
+            "function",
+            replace_text(OPERATOR, "value_float: 0.5", "value_flaot: 0.5"),
+            ["did you mean value_float"],
+            id="attribute of a body node",
+        ),
+        pytest.param(
+            "update", replace_text(OPERATOR, "op_type: Mul", "op_type: Mull"), ["did you mean Mul"], id="body"
+        ),
+        pytest.param(
+            "function",
+            replace_text("examples.yaml", "- {values: 1.5}", "- {type: flaot, values: 1.5}"),
+            ["did you mean float"],
+            id="type of an example",
+        ),
+        pytest.param(
+            "deprecation",
+            replace_text(OPERATOR, "replaced_by: ReduceMax", "replaced_by: ReduceMaks"),
+            ["did you mean ReduceMax"],
+            id="replacement",
+        ),
+    ],
+)
+def test_finding_states_length_or_similar_name(
+    base: str, edit: Edit, texts: list[str], tmp_path: Path
+) -> None:
+    found = check_proposal(proposal(base, tmp_path / base, edit)).findings
+    messages = [f"{each.reason} ({each.remedy})" for each in found]
+    assert [text for text in texts if not any(text in each for each in messages)] == []

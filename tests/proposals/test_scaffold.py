@@ -62,7 +62,7 @@ def test_update_inherits_texts(tmp_path: Path) -> None:
 def test_new_operator_asks_for_texts(tmp_path: Path) -> None:
     checked = check_proposal(_new("new-function", "Novelty", tmp_path / "new"))
     (found,) = (each for each in checked.errors if each.rule == "operator.description")
-    assert found.reason.endswith("operator, inputs X, outputs Y, types T")
+    assert found.reason.endswith("operator (0), inputs X (0), outputs Y (0), types T (0)")
 
 
 def test_refuses_to_overwrite_folder(tmp_path: Path) -> None:

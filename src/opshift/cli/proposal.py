@@ -17,6 +17,7 @@ from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, writ
 from opshift.model.errors import UsageError
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import registry_of_tree
+from opshift.registry.errors import did_you_mean
 
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
@@ -40,7 +41,8 @@ def new(
 
     found: Kind | None = next((each for each in KINDS if each == kind), None)
     if found is None:
-        raise UsageError(f"unknown kind of proposal {kind!r}", remedy=f"choose one of {', '.join(KINDS)}")
+        remedy = did_you_mean(kind, KINDS, f"choose one of {', '.join(KINDS)}")
+        raise UsageError(f"unknown kind of proposal {kind!r}", remedy=remedy)
     match = AUTHOR_PATTERN.fullmatch(author)
     if match is None:
         raise UsageError(f"invalid author {author!r}", remedy="write --author 'Name <email>'")
@@ -71,7 +73,8 @@ def explain(
 
     table = rule_table()
     if rule and rule not in table:
-        raise UsageError(f"unknown rule {rule!r}", remedy="list the rules with `opshift proposal explain`")
+        remedy = did_you_mean(rule, table, "list the rules with `opshift proposal explain`")
+        raise UsageError(f"unknown rule {rule!r}", remedy=remedy)
     rules = [table[rule]] if rule else list(table.values())
     keys = ("id", "level", "title", "about", "source", "remedy", "gate")
     data = {"rules": [{key: str(getattr(each, key)) for key in keys} for each in rules]}
