@@ -112,7 +112,7 @@ def _file_contents(
         reference = reference_file(tree, draft.version)
         _require_own(reference, draft)
         yield reference, draft.folder.file(REFERENCE).read_text("utf-8")
-    if draft.proposal.kind == "promotion":
+    if draft.supersedes_preview:
         yield superseded_definition(draft, tree)
     yield tree / LOCK, lock_with_operator(draft, tree)
     changelog = tree / CHANGELOG

@@ -24,7 +24,7 @@ def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
     )
     path = tree / LOCK
     lock = load_lock(path) if path.exists() else build_lock(operators)
-    superseded = [_superseded_operator(draft)] if draft.proposal.kind == "promotion" else []
+    superseded = [_superseded_operator(draft)] if draft.supersedes_preview else []
     for operator in (draft.operator, *superseded):
         lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
     return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})

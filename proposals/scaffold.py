@@ -52,7 +52,9 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
 def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    promoted = registry.operator(request.name, "ai.onnx.preview") if request.kind == "promotion" else None
+    # The operator to promote has this name in a preview domain or a private one.
+    homes = (each for each in registry.domains() if request.kind == "promotion" and each != request.domain)
+    promoted = next(filter(None, (registry.operator(request.name, each) for each in homes)), None)
     quoted = {"author": quote_yaml(request.author), "email": quote_yaml(request.email)}
     promotes = promoted.versions[-1].id if promoted else ""
     texts = {
@@ -98,7 +100,7 @@ def _new_definition(request: ProposalRequest, opset: int) -> str:
         name=request.name,
         opset=1 if is_experimental else opset,
         status="EXPERIMENTAL" if is_experimental else "STABLE",
-        before="  before: body\n" if has_body else _fill("before.yaml"),
+        before="before: body" if has_body else _fill("before.yaml").strip(),
         body=_fill("body.yaml") if has_body else "",
     )
 

@@ -58,6 +58,15 @@ class Draft:
         """Whether the operator belongs to a preview domain, whose operators are experimental."""
         return is_preview(self.proposal.operator.domain)
 
+    @property
+    def supersedes_preview(self) -> bool:
+        """Whether the promotion of an experimental operator deprecates it.
+
+        Released operators of private domains never change; their owners deprecate them.
+        """
+        domain = OperatorId.parse(self.proposal.promotes).domain if self.proposal.promotes else ""
+        return self.proposal.kind == "promotion" and is_preview(domain)
+
     def at_file(self, reason: str, name: str, remedy: str = "") -> ProposalProblem:
         """Return a problem with a whole file."""
         return ProposalProblem(reason, self.folder.place(name), remedy)

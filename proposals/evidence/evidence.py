@@ -59,7 +59,7 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
         try:
             for each in adapters:
                 load_module(each)
-            if draft.edits_version:  # the proposal brings all adapters of the version
+            if draft.edits_version:  # the proposal contains all adapters of the version
                 unregister(*draft.version.id)
             if path.is_file():
                 load_module(path)

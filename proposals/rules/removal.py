@@ -82,7 +82,7 @@ def check_leaving_function(draft: DefinedDraft) -> Problems:
 
 @rule("promotion.source", ERROR, PREVIEW, "name it in `promotes`, as in ai.onnx.preview.Name:1")
 def check_promotion_source(draft: DefinedDraft) -> Problems:
-    """A promotion names an existing experimental operator."""
+    """A promotion names an existing operator that is experimental or belongs to a private domain."""
     if draft.proposal.kind != "promotion":
         return
     try:
@@ -93,8 +93,8 @@ def check_promotion_source(draft: DefinedDraft) -> Problems:
     if found is None:
         name = repr(draft.proposal.promotes)
         yield draft.at_answer(f"the operator to promote does not exist: {name}", "promotes")
-    elif found.status != "EXPERIMENTAL":
-        yield draft.at_answer(f"{found.id} is not experimental", "promotes")
+    elif found.status != "EXPERIMENTAL" and draft.registry.releases.released_opset(found.domain) is not None:
+        yield draft.at_answer(f"{found.id} is already an operator of ONNX, and not experimental", "promotes")
 
 
 def _replacement(draft: DefinedDraft, name: str) -> OperatorVersion | ResolveError:
