@@ -1,4 +1,4 @@
-"""Sessions of docs/architecture.md produce the printed output; paths in the pages for maintainers exist."""
+"""Sessions of pages produce the printed output; paths in the pages for maintainers exist."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ PATHS = sorted(
 )
 
 
-def test_sessions_produce_the_printed_output() -> None:
+@pytest.mark.parametrize("page", ["architecture", "queries"])
+def test_sessions_produce_the_printed_output(page: str) -> None:
     # A code fence after the output would count as output, so each session ends with an empty line.
-    failures, count = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    failures, count = doctest.testfile(
+        str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8"
+    )
     assert count > 0
     assert failures == 0
 
