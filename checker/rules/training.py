@@ -49,6 +49,16 @@ def binding_value(training: CheckedTraining) -> Problems:
                 yield f"{step.field} sets {binding.key!r} to {problem}"
 
 
+@rule("training.binding-update", WARNING, SOURCE, "return the value from the algorithm, too")
+def binding_update(training: CheckedTraining) -> Problems:
+    """The new value of an update should be an output of the algorithm, not of the main graph."""
+    own = {value.name for value in training.proto.algorithm.output}
+    main = {value.name for value in training.main.proto.output}
+    for binding in training.proto.update_binding:
+        if binding.value in main - own:
+            yield f"update_binding sets {binding.key!r} to {binding.value!r}, an output of the main graph"
+
+
 @rule("training.binding-type", ERROR, SOURCE, "bind a value with the type and the shape of the initializer")
 def binding_type(training: CheckedTraining) -> Problems:
     """The new value of a binding must have the element type and the shape of the initializer."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
-from opshift.model.types import dims_of, element_type_of, fill_type, shape_of
+from opshift.model.types import declared_dims, dims_of, element_type_of, fill_type, shape_of
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
@@ -91,3 +91,10 @@ def test_writes_types(text: str, shape: tuple[int | None, ...] | None, expected:
 def test_returns_known_dimensions(declared: list[Any], dims: tuple[int | None, ...]) -> None:
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, declared)
     assert dims_of(value.type.tensor_type.shape) == dims
+
+
+def test_reads_dimensions_without_a_size() -> None:
+    """An empty name is an unknown dimension, and `*` is a name like any other."""
+    declared = tensor(FLOAT, ["", "*", "n", 2])
+    declared.tensor_type.shape.dim[0].dim_param = ""
+    assert declared_dims(declared) == (None, "*", "n", 2)

@@ -190,6 +190,11 @@ CASES = (
         "no initialization",
     ),
     Case(
+        "training.binding-update",
+        training,
+        lambda m: set_field("training_info[0].update_binding[0].value", m.graph.output[0].name)(m),
+    ),
+    Case(
         "training.initialization", training, add_message("training_info[0].initialization.input", name="more")
     ),
     Case("training.binding-type", training, rebind("type", 11), "another type of the update"),
