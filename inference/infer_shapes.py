@@ -11,7 +11,7 @@ from opshift.inference.symbols import merge_claim, with_symbols
 from opshift.model.node import Node
 from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shape_context import ShapeContext, list_length
 
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:
@@ -160,8 +160,7 @@ class _RankContext(_Context):
 
     def input_length(self, position: int) -> int | None:
         self.is_cacheable = False
-        shape = self._scope.shape(self.node.input(position))
-        return shape[0] if shape is not None and len(shape) == 1 else None
+        return list_length(self._scope.shape(self.node.input(position)))
 
 
 def _shape_of_known_rank(scope: InferenceScope, name: str) -> Shape | None:
@@ -201,8 +200,7 @@ def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
 def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | None:
     """Return the number of elements of a 1-D input of the node that produces a value, as a rank."""
     _, _, _, inputs, _ = scope.producing_records[name]
-    shape = scope.shape(inputs[position]) if position < len(inputs) else None
-    length = shape[0] if shape is not None and len(shape) == 1 else None
+    length = list_length(scope.shape(inputs[position])) if position < len(inputs) else None
     return None if length is None or length > MAX_RANK else length
 
 
@@ -212,9 +210,7 @@ def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
 
 
 def _rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
-    from opshift.registry.shapes.rule_table import (
-        RANK_INPUTS,
-    )  # the shape rules are imported only when needed
+    from opshift.registry.shapes.rule_table import RANK_INPUTS  # imported only when needed
 
     return RANK_INPUTS.get(operator.shape)
 

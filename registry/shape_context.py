@@ -22,6 +22,11 @@ class InvalidFlag(Exception):
     """A flag is neither 0 nor 1, so that runtimes disagree on its meaning."""
 
 
+def list_length(shape: Shape | None) -> int | None:
+    """Return the number of elements of a 1-D tensor, or `None` if it is unknown."""
+    return shape[0] if shape is not None and len(shape) == 1 else None
+
+
 class ShapeContext(ABC):
     """The facts about a node that a shape rule may use; a value of an unexpected type counts as unknown."""
 
@@ -97,7 +102,7 @@ class ShapeContext(ABC):
         values, shape = self.constant(position), self.shape(position)
         if values is not None:
             return len(values)
-        return shape[0] if shape is not None and len(shape) == 1 else None
+        return list_length(shape)
 
     def setting(self, name: str) -> Setting:
         """Return the list called `name`, which is an attribute or an input of the operator version."""
