@@ -58,6 +58,7 @@ class Report(FrozenRecord):
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
+        unreleased: targets that are not released yet, a sentence each.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -73,6 +74,7 @@ class Report(FrozenRecord):
     added_nodes: int = 0
     added_bytes: int = 0
     model_version: str | None = None
+    unreleased: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
@@ -94,6 +96,7 @@ class Report(FrozenRecord):
             sum(change.result.node_count - 1 for each in containers for change in each.changes),
             sum(container.constant_bytes for container in containers),
             plan.model_version,
+            plan.unreleased,
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -18,16 +18,17 @@ def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
 
     If the tree has no such file yet, the fingerprints of all its operators are included.
     """
-    # The registry also contains the operators of the project, which the tree itself does not define.
-    operators = (
-        each for each in draft.registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()
-    )
     path = tree / LOCK
-    lock = load_lock(path) if path.exists() else build_lock(operators)
+    lock = load_lock(path) if path.exists() else build_lock(operators_of_tree(draft.registry, tree))
     superseded = [_superseded_operator(draft)] if draft.supersedes_preview else []
     for operator in (draft.operator, *superseded):
         lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
     return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})
+
+
+def operators_of_tree(registry: Registry, tree: Path) -> list[Operator]:
+    """Return the operators that the tree itself defines; the registry may also have those of the project."""
+    return [each for each in registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()]
 
 
 CHANGELOG_TITLE = "# Changes of the operator sets\n"

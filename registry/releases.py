@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated
@@ -81,6 +81,13 @@ class Releases(Record):
         listed = [each for each in self.onnx.values() if domain in each.opsets]
         newest = max((each.opsets[domain] for each in listed if each.released), default=0)
         return newest if listed else None
+
+    def unreleased(self, opsets: Mapping[str, int]) -> Iterator[str]:
+        """Yield a sentence for each opset that is newer than all published releases of ONNX."""
+        for domain, opset in opsets.items():
+            newest = self.released_opset(domain)
+            if newest is not None and opset > newest:
+                yield f"opset {opset} of {domain} is not released: its operators may still change"
 
     def first_release_with(self, domain: str, opset: int) -> Release | None:
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""

@@ -78,6 +78,18 @@ def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
             yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 
 
+@rule("opset.unreleased", WARNING, "Versioning: Operator sets", "use a released opset until it is released")
+def opset_unreleased(model: CheckedModel) -> Problems:
+    """A model should import released opsets only."""
+    registry = model.registry
+    known = {
+        domain: version
+        for domain, version in model.opsets.items()
+        if registry.has_domain(domain) and version <= registry.newest_opset(domain)
+    }
+    yield from registry.releases.unreleased(known)
+
+
 def _imports(found: CheckedModel | CheckedFunction) -> dict[str, list[int]]:
     imports: dict[str, list[int]] = {}
     for entry in found.proto.opset_import:

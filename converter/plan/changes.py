@@ -230,6 +230,8 @@ class Plan(FrozenRecord):
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
     """Repairs of the order of nodes, and replacements of types, that precede the changes, a sentence each."""
+    unreleased: tuple[str, ...] = ()
+    """Targets that are not released yet, a sentence each."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
 

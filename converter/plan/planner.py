@@ -116,6 +116,7 @@ class Planner:
             tuple(self._allowances.used),
             copies,
             self._history.updated_record(imports, ir) if self._history else None,
+            unreleased=tuple(self._registry.releases.unreleased(self._target.opsets)),
         )
 
     def _survey(

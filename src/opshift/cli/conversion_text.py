@@ -39,7 +39,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
     before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
     _write_versions(page, report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
-    write_repairs(page, report.repairs)
+    write_warnings(page, (*report.unreleased, *report.repairs))
     if report.changed:
         page.blank()
         counts = report.operators().most_common()
@@ -57,7 +57,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     """Print a plan."""
     page.line(str(source), style="bold")
     _write_versions(page, report, imports, {})
-    write_repairs(page, report.repairs)
+    write_warnings(page, (*report.unreleased, *report.repairs))
     _write_changes(page, report)
     _write_allowances(page, report)
     if report.refusals:
@@ -92,9 +92,9 @@ def _write_changes(page: Page, report: Report) -> None:
         page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
-def write_repairs(page: Page, repairs: Iterable[str]) -> None:
-    """Print the repairs that precede a conversion."""
-    for each in repairs:
+def write_warnings(page: Page, warnings: Iterable[str]) -> None:
+    """Print warnings, such as repairs that precede a conversion."""
+    for each in warnings:
         page.blank()
         page.prose(f"warning: {each}", style="yellow")
 

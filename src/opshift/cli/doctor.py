@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.conversion_text import write_repairs
+from opshift.cli.conversion_text import write_warnings
 from opshift.cli.convert import InPlaceOption, OutputArgument, QuietOption
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import (
@@ -85,7 +85,7 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
-    write_repairs(page, diagnosis.repairs)
+    write_warnings(page, diagnosis.repairs)
     groups = Counter((each.operator, _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()

@@ -199,17 +199,23 @@ def targets(folders: options.DefinitionsOption = None, form: options.FormatOptio
 def _write_releases(page: Page, product: str, releases: Mapping[str, Release | Consumer]) -> None:
     domains = list(dict.fromkeys(domain for release in releases.values() for domain in release.opsets))
     columns = [Column("target", "cyan"), number("IR version"), *map(number, domains)]
-    if any(getattr(release, "source", "") for release in releases.values()):
+    if any(_remark(release) or getattr(release, "source", "") for release in releases.values()):
         columns += [Column("note"), Column("source", "dim")]
     rows = []
     for version, release in releases.items():
         opsets = (release.opsets.get(each, "") for each in domains)
-        remarks = (getattr(release, "note", ""), getattr(release, "source", ""))
+        remarks = (_remark(release), getattr(release, "source", ""))
         row = (f"{product}-{version}", release.ir_version or "unknown", *opsets, *remarks)
         rows.append(row[: len(columns)])
     page.table(columns, rows)
     if product in SOURCE_URLS:
         page.line(f"source: {SOURCE_URLS[product]}", style="dim")
+
+
+def _remark(release: Release | Consumer) -> str:
+    if isinstance(release, Consumer):
+        return release.note
+    return "" if release.released else "not released"
 
 
 def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:

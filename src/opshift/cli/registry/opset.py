@@ -1,4 +1,4 @@
-"""`opshift opset`: export and load operator-set documents."""
+"""`opshift opset`: export and load operator-set documents, and release opsets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from opshift.model.errors import UsageError
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
 from opshift.registry.documents.files import DocumentFormat
 
-opset = subcommand_group("Export and load operator sets as documents.")
+opset = subcommand_group("Export and load operator sets as documents, and release opsets.")
 
 EXPORT_EXAMPLES = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
 
@@ -139,6 +139,29 @@ def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int)
     page.line(f"IR version {header.ir_version}" + "".join(f"{sign}{text}" for sign, text in suffixes if text))
     if header.doc_string:
         page.line(header.doc_string)
+
+
+@opset.command(epilog=examples_text("opset release", ("--opsets opsets",)))
+def release(
+    tree: Annotated[Path, typer.Option("--opsets", metavar="TREE", help="The folder of definitions.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Close the opset that accepted proposals extend.
+
+    Marks its release in releases.yaml as released, and records the fingerprints of all versions. Refuses,
+    and writes nothing, if a definition differs from its recorded fingerprint.
+    """
+    from opshift.proposals.release import release as closed_in
+
+    released = closed_in(tree)
+
+    def write(page: Page) -> None:
+        page.title(f"released {released.name}: {count_text(len(released.versions), 'new version')}")
+        for each in (*released.versions, *(f"wrote {file}" for file in released.files)):
+            page.line(str(each))
+
+    data = {"release": released.name, "versions": [*map(str, released.versions)], "files": released.files}
+    print_result(form, data, write)
 
 
 def _write(page: Page, document: OperatorSet, versions: int, written: list[Path]) -> None:
