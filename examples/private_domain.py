@@ -1,7 +1,7 @@
 """Convert a model with operators of a private domain, in both directions.
 
-`acme/com.acme/Scale.yaml` defines an operator with two versions; `acme/adapters/scale.py` converts between
-them.
+In the folder `acme/acme_operators`, `com.acme/Scale.yaml` defines an operator with two versions, and
+`adapters/scale.py` converts between them. As an installed package, it needs neither of the two calls below.
 
 python examples/private_domain.py
 """
@@ -15,7 +15,7 @@ import onnx.printer
 
 import opshift
 
-ACME = Path(__file__).parent / "acme"
+ACME = Path(__file__).parent / "acme" / "acme_operators"
 MODEL = """
 <ir_version: 8, opset_import: ["" : 13, "com.acme" : 1]>
 example (float[N] x) => (float[N] y) {

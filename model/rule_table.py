@@ -32,11 +32,12 @@ class RuleTable(Generic[AnyRule]):
         """Add the rule that a function implements.
 
         Raises:
-            DuplicateRule: a rule with this name exists.
+            DuplicateRule: another function implements a rule with this name.
         """
-        if name in self._rules:
-            both = (self._functions[name], function)
-            places = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in both)
+        other = self._functions.get(name, function)
+        # a file that is executed again replaces its own rules
+        if (other.__module__, other.__qualname__) != (function.__module__, function.__qualname__):
+            places = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (other, function))
             raise DuplicateRule(f"rule {name!r} is defined by both {places}", remedy="rename one of them")
         self._rules[name], self._functions[name] = rule, function
 

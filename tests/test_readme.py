@@ -31,7 +31,7 @@ def _blocks() -> list[str]:
 
 def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model()
-    shutil.copytree(ROOT / "examples" / "acme", tmp_path / "acme" / "opsets")
+    shutil.copytree(ROOT / "examples" / "acme" / "acme_operators", tmp_path / "acme" / "opsets")
     onnx.save(model, tmp_path / "old.onnx")
     (tmp_path / "ops17.py").write_text(node_builders(opshift.default_registry(), opset=17), "utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -12,13 +12,15 @@ from opshift.analysis.verification.generated_nodes import (
     generate_nodes,
 )
 from opshift.analysis.verification.numpy_types import Array
-from opshift.analysis.verification.result import CannotVerify, VerificationFailed
+from opshift.analysis.verification.result import CannotVerify, Verification, VerificationFailed
 from opshift.analysis.verification.verify import verify
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import AllowLike
+from opshift.inference.scope import Scope
 from opshift.model.errors import UsageError
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.model.types import Dim
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
@@ -62,6 +64,8 @@ def assert_step_preserves_outputs(
 ) -> StepCoverage:
     """Assert that nodes of an operator have the same outputs before and after a conversion.
 
+    The outputs also need the shapes that the shape rules infer.
+
     The nodes are generated from the definition: with each element type and attribute value, with and without
     optional inputs, with inputs fed and constant, and with random combinations. onnxruntime or onnx.reference
     runs them; `opshift.reference` registers functions for operators of private domains.
@@ -88,7 +92,8 @@ def assert_step_preserves_outputs(
         The nodes that were compared, and those that were refused or rejected.
 
     Raises:
-        AssertionError: outputs differ, a converted node does not run, or no node could be compared.
+        AssertionError: outputs differ, a converted node does not run, an inferred shape is wrong, or no node
+            could be compared.
         ExtensionFailed: an adapter, shape rule or reference fails.
         UsageError: an argument is invalid, or the definition is not sufficient to generate nodes.
         ResolveError: the operator does not exist at one of the opsets.
@@ -119,10 +124,16 @@ def assert_step_preserves_outputs(
             }
             try:
                 converted = convert_version(model, {domain: target}, allow=allow, registry=registry)
-                verify(
-                    model, converted, given, samples=samples, seed=seed, tolerance=tolerance,
-                    registry=registry, custom_ops=custom_ops,
-                )  # fmt: skip
+                verification = verify(
+                    model,
+                    converted,
+                    given,
+                    samples=samples,
+                    seed=seed,
+                    tolerance=tolerance,
+                    registry=registry,
+                    custom_ops=custom_ops,
+                )
             except ConversionRefused as error:
                 refused[text] = error.refusals[0].reason
             except CannotVerify as error:
@@ -131,6 +142,8 @@ def assert_step_preserves_outputs(
                 reason = f"{step} does not preserve the outputs of {text}, seed {seed}: {error.reason}"
                 raise AssertionError(reason) from error
             else:
+                for each in (model, converted):
+                    _require_inferred_shapes(each, verification, registry, text)
                 accepted[form] = index
                 compared.append(text)
                 refused.pop(text, None)
@@ -140,6 +153,26 @@ def assert_step_preserves_outputs(
         reasons = "; ".join(dict.fromkeys((*refused.values(), *rejected.values())))
         raise AssertionError(f"{step}: no generated node could be compared: {reasons}")
     return StepCoverage(tuple(compared), refused, rejected)
+
+
+def _require_inferred_shapes(
+    model: ModelProto, verification: Verification, registry: Registry, node: str
+) -> None:
+    """Raise AssertionError if a shape rule infers a shape that differs from that of an output."""
+    scope = Scope(model.graph, opset_imports(model.opset_import), registry, {})
+    for output in verification.outputs:
+        inferred, actual = scope.shape(output.name), output.shape
+        if inferred is None or actual is None:
+            continue
+        sizes = [size if known is not None else None for known, size in zip(inferred, actual, strict=False)]
+        if list(inferred) != sizes or len(inferred) != len(actual):
+            reason = f"the inferred shape of {output.name!r} is {list(inferred)}, not {list(actual)}"
+            raise AssertionError(f"{node} at {_opset_text(model)}: {reason}")
+
+
+def _opset_text(model: ModelProto) -> str:
+    imports = opset_imports(model.opset_import).items()
+    return ", ".join(f"{domain} {opset}" for domain, opset in imports)
 
 
 def _require_known_names(version: OperatorVersion, preset: Preset) -> None:

@@ -129,7 +129,7 @@ def test_refuses_wrong_usage(run: Run, old_model: Path, options: list[str], mess
     assert os.listdir() == ["old.onnx"]
 
 
-ACME = Path(__file__).parents[2] / "examples" / "acme"
+ACME = Path(__file__).parents[2] / "examples" / "acme" / "acme_operators"
 REFERENCES = """
 from opshift import reference
 

@@ -17,7 +17,7 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.selection import STATUSES
 
 REGISTRY = default_registry()
-ACME = Path(__file__).parents[2] / "examples" / "acme"
+ACME = Path(__file__).parents[2] / "examples" / "acme" / "acme_operators"
 
 
 def ids(versions: Iterable[OperatorVersion]) -> list[str]:

@@ -17,6 +17,8 @@ from opshift.model.errors import UsageError
 from opshift.model.extensions import ExtensionFailed
 from opshift.registry.errors import NotYetIntroduced, UnknownOpset
 from opshift.registry.registry import Registry, default_registry
+from opshift.registry.shapes.rule_table import TABLE
+from opshift.shapes import rule
 from opshift.testing import assert_step_preserves_outputs
 
 MIX = """\
@@ -63,6 +65,8 @@ def _temporary_registrations() -> Iterator[None]:
         yield
     references._registered.clear()
     references._registered.update(before)
+    TABLE._rules.pop("acme_mix", None)
+    TABLE._functions.pop("acme_mix", None)
 
 
 @pytest.fixture
@@ -123,6 +127,22 @@ def test_finds_a_wrong_optional_output(registry: Registry) -> None:
 
     _register(drop_one)
     with pytest.raises(AssertionError, match="output 'count' differs"):
+        assert_step_preserves_outputs("Mix", 1, 2, domain="com.acme", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("infer", "reason"),
+    [
+        pytest.param(lambda node: [()], r"is \[\], not \[2, 3\]", id="rank"),
+        pytest.param(lambda node: [(None, 9)], r"is \[None, 9\], not \[2, 3\]", id="size"),
+    ],
+)
+def test_finds_a_wrong_shape_rule(registry: Registry, tmp_path: Path, infer: Any, reason: str) -> None:
+    rule("acme_mix")(infer)
+    path = tmp_path / "com.acme" / "Mix.yaml"
+    path.write_text(MIX.replace("name: Mix\n", "name: Mix\nshape: acme_mix\n"))
+    _register(lambda node, out: out.replace(node))
+    with pytest.raises(AssertionError, match=rf"Mix\(.*: the inferred shape of 'Y' {reason}"):
         assert_step_preserves_outputs("Mix", 1, 2, domain="com.acme", registry=registry)
 
 

@@ -22,7 +22,7 @@ from opshift.analysis.verification import references
 from opshift.analysis.verification.references import DuplicateReference, load_references, reference
 from opshift.registry.registry import Registry, default_registry
 
-ACME = Path(__file__).parents[3] / "examples" / "acme"
+ACME = Path(__file__).parents[3] / "examples" / "acme" / "acme_operators"
 WARP = """\
 domain: com.acme
 name: Gelu

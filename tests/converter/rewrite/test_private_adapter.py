@@ -19,7 +19,7 @@ from opshift.model.errors import Place
 from opshift.model.extensions import ExtensionFailed
 from opshift.registry.registry import default_registry
 
-ACME = Path(__file__).parents[3] / "examples" / "acme"
+ACME = Path(__file__).parents[3] / "examples" / "acme" / "acme_operators"
 
 CODE = """from opshift.adapters import adapter
 @adapter("Scale", 1, 2, domain="com.acme")

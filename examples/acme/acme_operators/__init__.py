@@ -1,0 +1,3 @@
+"""Operators of the domain com.acme."""
+
+from acme_operators import shapes as shapes
