@@ -20,6 +20,7 @@ from opshift.analysis.verification.result import Verification, VerificationFaile
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.model.errors import OpshiftError, Place
+from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 
 SOFTMAX = onnx.parser.parse_model("""
@@ -42,6 +43,12 @@ def _errors() -> Iterator[OpshiftError]:
             with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
                 importlib.import_module(module.name)
     made: dict[type[OpshiftError], OpshiftError] = {
+        ExtensionFailed: ExtensionFailed(
+            "adapter com.acme.Scale 1 -> 2",
+            "raises KeyError: 0",
+            place=Place("a.py", 3),
+            exception="KeyError: 0",
+        ),
         ConversionRefused: ConversionRefused([Refusal("node a", "ai.onnx.Mod:1", "reason", "remedy")] * 2),
         IllegalModel: IllegalModel([Finding("graph.order", Level.ERROR, "node a", "reason", "remedy")]),
         NoCommonOpset: NoCommonOpset([reach(SOFTMAX)] * 2),
