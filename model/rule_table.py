@@ -41,6 +41,10 @@ class RuleTable(Generic[AnyRule]):
             raise DuplicateRule(f"rule {name!r} is defined by both {places}", remedy="rename one of them")
         self._rules[name], self._functions[name] = rule, function
 
+    def remove(self, name: str) -> None:
+        """Remove a rule."""
+        del self._rules[name], self._functions[name]
+
     def load(self) -> Mapping[str, AnyRule]:
         """Import all modules of the package, and return all rules, sorted by name."""
         import_modules(self._package)

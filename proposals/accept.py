@@ -22,7 +22,7 @@ from opshift.proposals.accepted_files import (
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE
+from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE, SHAPES
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.content.text_files import HEADER, version_block, without_questions
 from opshift.proposals.evidence.evidence import Evaluated
@@ -46,18 +46,25 @@ class Accepted:
     """Folder of the recorded examples, which contains some of the files."""
 
 
-def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path | None = None) -> Accepted:
+def accept(
+    path: Path,
+    tree: Path,
+    *,
+    adapters: Path | None = None,
+    shapes: Path | None = None,
+    cases: Path | None = None,
+) -> Accepted:
     """Append the proposal's definition to a tree, with code, examples, page, fingerprints and log entry.
 
     The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
-    may be empty. By default, adapters and recorded examples go to its folders `adapters` and `cases`.
+    may be empty. By default, adapters and shape rules go to its folder `adapters`, and examples to `cases`.
 
     Raises:
         NotAcceptable: a check reports an error. Nothing is written.
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
         UsageError: a new file would replace another one, would be outside of its folder, or no folder for
-            adapters of opshift's own operators is given.
+            code of opshift's own operators is given.
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept")
@@ -69,7 +76,7 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
     name = f"{draft.operator.name}-{draft.opset}"
     recorded = destination_below(cases or tree / "cases", draft.operator.domain, name)
     _require_own(recorded, draft)
-    contents = list(_file_contents(draft, tree, adapters, recorded))
+    contents = list(_file_contents(draft, tree, adapters, shapes, recorded))
     texts = dict(contents)
     paths = Counter(path.resolve() for path, _ in contents)
     for path in texts:
@@ -85,7 +92,7 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
 
 
 def _file_contents(
-    draft: Evaluated, tree: Path, adapters: Path | None, recorded: Path
+    draft: Evaluated, tree: Path, adapters: Path | None, shapes: Path | None, recorded: Path
 ) -> Iterator[tuple[Path, str | bytes]]:
     """Yield each file to write, with its content."""
     operator = draft.operator
@@ -98,14 +105,15 @@ def _file_contents(
     page = destination_below(tree, "pages", operator.domain, f"{recorded.name}.md")
     _require_own(page, draft)
     yield page, operator_page(draft)
-    code = draft.folder.file(ADAPTERS)
-    if code.is_file():
-        if adapters is None and tree.resolve() == OPSETS.resolve():
-            remedy = "name a folder of adapters/ops with --adapters"
-            raise UsageError("opshift's own adapters are not in its tree of definitions", remedy=remedy)
-        file = destination_below(
-            adapters or tree / "adapters", module_name(operator.domain, operator.name, draft.opset)
-        )
+    for name, folder, suffix in ((ADAPTERS, adapters, ""), (SHAPES, shapes, "_shapes")):
+        code = draft.folder.file(name)
+        if not code.is_file():
+            continue
+        if folder is None and tree.resolve() == OPSETS.resolve():
+            remedy = "name a folder of adapters/ops with --adapters, and registry/shapes with --shapes"
+            raise UsageError(f"opshift's own {name.removesuffix('.py')} are not in its tree", remedy=remedy)
+        module = module_name(operator.domain, operator.name, draft.opset).replace(".py", f"{suffix}.py")
+        file = destination_below(folder or adapters or tree / "adapters", module)
         _require_own(file, draft)
         yield file, code.read_text("utf-8")
     if draft.retirement is None:

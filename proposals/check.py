@@ -8,7 +8,7 @@ from pathlib import Path
 from opshift.checker.findings import Level
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
-from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, ProposalFolder
+from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, SHAPES, ProposalFolder
 from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
@@ -71,6 +71,18 @@ def _stages(
         yield InvalidFile(folder, PROPOSAL, error)
         return
     yield draft
+    # Imported after rule_table() has run, which reports a missing numpy as a usage error.
+    from opshift.proposals.evidence.evidence import registered_shape_rules
+
+    with registered_shape_rules(folder, run) as shapes_error:
+        if shapes_error is None:
+            yield from _defined_stages(draft, run)
+        else:
+            yield InvalidFile(folder, SHAPES, shapes_error)
+
+
+def _defined_stages(draft: Draft, run: bool) -> Generator[Draft | InvalidFile, None, None]:
+    folder, registry = draft.folder, draft.registry
     try:
         defined = DefinedDraft(folder, draft.proposal, registry, folder.operator(registry.types))
     except DefinitionError as error:
@@ -79,7 +91,6 @@ def _stages(
     yield defined
     if not run:
         return
-    # Imported after rule_table() has run, which reports a missing numpy as a usage error.
     from opshift.proposals.evidence.evidence import Evaluated, gather_evidence, registered_adapters
 
     with registered_adapters(defined) as adapters_error:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import OperatorId
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
@@ -12,7 +13,6 @@ from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal, SignOf
 from opshift.proposals.content.reviewers import ReviewerList
 from opshift.proposals.content.sign_off import valid_sign_offs
 from opshift.proposals.content.staged_registry import is_preview, is_released
-from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Deprecation, Operator, OperatorVersion, Removal
 from opshift.registry.registry import Registry
 
@@ -22,7 +22,7 @@ class InvalidFile(NamedTuple):
 
     folder: ProposalFolder
     name: str
-    error: DefinitionError
+    error: OpshiftError
 
     def problems_in(self, name: str) -> Iterator[ProposalProblem]:
         """Yield the problem of the file if it has this name."""

@@ -16,9 +16,9 @@ from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
 PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
-REFERENCE, ADAPTERS = "reference.py", "adapters.py"
+REFERENCE, ADAPTERS, SHAPES = "reference.py", "adapters.py", "shapes.py"
 
-PROPOSAL_FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
+PROPOSAL_FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS, SHAPES)
 """Files that make up a proposal. Other files in the folder are ignored."""
 
 

@@ -1,5 +1,6 @@
 """Collect evidence by running a proposal."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.errors import OpshiftError
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
-from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES, ProposalFolder
 from opshift.proposals.content.models import Example
-from opshift.proposals.content.staged_registry import reference_file
+from opshift.proposals.content.staged_registry import module_name, reference_file
 from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
 from opshift.proposals.evidence.conversions import Direction, convert_and_run, run_published_version
 from opshift.proposals.evidence.node_models import body_model
@@ -28,6 +29,8 @@ from opshift.proposals.evidence.run import (
     run_reference,
 )
 from opshift.registry.models import OperatorVersion
+from opshift.registry.shapes.rule_table import rule as shape_rule
+from opshift.registry.shapes.rule_table import temporary_rules
 from opshift.registry.step_rules import body_problems
 
 
@@ -46,6 +49,28 @@ class Evidence:
     numpy: list[OutputComparison] = field(default_factory=list)
 
 
+_SHAPE_RULE = re.compile(r"""rule\(\s*["'](\w+)["']""")
+
+
+@contextmanager
+def registered_shape_rules(folder: ProposalFolder, run: bool = True) -> Iterator[InvalidProposal | None]:
+    """Register the shape rules of a proposal within a `with` block; only their names if `run` is false.
+
+    Yields the error that prevents loading them, or `None`.
+    """
+    path, failure = folder.file(SHAPES), None
+    with temporary_rules():
+        if path.is_file() and run:
+            try:
+                load_module(path)
+            except OpshiftError as error:
+                failure = InvalidProposal(error.reason, place=error.place, remedy=error.remedy)
+        elif path.is_file():
+            for name in _SHAPE_RULE.findall(path.read_text("utf-8")):
+                shape_rule(name)(lambda node: [])
+        yield failure
+
+
 @contextmanager
 def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]:
     """Register the adapters of the tree and of the proposal within a `with` block.
@@ -53,13 +78,16 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     Yields the error that prevents loading them, or `None`.
     """
     path = draft.folder.file(ADAPTERS)
-    adapters = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
+    files = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
+    # The proposal contains all adapters and shape rules of a version that it edits.
+    replaced = module_name(*draft.version.id).removesuffix(".py") if draft.edits_version else None
+    adapters = [each for each in files if not (replaced and each.name.startswith(replaced))]
     failure = None
     with temporary_adapters():
         try:
             for each in adapters:
                 load_module(each)
-            if draft.edits_version:  # the proposal contains all adapters of the version
+            if replaced:
                 unregister(*draft.version.id)
             if path.is_file():
                 load_module(path)

@@ -7,6 +7,7 @@ from typing import Literal
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.model.extensions import ExtensionFailed
 from opshift.model.messages import ModelProto
 from opshift.model.types import Shape
 from opshift.proposals.evidence.cases import Arrays, Case
@@ -91,7 +92,13 @@ class _CaseContext(ShapeContext):
         return None
 
 
-def inferred_shapes(case: Case, output_count: int) -> Sequence[Shape | None]:
-    """Return the inferred shape of each output; the definition has to name an existing shape rule."""
-    shapes = list(SHAPE_RULES[case.version.shape](_CaseContext(case, output_count)))
+def inferred_shapes(case: Case, output_count: int) -> list[Shape | None] | ExtensionFailed:
+    """Return the inferred shape of each output, or the error of a rule that fails.
+
+    The definition has to name an existing shape rule.
+    """
+    try:
+        shapes = list(SHAPE_RULES[case.version.shape](_CaseContext(case, output_count)))
+    except ExtensionFailed as error:
+        return error
     return [*shapes, *[None] * (output_count - len(shapes))]

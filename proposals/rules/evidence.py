@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.checker.findings import ERROR, WARNING
+from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.folder import EXAMPLES, REFERENCE
+from opshift.proposals.content.folder import SHAPES as SHAPES_FILE
 from opshift.proposals.evidence.cases import Arrays, Case, bound_type, parameter_at
 from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, implemented_version
@@ -19,6 +21,12 @@ TESTS = f"{ADDING}: tests"
 
 FAILED_EXAMPLES = ("examples.legal", "reference.runs")
 """Rules about examples that do not run, and so cover nothing."""
+
+
+@rule("shape.format", ERROR, SHAPES, "register the rule with `@rule(name)` of opshift.shapes")
+def check_shape_format(file: InvalidFile) -> Problems:
+    """`shapes.py` can be executed, and each of its shape rules has a new name."""
+    return file.problems_in(SHAPES_FILE)
 
 
 @rule("examples.format", ERROR, GUIDE, "follow the template of `opshift proposal new`")
@@ -117,8 +125,8 @@ def check_shape_agrees(draft: Evaluated) -> Problems:
 @rule("shape.rank", ERROR, SHAPES, "name a rule that infers at least the rank")
 def check_shape_rank(draft: Evaluated) -> Problems:
     """The shape rule infers at least the rank of the first output of one example."""
-    runs = [(case, len(outputs)) for case, outputs in _runs_with_shape_rule(draft) if outputs]
-    if runs and all(inferred_shapes(case, count)[0] is None for case, count in runs):
+    runs = [inferred_shapes(case, len(outputs)) for case, outputs in _runs_with_shape_rule(draft) if outputs]
+    if runs and all(isinstance(shapes, list) and shapes[0] is None for shapes in runs):
         reason = f"the rule {draft.version.shape!r} infers no rank for any example"
         yield draft.at_definition(reason, "shape")
 
@@ -204,7 +212,11 @@ def _wrong_types(case: Case, outputs: Arrays) -> Iterator[str]:
 
 
 def _wrong_shapes(case: Case, outputs: Arrays) -> Iterator[str]:
-    for array, shape in zip(outputs, inferred_shapes(case, len(outputs)), strict=True):
+    shapes = inferred_shapes(case, len(outputs))
+    if isinstance(shapes, ExtensionFailed):
+        yield f"{shapes.reason} ({shapes.place})"
+        return
+    for array, shape in zip(outputs, shapes, strict=True):
         if array is None or shape is None:
             continue
         is_same_rank = len(shape) == array.ndim

@@ -1,6 +1,7 @@
 """Table of shape rules, and the decorators that register functions as rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import chain
 
@@ -77,6 +78,20 @@ def rule(
         return checked_rule
 
     return register
+
+
+@contextmanager
+def temporary_rules() -> Iterator[None]:
+    """Remove at exit the rules that are registered within the context."""
+    before = set(SHAPE_RULES)
+    try:
+        yield
+    finally:
+        for name in SHAPE_RULES.keys() - before:
+            TABLE.remove(name)
+            KEEPS_RANK.discard(name)
+            for facts in (FIXED_RANKS, RANKING_LISTS, RANK_INPUTS):
+                facts.pop(name, None)
 
 
 def data_rule(

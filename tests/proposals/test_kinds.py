@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,10 @@ from opshift.cli.main import app
 from opshift.converter.convert import convert_version
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.evidence.run import load_module
+from opshift.proposals.status import status_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.registry.shapes.rule_table import SHAPE_RULES, temporary_rules
 from opshift.registry.yaml_files import load_yaml
 
 OPSETS = Path(__file__).resolve().parents[2] / "opsets"
@@ -382,3 +385,70 @@ def test_promotion_of_vendor_operator(bench: Workbench) -> None:
     assert str(bench.fill(path, definition, files, **answers).id) == "ai.onnx.Blend:29"
     vendor = bench.registry.get_schema("Blend", 1, "com.acme")
     assert not vendor.deprecated  # released operators do not change
+
+
+SHAPES = '''"""Shape rule of Rows."""
+
+from opshift.shapes import ShapeContext, Shapes, rule
+
+
+@rule("acme_rows")
+def rows(node: ShapeContext) -> Shapes:
+    """Keep the first dimension."""
+    shape = node.shape(0)
+    return [None if shape is None else shape[:1]]
+'''
+ROWS = """\
+examples:
+- {name: main, inputs: [{values: [[-3.5, 0.5], [1, 2]]}]}
+- {name: empty, inputs: [{values: [], shape: [0, 3]}]}
+- {name: not finite, inputs: [{values: [[nan, inf, -inf]]}]}
+"""
+
+
+def _start_rows(
+    bench: Workbench, domain: str, shapes: str = SHAPES
+) -> tuple[Path, dict[str, Any], dict[str, str]]:
+    definition = {"shape": "acme_rows", **FLOAT, "descriptions": _texts()}
+    files = {"reference.py": _reference("X.sum(axis=1)"), "examples.yaml": ROWS, "shapes.py": shapes}
+    return bench.start("new-operator", "Rows", domain), definition, files
+
+
+def test_proposal_brings_shape_rule(bench: Workbench) -> None:
+    path, definition, files = _start_rows(bench, "com.acme")
+    accepted = bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+    assert accepted.shape == "acme_rows"
+    assert "acme_rows" not in SHAPE_RULES
+    assert (bench.tree / "adapters" / "com_acme_rows_1_shapes.py").read_text() == SHAPES
+    with temporary_rules():
+        load_module(bench.tree / "adapters" / "com_acme_rows_1_shapes.py")
+        assert "acme_rows" in SHAPE_RULES
+
+
+def test_status_runs_no_shape_rule(bench: Workbench) -> None:
+    path, definition, files = _start_rows(bench, "ai.onnx", "raise SystemExit\n" + SHAPES)
+    operator_fields(shape=definition["shape"])(path)
+    (path / "shapes.py").write_text(files["shapes.py"])
+    assert "operator.shape" not in {each.rule for each in status_of(path, bench.registry).open}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "rule", "text"),
+    [
+        pytest.param(SHAPES.replace("import", "imports"), "shape.format", "SyntaxError", id="invalid Python"),
+        pytest.param(
+            SHAPES.replace("acme_rows", "same_as_first"),
+            "shape.format",
+            "'same_as_first' is defined by",
+            id="name",
+        ),
+        pytest.param(SHAPES.replace("shape[:1]]", "shape[9]]"), "shape.agrees", "IndexError", id="exception"),
+        pytest.param(
+            SHAPES.replace("shape[:1]]", "shape]"), "shape.agrees", "the rule infers (2, 2)", id="shape"
+        ),
+    ],
+)
+def test_reports_wrong_shape_rule(bench: Workbench, shapes: str, rule: str, text: str) -> None:
+    path, definition, files = _start_rows(bench, "com.acme", shapes)
+    with pytest.raises(AssertionError, match=rf"error {rule}: .*{re.escape(text)}"):
+        bench.fill(path, definition, files, primitive_reason=PRIMITIVE)

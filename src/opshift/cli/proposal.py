@@ -173,6 +173,10 @@ def accept(
         Path | None,
         typer.Option("--adapters", metavar="DIR", help="The folder for adapters (default: TREE/adapters)."),
     ] = None,
+    shapes: Annotated[
+        Path | None,
+        typer.Option("--shapes", metavar="DIR", help="The folder for shape rules (default: like adapters)."),
+    ] = None,
     cases: Annotated[
         Path | None,
         typer.Option("--cases", metavar="DIR", help="The folder for examples (default: TREE/cases)."),
@@ -188,7 +192,7 @@ def accept(
 
     try:
         with show_progress(f"Running {folder}", quiet=form is Format.JSON):
-            accepted = accepted_in(folder, tree, adapters=adapters, cases=cases)
+            accepted = accepted_in(folder, tree, adapters=adapters, shapes=shapes, cases=cases)
     except NotAcceptable as error:
         findings = error.findings
         data = {**error.as_dict(), "findings": [each.as_dict() for each in findings]}

@@ -220,6 +220,7 @@ CASES = (
         "reference.types", "function", (replace_text(REFERENCE, "half, X.dtype", "half, np.float64"),)
     ),
     BrokenProposal("reference.numpy", "function", (set_answers(numpy="numpy.tanh"),)),
+    BrokenProposal("shape.format", "function", (write_content("shapes.py", "raise ValueError"),)),
     BrokenProposal("shape.agrees", "function", (replace_text(OPERATOR, "same_as_first", "shape"),)),
     BrokenProposal("shape.rank", "function", (replace_text(OPERATOR, "same_as_first", "same_as_second"),)),
     BrokenProposal(
