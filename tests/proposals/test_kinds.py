@@ -452,3 +452,52 @@ def test_reports_wrong_shape_rule(bench: Workbench, shapes: str, rule: str, text
     path, definition, files = _start_rows(bench, "com.acme", shapes)
     with pytest.raises(AssertionError, match=rf"error {rule}: .*{re.escape(text)}"):
         bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+
+
+UP, DOWN = "def up(node: Node, out: Rewriter) -> None:", "def down(node: Node, out: Rewriter) -> None:"
+
+
+def _cosh_adapters(default: float) -> str:
+    return f'''{ADAPTERS}@adapter("Cosh", 22, 29)
+{UP}
+    """Set the factor."""
+    out.replace(node, attributes={{"factor": 1.0}})
+
+
+@adapter("Cosh", 29, 22)
+{DOWN}
+    """Multiply by the factor."""
+    factor = out.constant(node.attribute("factor", {default}), out.element_type(node.inputs[0]))
+    out.emit("Cosh", [out.emit("Mul", [node.inputs[0], factor])], node.outputs)
+'''
+
+
+def test_unreleased_update_is_edited_with_its_adapters(bench: Workbench) -> None:
+    examples = EXAMPLES + "- {name: factor, inputs: [{values: [1, 2]}], attributes: {factor: 0.5}}\n"
+    reference = _reference("np.cosh(X * X.dtype.type(factor))", "X, *, factor")
+    for default in (1.0, 2.0):
+        path = bench.start("update", "Cosh")
+        definition = {
+            "attributes": {"factor": {"type": "FLOAT", "default": default}},
+            "step": {"change": "The factor multiplies the input.", "up": "adapter", "down": "adapter"},
+            "descriptions": {"attributes": {"factor": "The factor of the input before cosh."}},
+            **FLOAT,
+        }
+        if default == 2.0:
+            assert "np.cosh" in (path / "reference.py").read_text()
+            assert (path / "adapters.py").read_text() == _cosh_adapters(1.0)
+        files = {"reference.py": reference, "examples.yaml": examples, "adapters.py": _cosh_adapters(default)}
+        bench.fill(path, definition, files)
+    operator = bench.registry.operator("Cosh")
+    assert operator is not None
+    assert [each.since_version for each in operator.versions] == [9, 22, 29]
+    older = bench.convert(_node("Cosh", "x"), 29, 22)
+    np.testing.assert_allclose(run(older, {"x": X})[0], np.cosh(2 * X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["deprecation", "removal"])
+def test_unreleased_operator_is_neither_deprecated_nor_removed(bench: Workbench, kind: str) -> None:
+    _accept_cube(bench)
+    with pytest.raises(AssertionError, match="is not released") as refused:
+        bench.start(kind, "Cube")
+    assert "propose an update" in str(refused.value)

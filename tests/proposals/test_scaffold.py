@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from opshift.model.errors import UsageError
 from opshift.proposals.check import check_proposal
-from opshift.proposals.content.models import KINDS, Kind
+from opshift.proposals.content.models import INTRODUCING_KINDS, KINDS, Example, Kind, Proposal
 from opshift.proposals.scaffold import ProposalRequest, scaffold
 from opshift.registry.registry import default_registry
 from opshift.registry.yaml_files import load_yaml
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "proposals.md"
 UNREADABLE = {"proposal.format", "operator.format", "examples.format", "reference.loads", "steps.adapters"}
 DETERMINED = {
     "opset.released",
@@ -80,3 +82,37 @@ def test_preview_operator_is_experimental(tmp_path: Path) -> None:
     path = _new("new-function", "Novelty", tmp_path / "new", "ai.onnx.preview")
     definition = (path / "operator.yaml").read_text("utf-8")
     assert "- since_version: 1\n  status: EXPERIMENTAL" in definition
+
+
+ANSWERS = {"examples.yaml": Example.model_fields, "proposal.yaml": Proposal.model_fields}
+REQUIRED = {
+    "new-operator": "shape determinism before differentiation attributes type_constraints descriptions",
+    "new-function": "shape determinism before differentiation attributes descriptions body opset_imports nodes",
+    "promotion": "shape determinism before differentiation attributes type_constraints descriptions",
+    "update": "step change up down",
+    "deprecation": "step change up down deprecation replaced_by mapping",
+    "removal": "removal removed_in replaced_by mapping up",
+}
+"""Keys of operator.yaml that rules require."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scaffold_and_guide_name_every_key(kind: Kind, tmp_path: Path) -> None:
+    name = "Novelty" if kind in INTRODUCING_KINDS else "GlobalMaxPool"
+    path = _new(kind, name, tmp_path / "new")
+    guide = GUIDE.read_text("utf-8")
+    for file, keys in {**ANSWERS, "operator.yaml": REQUIRED[kind].split()}.items():
+        text = (path / file).read_text("utf-8")
+        assert [key for key in keys if not re.search(rf"\b{key}\b", text)] == []
+        assert [key for key in keys if not re.search(rf"\b{key}\b", guide)] == []
+
+
+def test_removed_operator_cannot_be_updated(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is removed"):
+        _new("update", "Affine", tmp_path / "new")
+
+
+def test_suggests_operator_to_update(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        _new("update", "Softmaxx", tmp_path / "new")
+    assert "did you mean Softmax" in refused.value.remedy
