@@ -53,7 +53,7 @@ def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> It
 
 
 def _counts_text(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=str))
 
 
 def _same_structure(old: ModelProto, new: ModelProto) -> bool:

@@ -1,11 +1,14 @@
 """Structure of a model: what each output computes, apart from names, weights and the order of nodes."""
 
-from collections.abc import Iterable
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 
 from opshift.model.attributes import dense_tensors_in, graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.graphs import ContainerProto, is_graph
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import ContainerProto, is_graph, nested_containers
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -21,6 +24,7 @@ from opshift.model.operator_ids import (
     called_function,
     canonical_domain,
     function_id,
+    function_label,
 )
 from opshift.model.tensors import element_count, read_tensor
 
@@ -33,7 +37,7 @@ MAX_PARAMETER_ELEMENTS = 4096
 WEIGHT = "weight"
 """Digest of all other constants."""
 
-Digests = dict[str, str]
+Digests = MutableMapping[str, str]
 """Digests of values by name."""
 
 
@@ -41,8 +45,11 @@ def output_digests(model: ModelProto) -> Digests:
     """Return a digest for each output of the graph: equal digests mean the same operators and connections.
 
     Digests ignore opsets: the same nodes have the same digest at all of them.
+
+    Raises:
+        InvalidModel: functions call each other in a cycle.
     """
-    values = {each.name: f"input {each.name}" for each in model.graph.input}
+    values: Digests = {each.name: f"input {each.name}" for each in model.graph.input}
     Structure(model.functions).add(model.graph, values)
     return {each.name: values.get(each.name, "") for each in model.graph.output}
 
@@ -51,8 +58,11 @@ class Structure:
     """Digests of the values in a model with local functions."""
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
-        self._functions = {function_id(each): each for each in functions}
         self._digests: dict[LocalFunction, str] = {}
+        by_id = {function_id(each): each for each in functions}
+        # Callees first, without recursion: a chain of calls may be long.
+        for called in _callees_first(by_id):
+            self._digests[called] = self._function_digest(by_id[called])
 
     def add(self, container: ContainerProto, values: Digests, depth: int = 0) -> None:
         """Add the digests of the initializers and nodes of a graph or function to `values`."""
@@ -74,10 +84,8 @@ class Structure:
         else:
             while inputs and not inputs[-1]:  # omitted inputs
                 inputs.pop()
-            attributes = [
-                self._attribute(each, values, depth) for each in sorted(node.attribute, key=lambda a: a.name)
-            ]
-            key = _digest(self._callee(called_function(node)) or operator, attributes, inputs)
+            attributes = [self._attribute(each, values, depth) for each in sorted(node.attribute, key=_name)]
+            key = _digest(self._digests.get(called_function(node), operator), attributes, inputs)
             found = [f"{key} {index}" for index in range(len(node.output))]
         values.update(zip(node.output, found, strict=False))
 
@@ -93,21 +101,28 @@ class Structure:
 
     def _subgraph(self, graph: GraphProto, outer: Digests, depth: int) -> str:
         inputs = {each.name: f"input {depth} {index}" for index, each in enumerate(graph.input)}
-        values = {**outer, **inputs}
+        values = ChainMap(inputs, outer)  # a copy per subgraph would make the cost quadratic
         self.add(graph, values, depth)
         return _digest([values.get(each.name, "") for each in graph.output])
 
-    def _callee(self, called: LocalFunction) -> str:
-        """Return the digest of a local function, or nothing for an operator."""
-        function = self._functions.get(called)
-        if function is not None and called not in self._digests:
-            self._digests[called] = str(called)  # ends the recursion of an invalid model
-            values = {name: f"input {index}" for index, name in enumerate(function.input)}
-            self.add(function, values)
-            defaults = sorted(each.SerializeToString() for each in function.attribute_proto)
-            outputs = [values.get(name, "") for name in function.output]
-            self._digests[called] = _digest(sorted(function.attribute), defaults, outputs)
-        return self._digests.get(called, "")
+    def _function_digest(self, function: FunctionProto) -> str:
+        values: Digests = {name: f"input {index}" for index, name in enumerate(function.input)}
+        self.add(function, values)
+        defaults = sorted(each.SerializeToString() for each in function.attribute_proto)
+        outputs = [values.get(name, "") for name in function.output]
+        return _digest(sorted(map(str, function.attribute)), defaults, outputs)
+
+
+def _callees_first(functions: dict[LocalFunction, FunctionProto]) -> list[LocalFunction]:
+    calls = TopologicalSorter[LocalFunction]()
+    for caller, function in functions.items():
+        nodes = (node for each in nested_containers([function]) for node in each.node)
+        calls.add(caller, *(functions.keys() & set(map(called_function, nodes))))
+    try:
+        return list(calls.static_order())
+    except CycleError as error:
+        names = " -> ".join(function_label(functions[each]) for each in error.args[1])
+        raise InvalidModel(f"functions call each other in a cycle: {names}", remedy="inline them") from error
 
 
 def _constant_digest(tensor: TensorProto) -> str:
@@ -132,3 +147,7 @@ def _constant_attribute_digest(attribute: AttributeProto) -> str:
 
 def _digest(*parts: object) -> str:
     return sha256(repr(parts).encode()).hexdigest()
+
+
+def _name(attribute: AttributeProto) -> str:
+    return str(attribute.name)  # protobuf may return bytes for text that is not UTF-8
