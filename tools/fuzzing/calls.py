@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from fuzzing.mutations import mutate_bytes, mutate_model, mutate_text
 from opshift.analysis.reach import reach as reach_opsets
 from opshift.model.files import read_bytes
 from opshift.registry.documents.files import read_document, write_tree
+from opshift.registry.documents.node_builders import node_builders
+from opshift.registry.selection import STATUSES
 from opshift.registry.steps import Allow
 
 ALLOWANCES: tuple[Allow, ...] = get_args(Allow)
@@ -180,13 +183,13 @@ def _convert_file(content: bytes, suffix: str, random: Random, folder: Path) -> 
 def _registry(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     (folder / "com.acme").mkdir()
     lines = re.sub(rb"^domain: [^\n]*", b"domain: com.acme", content, flags=re.MULTILINE)
-    name = re.search(rb"^name: (\w+)", content, re.MULTILINE)
+    name = re.search(rb"^name: (\w{1,200})", content, re.MULTILINE)
     path = folder / "com.acme" / f"{name[1].decode() if name else 'Unnamed'}.yaml"
     path.write_bytes(lines)
     registry = opshift.default_registry().with_folder(folder)
-    for operator in registry.operators("com.acme"):
-        for version in operator.versions:
-            str(version.id)
+    for version in registry.select(domain="com.acme", versions="all", status=STATUSES):
+        json.dumps(version.to_dict(), allow_nan=False)
+    compile(node_builders(registry, "com.acme"), "builders.py", "exec")
 
 
 def _document(content: bytes, suffix: str, random: Random, folder: Path) -> None:
