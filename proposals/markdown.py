@@ -5,12 +5,17 @@ Source: CommonMark 0.31, sections 2.4 (backslash escapes), 4 (leaf blocks) and 6
 
 import re
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<![^\W_])_|_(?![^\W_])|[\\`*{}\[\]<#|~&$@]")
 """A code span, which contains no markup, or a character that begins markup; $ and @ are GitHub's."""
 
 BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
 """Start of a list, a quotation, a rule or an underlined heading."""
+
+
+URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
+"""Characters of addresses in RFC 3986; all others are percent-encoded."""
 
 
 def escape_text(text: str) -> str:
@@ -45,6 +50,18 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of escaped cells; nothing if there are no rows."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def web_link(url: str) -> str:
+    """Return a link to an address on the web; any other text is escaped."""
+    if not re.fullmatch(r"https?://[^\s/]\S*", url):
+        return escape_line(url)
+    return f"[{escape_line(url)}](<{quote(url, safe=URL_CHARACTERS)}>)"
+
+
+def anchor(title: str) -> str:
+    """Return the name by which GitHub links to a heading of letters and spaces."""
+    return title.lower().replace(" ", "-")
 
 
 def plain_text(escaped: str) -> str:

@@ -3,6 +3,8 @@
 import html
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -13,12 +15,23 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
+from opshift.proposals.diagram import mermaid, svg
+from opshift.proposals.evidence.cases import parameter_at
 from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
-from opshift.proposals.markdown import code_block, code_span, escape_line, escape_text, plain_text, table
+from opshift.proposals.markdown import (
+    anchor,
+    code_block,
+    code_span,
+    escape_line,
+    escape_text,
+    plain_text,
+    table,
+    web_link,
+)
 from opshift.registry.changes.classify import classify
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 
@@ -31,6 +44,10 @@ HTML_PAGE: Final = Template("""\
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: sans-serif; line-height: 1.5; }
 table { border-collapse: collapse; }
 th, td { border: 1px solid #bbb; padding: .2rem .6rem; text-align: left; }
+svg { max-width: 100%; height: auto; font: 12px monospace; text-anchor: middle; dominant-baseline: central; }
+svg rect { fill: #fff; stroke: #444; }
+svg path { fill: none; stroke: #888; }
+svg path.head { fill: #888; stroke: none; }
 pre, code { background: #f4f4f4; }
 </style>
 $body</html>
@@ -40,18 +57,45 @@ MAX_SHOWN_VALUES = 40
 """Larger tensors are shown by their element count only, which keeps table rows readable."""
 
 
-def review_page(path: Path, registry: Registry) -> str:
-    """Return the review page in Markdown. The proposal's code is executed.
+@dataclass(frozen=True)
+class ReviewPage:
+    """Review page in Markdown, with a Mermaid diagram of the function body, and the same diagram as SVG."""
+
+    markdown: str
+    diagram: str = ""
+
+    def html(self) -> str:
+        """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
+        from markdown_it import MarkdownIt
+
+        # Proposals are untrusted text: with html disabled, tags in it are escaped.
+        renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
+        tokens = renderer.parse(self.markdown)
+        for token, following in pairwise(tokens):
+            if token.type == "heading_open" and token.tag == "h2":
+                token.attrSet("id", anchor(following.content))
+            if token.type == "fence" and token.info == "mermaid":
+                # No other block names a language, so texts of the proposal cannot be mistaken for it.
+                token.type, token.content = "html_block", self.diagram
+        title = plain_text(self.markdown.partition("\n")[0].lstrip("# "))
+        body = renderer.renderer.render(tokens, renderer.options, {})
+        return HTML_PAGE.substitute(title=html.escape(title), body=body)
+
+
+def review_page(path: Path, registry: Registry) -> ReviewPage:
+    """Return the review page. The proposal's code is executed.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.
     """
     checked = check_proposal(path, registry)
     parts = [_heading(checked.draft.proposal)] if checked.draft else []
-    for title, text in _sections(checked):
-        if text.strip():
-            parts += [f"## {title}", text.strip()]
-    return "\n\n".join(parts) + "\n"
+    sections = [(title, text.strip()) for title, text in _sections(checked) if text.strip()]
+    parts += ["\n".join(f"* [{title}](#{anchor(title)})" for title, _ in sections)]
+    for title, text in sections:
+        parts += [f"## {title}", text]
+    diagram = svg(checked.draft.version) if isinstance(checked.draft, DefinedDraft) else ""
+    return ReviewPage("\n\n".join(parts) + "\n", diagram)
 
 
 def operator_page(draft: Evaluated) -> str:
@@ -66,16 +110,6 @@ def operator_page(draft: Evaluated) -> str:
         if text:
             parts += [f"## {title}", text]
     return "\n\n".join(parts) + "\n"
-
-
-def to_html(markdown: str) -> str:
-    """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
-    from markdown_it import MarkdownIt
-
-    # Proposals are untrusted text: with html disabled, tags in it are escaped.
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
-    title = plain_text(markdown.partition("\n")[0].lstrip("# "))
-    return HTML_PAGE.substitute(title=html.escape(title), body=body)
 
 
 def _heading(proposal: Proposal) -> str:
@@ -108,8 +142,11 @@ def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
     if draft is not None:
         valid, digest = draft.sign_offs, fingerprint(checked.folder)
         count = f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{digest}`."
-        names = table(("name", "date"), [(escape_line(each.name), escape_line(each.date)) for each in valid])
-        yield "Sign-offs", f"{count}\n\n{names}"
+        signers = [
+            (escape_line(each.name), escape_line(each.date), "yes" if each.signature else "no")
+            for each in valid
+        ]
+        yield "Sign-offs", f"{count}\n\n{table(('name', 'date', 'signed'), signers)}"
 
 
 def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
@@ -119,9 +156,11 @@ def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
     yield "Mapping", escape_text(proposal.mapping)
     yield "Alternatives", escape_text(proposal.alternatives)
     links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
-    yield "References", "\n".join(f"* {name}: {escape_line(link)}" for name, link in links.items() if link)
-    frameworks = ((each.name, each.function, each.differs, each.link) for each in proposal.frameworks)
-    rows = [tuple(map(escape_line, each)) for each in frameworks]
+    yield "References", "\n".join(f"* {name}: {web_link(link)}" for name, link in links.items() if link)
+    rows = [
+        (*map(escape_line, (each.name, each.function, each.differs)), web_link(each.link))
+        for each in proposal.frameworks
+    ]
     yield "Frameworks", table(("framework", "function", "differs", "link"), rows)
 
 
@@ -131,21 +170,35 @@ def _signature(version: OperatorVersion) -> str:
         for each in formals:
             types = [kind.removeprefix("tensor(").removesuffix(")") for kind in version.types_of(each)]
             described = escape_line(f"{each.type}: {', '.join(types)}")
-            rows.append((side, code_span(each.name), described, each.option, "", each.description))
+            rows.append((side, code_span(each.name), described, each.option, "", "", each.description))
     for name, attribute in version.attributes.items():
         default = "" if attribute.default is None else code_span(attribute.default)
         option = "required" if attribute.required else "optional"
-        rows.append(("attribute", code_span(name), attribute.type, option, default, attribute.description))
-    rows += [("type", code_span(name), "", "", "", text) for name, text in version.type_descriptions.items()]
+        facts = (attribute.type, option, default, _range(attribute), attribute.description)
+        rows.append(("attribute", code_span(name), *facts))
+    rows += [
+        ("type", code_span(name), "", "", "", "", text) for name, text in version.type_descriptions.items()
+    ]
     rows = [(*row[:-1], escape_line(row[-1])) for row in rows]
     parts = [
         f"{code_span(version.id)}, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
         escape_text(version.description),
-        table(("", "name", "type", "", "default", "description"), rows),
+        table(("", "name", "type", "", "default", "range", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
         code_block(str(version.body)) if version.body else "",
+        mermaid(version),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _range(attribute: Attribute) -> str:
+    """Return the allowed values of an attribute."""
+    if attribute.values is not None:
+        return ", ".join(map(code_span, attribute.values))
+    low, high = attribute.minimum, attribute.maximum
+    if low is None or high is None:
+        return f"at least {low}" if low is not None else f"at most {high}" if high is not None else ""
+    return f"{low} to {high}"
 
 
 def _changes(draft: DefinedDraft) -> str:
@@ -179,22 +232,36 @@ def _examples(draft: Evaluated) -> str:
 
 def _example(outcome: Outcome) -> str:
     case = outcome.case
-    inputs = zip(case.version.inputs, case.inputs, strict=False)
-    outputs = zip(case.version.outputs, outcome.outputs or (), strict=False)
-    rows = [(escape_line(formal.name), _array_text(array)) for formal, array in inputs]
+    inputs, outputs = case.version.inputs, case.version.outputs
+    rows = [(_parameter_name(inputs, each), _array_text(array)) for each, array in enumerate(case.inputs)]
     rows += [(escape_line(name), escape_line(value)) for name, value in case.attributes.items()]
-    rows += [(f"**{escape_line(formal.name)}**", _array_text(array)) for formal, array in outputs]
+    rows += [
+        (f"**{_parameter_name(outputs, each)}**", _array_text(array))
+        for each, array in enumerate(outcome.outputs or ())
+    ]
     values = table(("name", "value"), rows or [("", escape_line(outcome.failure))])
     return "\n\n".join(
         filter(None, (f"### {escape_line(case.name)}", escape_text(case.example.about), values))
     )
 
 
+def _parameter_name(parameters: tuple[Parameter, ...], position: int) -> str:
+    parameter = parameter_at(parameters, position)
+    return escape_line(parameter.name) if parameter else str(position)
+
+
 def _array_text(array: Array | None) -> str:
     if array is None:
         return "omitted"
-    values = str(array.tolist()) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
+    values = str(_rounded(array.tolist())) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
     return f"{array.dtype.name}{list(array.shape)} {code_span(values)}"
+
+
+def _rounded(value: object) -> object:
+    """Return nested lists with numbers of 6 digits, which is what float32 determines."""
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _comparisons(evidence: Evidence) -> str:

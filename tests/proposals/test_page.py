@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from tempfile import mkdtemp
+from xml.etree import ElementTree
 
 import pytest
-from support.proposals import proposal, set_answers, worked_example
+from support.proposals import proposal, replace_text, set_answers, worked_example
 
-from opshift.proposals.page import review_page, to_html
+from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.diagram import mermaid, svg
+from opshift.proposals.markdown import web_link
+from opshift.proposals.page import ReviewPage, review_page
 from opshift.registry.registry import default_registry
 
 
 @cache
-def _page(name: str) -> str:
+def _page(name: str) -> ReviewPage:
     return review_page(worked_example(name, Path(mkdtemp()) / name), default_registry())
 
 
@@ -23,11 +30,17 @@ def _page(name: str) -> str:
     [
         pytest.param("squareplus", "Y = (X + sqrt(X * X + b)) / 2", id="formula"),
         pytest.param(
-            "squareplus", "| attribute | `b` | FLOAT | optional | `4.0` | The square", id="signature"
+            "squareplus",
+            "| attribute | `b` | FLOAT | optional | `4.0` | at least 0 | The square",
+            id="signature",
         ),
-        pytest.param("squareplus", "| type | `T` |  |  |  | The floating-point type", id="text of a type"),
+        pytest.param("squareplus", "| type | `T` |  |  |  |  | The floating-point type", id="text of a type"),
         pytest.param("squareplus", "width = Constant <value_float=@b>()", id="body"),
         pytest.param("squareplus", "float32[] `2.0`", id="output"),
+        pytest.param("squareplus", "`[[0.302776, 0.618034, 1.0], [1.61803, 3.30278, 100.01]]`", id="rounded"),
+        pytest.param("squareplus", "* [Sign-offs](#sign-offs)\n\n## Motivation", id="contents"),
+        pytest.param("squareplus", "[https://arxiv.org/abs/2112.11687](<https://arxiv.org", id="link"),
+        pytest.param("squareplus", 'n1["Constant value_float=#64;b"]\n', id="diagram"),
         pytest.param("squareplus", "| function body | 24 | 0 | 0 | 0 |", id="evidence"),
         pytest.param("squareplus", "| corner | nan | 1 | not finite |", id="covered corner"),
         pytest.param("global_max_pool", "| corner | scalar | **none** |", id="uncovered corner"),
@@ -37,14 +50,14 @@ def _page(name: str) -> str:
     ],
 )
 def test_page_shows(name: str, excerpt: str) -> None:
-    assert excerpt in _page(name)
+    assert excerpt in _page(name).markdown
 
 
 def test_html_has_tables_and_escapes_markup(tmp_path: Path) -> None:
     path = proposal(
         "function", tmp_path / "sq", set_answers(motivation="<script>alert(1)</script>", title="A <b> title")
     )
-    page = to_html(review_page(path, default_registry()))
+    page = review_page(path, default_registry()).html()
     assert "<table>" in page
     assert "<script>" not in page
     assert "<title>ai.onnx.Squareplus: A &lt;b&gt; title</title>" in page
@@ -60,8 +73,75 @@ def test_page_shows_texts_without_effect(tmp_path: Path) -> None:
         frameworks=[{"name": "a|b", "function": "`f`|`g`", "differs": "<i>", "link": "[x](y)"}],
     )
     page = review_page(proposal("function", tmp_path / "sq", edit), default_registry())
-    html = to_html(page)
-    assert all(line.isprintable() for line in page.split("\n"))
+    html = page.html()
+    assert all(line.isprintable() for line in page.markdown.split("\n"))
     assert html.count("Sign-offs</h2>") == 1
-    assert "href" not in html
+    links = re.findall('href="([^"]*)"', html)
+    assert all(each.startswith(("#", "https://arxiv.org/", "https://github.com/")) for each in links)
     assert "<i>" not in html
+
+
+def test_html_has_working_anchors_and_one_drawing() -> None:
+    page = _page("squareplus").html()
+    for name in re.findall('href="#([^"]*)"', page):
+        assert page.count(f'<h2 id="{name}">') == 1
+    drawing = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + len("</svg>")])
+    texts = [each.text for each in drawing.iter() if each.tag.endswith("}text")]
+    assert sorted(map(str, texts))[:3] == ["Add", "Add", "CastLike"]
+    assert "mermaid" not in page
+
+
+def test_boxes_of_drawing_do_not_overlap() -> None:
+    drawing = ElementTree.fromstring(_page("squareplus").diagram)
+    size = [float(each) for each in drawing.attrib["viewBox"].split()[2:]]
+    boxes = [
+        [float(each.attrib[name]) for name in ("x", "y", "width", "height")]
+        for each in drawing.iter()
+        if each.tag.endswith("}rect")
+    ]
+    assert len(boxes) == 11
+    for (x, y, width, height), (other_x, other_y, other_width, _) in combinations(boxes, 2):
+        assert y != other_y or x + width < other_x or other_x + other_width < x
+        assert 0 <= x < x + width <= size[0]
+        assert 0 <= y < y + height <= size[1]
+
+
+def test_diagram_shows_names_without_effect(tmp_path: Path) -> None:
+    hostile = '"]; click n0 "javascript:alert(1)" </text><script>\x1b'
+    path = proposal(
+        "function", tmp_path / "sq", replace_text("operator.yaml", "op_type: Sqrt", "op_type: EVIL")
+    )
+    version = ProposalFolder(path).operator(default_registry().types).versions[-1]
+    assert version.body is not None
+    nodes = [
+        replace(each, op_type=hostile) if each.op_type == "EVIL" else each for each in version.body.nodes
+    ]
+    changed = replace(version, body=replace(version.body, nodes=tuple(nodes)))
+    assert "<script" not in svg(changed)
+    ElementTree.fromstring(svg(changed))
+    assert all(
+        re.fullmatch(r'[\w .=#;\[\]()">-]*|```(mermaid)?', line) for line in mermaid(changed).split("\n")
+    )
+    assert mermaid(changed).count('"') % 2 == 0
+
+
+@pytest.mark.parametrize("nodes", [61, 0])
+def test_draws_no_body_that_is_missing_or_too_large(nodes: int) -> None:
+    version = default_registry().get_schema("Elu", 18)
+    assert version.body is not None
+    body = replace(version.body, nodes=version.body.nodes[:1] * nodes) if nodes else None
+    changed = replace(version, body=body)
+    assert (svg(changed), mermaid(changed)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://a.example/b_c?d=(e)", "[https://a.example/b_c?d=(e)](<https://a.example/b_c?d=(e)>)"),
+        ("https://a.example/|>\x1b", "](<https://a.example/%7C%3E%1B>)"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("https://a.example/b c", "https://a.example/b c"),
+    ],
+)
+def test_links_only_addresses_on_the_web(address: str, shown: str) -> None:
+    assert shown in web_link(address)

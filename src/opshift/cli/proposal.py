@@ -107,14 +107,14 @@ def render(
     proposal's code.
     """
     from opshift.model.atomic_files import write_files
-    from opshift.proposals.page import review_page, to_html
+    from opshift.proposals.page import review_page
 
     if output.suffix not in (".md", ".html"):
         remedy = "name a file that ends in .md or .html"
         raise UsageError("unsupported suffix", place=str(output), remedy=remedy)
     with show_progress(f"Running {folder}", quiet=form is Format.JSON):
-        text = review_page(folder, registry_of_tree(tree))
-    write_files({output: text if output.suffix == ".md" else to_html(text)})
+        review = review_page(folder, registry_of_tree(tree))
+    write_files({output: review.markdown if output.suffix == ".md" else review.html()})
     print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
 
 
