@@ -30,7 +30,7 @@ class Released:
 def release(tree: Path, day: date | None = None) -> Released:
     """Mark the oldest unreleased release of a tree as released, and record all fingerprints.
 
-    From then on, its versions are published: every change of them is an error.
+    Its versions are then published: every later change of them is an error.
 
     Raises:
         UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.
