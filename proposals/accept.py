@@ -25,7 +25,7 @@ from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE, SHAPES
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.content.text_files import HEADER, version_block, without_questions
-from opshift.proposals.evidence.evidence import Evaluated
+from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
 from opshift.proposals.page import operator_page
 from opshift.proposals.recorded_cases import recorded_files
 from opshift.registry.errors import DefinitionError
@@ -76,7 +76,8 @@ def accept(
     name = f"{draft.operator.name}-{draft.opset}"
     recorded = destination_below(cases or tree / "cases", draft.operator.domain, name)
     _require_own(recorded, draft)
-    contents = list(_file_contents(draft, tree, adapters, shapes, recorded))
+    with registered_shape_rules(draft.folder):
+        contents = list(_file_contents(draft, tree, adapters, shapes, recorded))
     texts = dict(contents)
     paths = Counter(path.resolve() for path, _ in contents)
     for path in texts:

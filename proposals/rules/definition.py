@@ -184,7 +184,9 @@ def check_types_repeated(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{name} lists {duplicates[0]} twice", "type_constraints", name)
 
 
-@rule("operator.shape", ERROR, f"{ADDING}: shape inference", "name a rule of registry/shapes in `shape`")
+@rule(
+    "operator.shape", ERROR, f"{ADDING}: shape inference", "name a rule of registry/shapes, or of shapes.py"
+)
 def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.
 
@@ -194,17 +196,17 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
     if not name:
         yield draft.at_definition("the definition names no shape rule", "shape")
     elif name not in SHAPE_RULES:
-        remedy = did_you_mean(name, SHAPE_RULES, "name a rule of registry/shapes, or write one in shapes.py")
+        remedy = did_you_mean(name, SHAPE_RULES, "name another rule, or write this one in shapes.py")
         yield draft.at_definition(f"unknown shape rule {name!r}", "shape")._replace(remedy=remedy)
 
 
 @rule("operator.differentiation", WARNING, ADDING, "set `differentiation` of each input and output")
 def check_operator_differentiation(draft: DefinedDraft) -> Problems:
     """Each input and output declares whether it is differentiable."""
-    for side, position, formal in _parameters(draft):
-        if formal.differentiation == "unknown":
-            reason = f"{formal.name} does not declare whether it is differentiable"
-            yield draft.at_version(reason, side, position)
+    unknown = [each for each in _parameters(draft) if each[2].differentiation == "unknown"]
+    if unknown:
+        names = ", ".join(formal.name for _, _, formal in unknown)
+        yield draft.at_version(f"no declaration whether these are differentiable: {names}", *unknown[0][:2])
 
 
 @rule("operator.determinism", WARNING, ADDING, "set determinism to deterministic or non_deterministic")

@@ -73,7 +73,7 @@ def check_reference_loads(draft: Evaluated) -> Problems:
         yield draft.at_file(error.reason, REFERENCE, error.remedy)
 
 
-@rule("reference.runs", ERROR, REFERENCES, "support this example in every element type")
+@rule("reference.runs", ERROR, REFERENCES, "correct the reference, for every element type")
 def check_reference_runs(draft: Evaluated) -> Problems:
     """The reference runs on every example, in every element type."""
     failed = [each for each in draft.evidence.outcomes if each.outputs is None]

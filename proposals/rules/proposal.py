@@ -110,8 +110,11 @@ def check_proposal_certificate(draft: Draft) -> Problems:
     `certificate` contains the author's name and address, like a Signed-off-by line.
     """
     certificate, author = draft.proposal.certificate, draft.proposal.author
-    if certificate != f"{author.name} <{author.email}>" or "@" not in author.email:
-        yield draft.at_answer(f"the certificate does not match the author {author.name!r}", "certificate")
+    expected = f"{author.name} <{author.email}>"
+    if "@" not in author.email:
+        yield draft.at_answer(f"the author {author.name!r} has no email address", "author")
+    elif certificate != expected:
+        yield draft.at_answer(f"expected the certificate {expected!r}, got {certificate!r}", "certificate")
 
 
 @rule("proposal.numpy", ERROR, ADDING, "name a function of numpy, or leave numpy empty")

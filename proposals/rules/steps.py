@@ -25,7 +25,13 @@ def check_steps_change(draft: DefinedDraft) -> Problems:
         yield draft.at_version("the change is not described", "step")
 
 
-@rule("steps.up", ERROR, VERSIONING, "declare `up` as compatible, verbs or an adapter")
+@rule(
+    "steps.up",
+    ERROR,
+    VERSIONING,
+    "declare `up` as compatible, verbs or an adapter",
+    unless=("leaving.way",),
+)
 def check_steps_up(draft: DefinedDraft) -> Problems:
     """Models of the previous version can be upgraded to the new one.
 
