@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.analysis.comparison.result import ModelChange
@@ -21,35 +21,72 @@ Opsets = Mapping[str, int]
 
 
 class PlacedNode(NamedTuple):
-    """Node with its label in plans, and the opsets of its graph or function."""
+    """Node with the label of its graph or function in plans, and its opsets."""
 
-    place: str
+    path: str
     proto: NodeProto
     opsets: Opsets
+
+    @property
+    def place(self) -> str:
+        """Label of the node in plans; nodes with the same name may share it."""
+        return f"{self.path}, node {node_label(self.proto.name, self.proto.op_type, self.proto.output)}"
 
     @property
     def content(self) -> tuple[object, ...]:
         """Everything that the node itself states, except subgraphs and texts."""
         node = self.proto
-        attributes = [each.SerializeToString() for each in node.attribute if not any(graphs_in(each))]
-        return node.op_type, node.domain, tuple(node.input), tuple(node.output), attributes
+        attributes = tuple(each.SerializeToString() for each in node.attribute if not any(graphs_in(each)))
+        return self.path, node.op_type, node.domain, tuple(node.input), tuple(node.output), attributes
+
+
+Pairs = Sequence[tuple[PlacedNode | None, PlacedNode]]
+"""For each node of the new model, the node of the old model with the same content."""
 
 
 def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:
     """Yield nodes with a new meaning at the new opsets, and differences of operators and connections."""
-    yield from _meaning_changes(old, new, registry)
-    if _same_structure(old, new):
+    originals = {node.content: node for node in _placed_nodes(old)}
+    pairs = [(originals.get(node.content), node) for node in _placed_nodes(new)]
+    restamped = tuple(_meaning_changes(old, new, pairs, registry))
+    yield from restamped
+    is_same, has_all = _same_structure(old, new), all(before for before, _ in pairs)
+    if is_same and (restamped or has_all):
         return
-    converted, imports = old, opset_imports(new.opset_import, new.ir_version)
-    if imports != opset_imports(old.opset_import, old.ir_version):
-        # nodes for different opsets may compute the same; allowances change what the converter writes
-        for allow in ((), ALLOW_VALUES):
-            converted = _converted(old, imports, registry, allow)
-            if _same_structure(converted, new):
-                return
+    if _all_imports(old) != _all_imports(new):
+        if any(_same_at(opsets, old, new, registry) for opsets in (_imports(new), _imports(old))):
+            return
+        if is_same:
+            # values have new names, so nodes cannot be compared one by one
+            yield ModelChange("OPERATOR_MEANING_CHANGED", "graph")
+    if is_same:
+        return
+    converted = _converted(old, _imports(new), registry, ALLOW_VALUES) or old
     before, after = (Counter(node.op_type for node in _all_nodes(each)) for each in (converted, new))
     texts = map(_counts_text, (before - after, after - before))
     yield ModelChange("OPERATORS_CHANGED", "graph", *texts)
+
+
+def _imports(model: ModelProto) -> Opsets:
+    return opset_imports(model.opset_import, model.ir_version)
+
+
+def _all_imports(model: ModelProto) -> list[Opsets]:
+    """Return the opset imports of the model and of its functions."""
+    return [
+        _imports(model),
+        *(opset_imports(each.opset_import) for each in model.functions if each.opset_import),
+    ]
+
+
+def _same_at(opsets: Opsets, old: ModelProto, new: ModelProto, registry: Registry) -> bool:
+    """Return whether the models have the same structure after conversions to the same opsets."""
+    # allowances change what the converter writes
+    for allow in ((), ALLOW_VALUES):
+        converted = [_converted(model, opsets, registry, allow) for model in (old, new)]
+        if converted[0] and converted[1] and _same_structure(converted[0], converted[1]):
+            return True
+    return False
 
 
 def _counts_text(counts: Counter[str]) -> str:
@@ -62,12 +99,12 @@ def _same_structure(old: ModelProto, new: ModelProto) -> bool:
     return all(before[name] == after[name] for name in before.keys() & after.keys())
 
 
-def _converted(model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike) -> ModelProto:
-    """Return the converted model; the model itself if it cannot be converted."""
+def _converted(model: ModelProto, opsets: Opsets, registry: Registry, allow: AllowLike) -> ModelProto | None:
+    """Return the converted model; `None` if it cannot be converted."""
     try:
         return convert_with(model, _options(opsets, registry, allow))[0]
     except OpshiftError:
-        return model
+        return None
 
 
 def _options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES) -> Options:
@@ -76,27 +113,28 @@ def _options(opsets: Opsets, registry: Registry, allow: AllowLike = ALLOW_VALUES
     return Options.of(known, allow=allow, registry=registry)
 
 
-def _meaning_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:
+def _meaning_changes(
+    old: ModelProto, new: ModelProto, pairs: Pairs, registry: Registry
+) -> Iterator[ModelChange]:
     """Yield nodes that both models have, if their operator versions compute different results.
 
     If a conversion between the two opsets keeps a node, in either direction, it is valid at both and computes
     the same.
     """
-    before = {node.place: node for node in _placed_nodes(old)}
     changed_places: dict[str, tuple[set[str] | None, ...]] = {}
     places: dict[tuple[OperatorId, OperatorId], list[str]] = defaultdict(list)
-    for node in _placed_nodes(new):
-        original, domain = before.get(node.place), canonical_domain(node.proto.domain)
-        if original is None or original.opsets == node.opsets or original.content != node.content:
+    for original, node in pairs:
+        if original is None or original.opsets == node.opsets:
             continue
+        domain = canonical_domain(node.proto.domain)
         opsets = (each.opsets.get(domain, 0) for each in (original, node))
         source, target = (registry.at(node.proto.op_type, opset, domain) for opset in opsets)
         if source is None or target is None or source is target:
             continue
         key = str((original.opsets, node.opsets))
         if key not in changed_places:
-            pairs = ((old, node.opsets), (new, original.opsets))
-            changed_places[key] = tuple(_changed_places(model, opsets, registry) for model, opsets in pairs)
+            steps = ((old, node.opsets), (new, original.opsets))
+            changed_places[key] = tuple(_changed_places(model, opsets, registry) for model, opsets in steps)
         if all(changed is None or node.place in changed for changed in changed_places[key]):
             places[source.id, target.id].append(node.place)
     for ids, found in places.items():
@@ -133,7 +171,7 @@ def _keeps(result: NodeRewrite, node: PlacedNode | None) -> bool:
 
 
 def _placed_nodes(model: ModelProto) -> Iterator[PlacedNode]:
-    opsets: Opsets = opset_imports(model.opset_import, model.ir_version)
+    opsets = _imports(model)
     pending: list[tuple[str, ContainerProto, Opsets]] = [("graph", model.graph, opsets)]
     for function in model.functions:
         imports: Opsets = opset_imports(function.opset_import) if function.opset_import else opsets
@@ -141,7 +179,7 @@ def _placed_nodes(model: ModelProto) -> Iterator[PlacedNode]:
     while pending:
         path, container, opsets = pending.pop()
         for node in container.node:
-            yield PlacedNode(f"{path}, node {node_label(node.name, node.op_type, node.output)}", node, opsets)
+            yield PlacedNode(path, node, opsets)
             for attribute in node.attribute:
                 name = f"{path} / {node.name or node.op_type}.{attribute.name}"
                 pending += ((name, graph, opsets) for graph in graphs_in(attribute))

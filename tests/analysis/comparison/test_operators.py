@@ -148,6 +148,29 @@ def test_conversion_keeps_operators_and_meaning(source: int, target: int) -> Non
     assert not {"OPERATOR_MEANING_CHANGED", "OPERATORS_CHANGED"} & rules(comparison)
 
 
+@pytest.mark.parametrize(("axis", "is_changed"), [(1, True), (2, False)])
+def test_finds_restamped_nodes_with_new_names(axis: int, is_changed: bool) -> None:
+    nodes = f"{{0}} = Abs (x) {{1}} = Softmax <axis = {axis}> ({{0}}) y = Exp ({{1}})"
+    old, new = model(nodes.format("a", "b"), 11), model(nodes.format("s", "t"), 13)
+    assert ("OPERATOR_MEANING_CHANGED" in rules(compare(old, new))) is is_changed
+
+
+def test_new_names_at_the_same_opset_keep_the_meaning() -> None:
+    nodes = "{0} = Softmax <axis = 1> (x) y = Abs ({0})"
+    assert rules(compare(model(nodes.format("a"), 11), model(nodes.format("b"), 11))) == {"GRAPH_CHANGED"}
+
+
+def test_finds_restamped_functions_with_new_names() -> None:
+    old = model("y = f.F (x)", 17, function("F", "Softmax", 11))
+    new = model("y = f.G (x)", 17, function("G", "Softmax", 13))
+    assert "OPERATOR_MEANING_CHANGED" in rules(compare(old, new))
+
+
+def test_finds_restamped_nodes_with_repeated_names() -> None:
+    nodes = "[n] a = Softmax <axis = 1> (x) [n] y = Abs (a)"
+    assert "OPERATOR_MEANING_CHANGED" in rules(compare(model(nodes, 11), model(nodes, 13)))
+
+
 def test_nodes_with_unknown_facts_change_their_meaning() -> None:
     nodes = "a = Softmax (u) y = Add (x, a)"
     old, new = model(nodes, 11), model(nodes, 13)  # `u` is undefined, so no conversion is possible
