@@ -4,6 +4,7 @@ import os
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
+from importlib import import_module
 from typing import Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
@@ -11,11 +12,12 @@ from opshift.converter.options import AllowLike, ConvertArguments, IrVersionLike
 from opshift.converter.plan.changes import METADATA_KEY, Plan
 from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
+from opshift.converter.rewrite.routes import precompiled_routes
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
 from opshift.model.messages import ModelProto
 from opshift.model.signals import signals_deferred
-from opshift.registry.registry import Registry
+from opshift.registry.registry import Registry, default_registry
 
 
 class Conversion(NamedTuple, Generic[Model]):
@@ -249,3 +251,13 @@ def _plan(model: ModelProto, options: Options) -> Plan:
         return Planner(model, options, history=history).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
+
+
+def _preload() -> None:
+    """Load what conversions of most models need, so that the first one in a process does not wait for it."""
+    import_module("opshift.registry.shapes")
+    default_registry()
+    precompiled_routes()
+
+
+_preload()

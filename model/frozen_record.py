@@ -42,12 +42,16 @@ class FrozenRecord:
     def from_valid(cls, values: Mapping[str, object]) -> Self:
         """Return an instance with the fields of a valid one that was stored, without checks."""
         record = cls.__new__(cls)
-        record.__dict__.update(cls._with_defaults(values))
+        object.__setattr__(record, "__dict__", cls._with_defaults(values))
         return record
 
     @classmethod
     def _with_defaults(cls, values: Mapping[str, object]) -> dict[str, object]:
-        return {**cls._defaults, **{name: new() for name, new in cls._factories.items()}, **values}
+        content = {**cls._defaults, **values}
+        for name, new in cls._factories.items():
+            if name not in content:
+                content[name] = new()
+        return content
 
     def __post_init__(self) -> None:
         """Check the fields of a new instance; they are set."""

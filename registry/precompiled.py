@@ -49,7 +49,7 @@ class CompiledFile:
         if text is None:
             text = build()
             if path:
-                _write_cached(path, text)
+                _write_cached(Path(path), text)
         if self._recorded is not None:
             self._recorded[_key(name, sources)] = text
         return text
@@ -71,11 +71,12 @@ class CompiledFile:
         line = self._packaged[start + 1 : self._packaged.find("\n", start + 1)]
         return line[len(json.dumps(key)) + len(": ") :].rstrip(",")
 
-    def _cached_path(self, name: str, sources: Iterable[Path]) -> Path | None:
+    def _cached_path(self, name: str, sources: Iterable[Path]) -> str | None:
         folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         if not os.path.isabs(folder):
             return None  # a process without a home folder
-        return Path(folder, "opshift", name, f"{_digest([self._state, *map(_file_state, sources)])}.json")
+        state = _digest([self._state, *map(_file_state, sources)])
+        return os.path.join(folder, "opshift", name, f"{state}.json")
 
     @cached_property
     def _state(self) -> str:
@@ -104,9 +105,9 @@ def _file_state(path: Path | str) -> str:
     return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
-def _read_cached(path: Path) -> str | None:
-    with suppress(OSError, UnicodeDecodeError):
-        text = path.read_text("ascii")
+def _read_cached(path: str) -> str | None:
+    with suppress(OSError, UnicodeDecodeError), open(path, encoding="ascii") as file:
+        text = file.read()
         # A file that was cut off by a crash has no end of line.
         return text[:-1] if text.endswith("\n") else None
     return None
@@ -182,10 +183,14 @@ def encode_record(record: Record) -> dict[str, object]:
 
 def _decode(data: dict[str, object]) -> object:
     """Decode an object that `encode_record` encoded, and turn lists into tuples."""
-    values = {key: _as_tuples(each) if type(each) is list else each for key, each in data.items()}
-    class_name = values.pop(CLASS_KEY, None)
-    return values if class_name is None else Record.classes[str(class_name)].from_valid(values)
+    for key, value in data.items():
+        if type(value) is list:
+            data[key] = _as_tuple(value)
+    class_name = data.pop(CLASS_KEY, None)
+    return data if class_name is None else Record.classes[str(class_name)].from_valid(data)
 
 
-def _as_tuples(value: object) -> object:
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+def _as_tuple(values: list[object]) -> tuple[object, ...]:
+    # Most lists contain no other list, and are converted at once.
+    nested = (_as_tuple(each) if isinstance(each, list) else each for each in values)
+    return tuple(nested if list in map(type, values) else values)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter
@@ -125,6 +124,8 @@ def _require_equal_rounding(
     targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
 ) -> None:
     """Refuse known sizes that runtimes with float32 and the exact definition round differently."""
+    from fractions import Fraction  # few models need it, and it takes 2 ms
+
     numbers = [
         (*(target.numbers or ()), *(size.numbers or ())) for target, size in zip(targets, sizes, strict=True)
     ]
