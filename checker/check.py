@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from opshift.checker.containers import CheckedModel, ModelSource
+from opshift.checker.checked_model import CheckedModel, ModelSource
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.walk import Walk
 from opshift.model.errors import InvalidModel

@@ -4,7 +4,8 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.checker.containers import CheckedContainer, CheckedGraph, CheckedModel
+from opshift.checker.checked_model import CheckedModel
+from opshift.checker.containers import CheckedContainer, CheckedGraph
 from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER, ElementType
 from opshift.model.external_data import ExternalData, read_external_data

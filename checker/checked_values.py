@@ -3,14 +3,13 @@
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedNode
-from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import Problem
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.model.element_types import type_string
-from opshift.model.node import Node
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
 
@@ -50,7 +49,7 @@ class ShapedNode:
     def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
         self.node = node
         self.operator = operator
-        self.view = Node.from_proto(node.proto)
+        self.view = node.container.scope.node(node.proto)
 
     @property
     def place(self) -> str:

@@ -1,17 +1,17 @@
-"""The model, its graphs and its functions, as rules receive them."""
+"""Graphs and functions, as rules receive them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
-from opshift.inference.infer_types import parameter_at
+from opshift.checker.checked_model import CheckedModel
+from opshift.inference.call_facts import CallFacts
+from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
-from opshift.model.graphs import ContainerProto, is_graph, nested_nodes
-from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from opshift.model.graphs import ContainerProto, is_graph
+from opshift.model.messages import FunctionProto, GraphProto, NodeProto, TypeProto
 from opshift.model.operator_ids import (
     LocalFunction,
     called_function,
@@ -22,100 +22,6 @@ from opshift.model.operator_ids import (
 from opshift.model.types import Shape
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
-from opshift.registry.registry import Registry
-
-
-class ModelSource(NamedTuple):
-    """Model that could not be read, or only in part."""
-
-    place: str
-    error: str = ""
-    is_text: bool = True
-
-
-class CheckedModel:
-    """A ModelProto.
-
-    Attributes:
-        functions: its functions by key; the first function with a key wins.
-        calls: the functions that the body of each function calls; complete after all functions are walked.
-        folder: the folder of its external data, if known.
-        graph_names: the names of its graphs; complete after all graphs are walked.
-        digests: the SHA1 digests of its data files, of those with a checksum.
-        passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
-    """
-
-    place = "model"
-
-    def __init__(self, proto: ModelProto, registry: Registry, folder: Path | None = None) -> None:
-        self.proto = proto
-        self.registry = registry
-        self.folder = folder
-        self.ir_version: int = proto.ir_version
-        self.opsets = declared_opsets(proto.opset_import, self.ir_version)
-        self.functions: dict[LocalFunction, FunctionProto] = {}
-        for function in proto.functions:
-            self.functions.setdefault(function_id(function), function)
-        self.calls: dict[LocalFunction, set[LocalFunction]] = {key: set() for key in self.functions}
-        self.graph_names: list[str] = []
-        self.digests: dict[Path, str] = {}
-        self.passed_keys: set[Hashable] = set()
-
-    @cached_property
-    def redefines_operators(self) -> bool:
-        """Whether a function replaces an operator, so that operator definitions do not imply types."""
-        known = (key for key in self.functions if self.registry.has_domain(key.domain))
-        return any(self.registry.operator(name, domain) for domain, name, _ in known)
-
-    @cached_property
-    def all_opsets(self) -> Mapping[str, int]:
-        """The opset imports of the model, and of its functions for domains that the model does not import."""
-        opsets = dict(self.opsets)
-        for function in self.proto.functions:
-            opsets = {**declared_opsets(function.opset_import), **opsets}
-        return opsets
-
-    @cached_property
-    def device_counts(self) -> Mapping[str, int]:
-        """The number of devices of each device configuration, by name."""
-        return {entry.name: entry.num_devices for entry in self.proto.configuration}
-
-    @cached_property
-    def attribute_types(self) -> Mapping[LocalFunction, Mapping[str, int]]:
-        """The types of the attributes of each function: that of the default, or of the first reference."""
-        found: dict[LocalFunction, dict[str, int]] = {}
-        for key, function in self.functions.items():
-            types = found[key] = {each.name: each.type for each in function.attribute_proto}
-            for node in nested_nodes(function):
-                for attribute in node.attribute:
-                    if attribute.ref_attr_name:
-                        types.setdefault(attribute.ref_attr_name, attribute.type)
-        return found
-
-    @cached_property
-    def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
-        """The inputs of functions that nodes of the body require, directly or through calls.
-
-        Nodes of subgraphs do not count: they may not run if the input is omitted.
-        """
-        required: set[tuple[LocalFunction, str]] = set()
-        passed_on: dict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
-        for key, function in self.functions.items():
-            body = CheckedFunction(function, self)
-            for node, position, name in body.input_uses():
-                operator, called, _ = body.resolve(node)
-                parameter = parameter_at(operator.inputs, position) if operator else None
-                if parameter is not None and parameter.option != "optional":
-                    required.add((key, name))
-                elif called is not None and position < len(called.input):
-                    passed_on[called_function(node), called.input[position]].append((key, name))
-        pending = list(required)
-        while pending:
-            for caller in passed_on[pending.pop()]:
-                if caller not in required:
-                    required.add(caller)
-                    pending.append(caller)
-        return required
 
 
 class NodeDefinition(NamedTuple):
@@ -142,6 +48,7 @@ class CheckedContainer:
         imports: its opset imports as part of cache keys.
         is_top: whether it is the main graph or a training graph, not an attribute of a node.
         scope: its values; `defined_names` has the outputs of the nodes before the current one.
+        may_not_run: whether it belongs to a branch of an If, which may be for inputs of other shapes.
         key: the identity of the function, also for graphs nested in one; `None` outside functions.
         read_names: the names that its nodes and nested graphs read.
         is_invalid: whether a node before the current one, here, in a nested or in an enclosing graph,
@@ -156,6 +63,7 @@ class CheckedContainer:
         opsets: Mapping[str, int],
         parent: CheckedContainer | None = None,
         *,
+        owner: NodeProto | None = None,
         is_top: bool = False,
     ) -> None:
         self.proto = proto
@@ -170,10 +78,13 @@ class CheckedContainer:
         self.scope: Scope = (
             parent.scope.child(proto)
             if parent is not None and is_graph(proto)
-            else Scope(proto, opsets, model.registry, {})
+            else model.new_scope(proto, opsets)
         )
+        self.scope.owner = owner
+        is_branch = owner is not None and owner.op_type == "If"
+        self.may_not_run: bool = is_branch or (parent is not None and parent.may_not_run)
         self.read_names: set[str] = set()
-        self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
+        self.is_invalid: bool = parent.is_invalid if parent else model.function_table is None
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
         self._resolved: dict[LocalFunction, NodeDefinition] = {} if parent is None else parent._resolved
 
@@ -194,18 +105,12 @@ class CheckedContainer:
         """The node outputs with a declared shape that differs from the inferred one."""
         found: list[Claim] = []
         scope = self.scope
-        for name in () if self.model.redefines_operators else scope.declared_positions:
+        for name in () if self.model.function_table is None else scope.declared_positions:
             if name in scope.producing_records:
                 declared, inferred = scope.claimed_shape(name), scope.symbolic_shape(name)
                 if declared is not None and inferred is not None and declared != inferred:
                     found.append(Claim(name, declared, inferred))
         return found
-
-    @cached_property
-    def may_not_run(self) -> bool:
-        """Whether this graph is a branch of an If, or in one: a branch for other shapes is not wrong."""
-        owners = (container.scope.owner for container in self.with_enclosing())
-        return any(owner is not None and owner.op_type == "If" for owner in owners)
 
     @cached_property
     def produced(self) -> frozenset[str]:
@@ -263,17 +168,13 @@ class CheckedFunction(CheckedContainer):
 
     proto: FunctionProto
 
-    def __init__(self, proto: FunctionProto, model: CheckedModel) -> None:
+    def __init__(self, proto: FunctionProto, position: int, model: CheckedModel) -> None:
         opsets = declared_opsets(proto.opset_import)
         super().__init__(proto, f"function {function_label(proto)}", model, opsets)
         self.key = function_id(proto)
-
-    def input_uses(self) -> Iterator[tuple[NodeProto, int, str]]:
-        """Yield each node that reads an input of the function, with the position and name of the input."""
-        for node in self.proto.node:
-            for position, name in enumerate(node.input):
-                if name in self.inputs:
-                    yield node, position, name
+        self.may_not_run = self.key not in model.certain_calls
+        if isinstance(self.scope, CallScope):
+            self.scope.call_facts = CallFacts(self.scope.functions, position, model.call_sites[self.key])
 
 
 def attribute_names(function: FunctionProto) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import (
     CheckedAttribute,
     CheckedCall,
@@ -15,14 +16,16 @@ from opshift.checker.checked_nodes import (
     InternalTensor,
 )
 from opshift.checker.checked_values import NewerFeatures, ShapedNode, TypedNode
-from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
+from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.checker.shape_requirements import REQUIREMENTS
+from opshift.inference.call_facts import CallSite
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 from opshift.model.messages import TrainingInfoProto, ValueInfoProto
+from opshift.model.node import Node
 from opshift.model.offloaded_tensors import with_payload
 from opshift.model.operator_ids import called_function
 
@@ -43,15 +46,23 @@ class Walk:
             self._graph(main)
         for index, info in enumerate(model.proto.training_info):
             self._training(info, index, main)
-        for proto in model.proto.functions:
-            function = CheckedFunction(proto, model)
-            self._values(proto.value_info, function, "value")
-            self._nodes(function)
-            self.check(function)
-        # The rule against recursion needs the calls that the walk over functions collects.
+        self._functions(model)
         self.check(model)
         if not any(finding.rule in UNREADABLE_RULES for finding in self.findings):
             self.check(NewerFeatures(model))
+
+    def _functions(self, model: CheckedModel) -> None:
+        """Check functions in the order of calls, which determine their facts; keep the order of findings."""
+        start, parts = len(self.findings), dict[int, list[Finding]]()
+        for position in model.function_order:
+            first = len(self.findings)
+            proto = model.proto.functions[position]
+            function = CheckedFunction(proto, position, model)
+            self._values(proto.value_info, function, "value")
+            self._nodes(function)
+            self.check(function)
+            parts[position] = self.findings[first:]
+        self.findings[start:] = [found for position in sorted(parts) for found in parts[position]]
 
     def check(self, target: CheckTarget, kind: type | None = None) -> bool:
         """Apply the rules for `kind`, by default the class of an object; return whether no error is found."""
@@ -131,8 +142,7 @@ class Walk:
             self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
         for proto in graphs_in(attribute.proto):
             place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
-            graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer)
-            graph.scope.owner = node
+            graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer, owner=node)
             self._graph(graph)
             outer.read_names |= graph.read_names
 
@@ -152,6 +162,8 @@ def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:
     """Record that a node is passed: its outputs are visible to the following nodes."""
     container.read_names.update(node.inputs)
     container.scope.defined_names.update(node.outputs)
-    calls = container.model.calls.get(container.key) if container.key is not None else None
-    if node.function is not None and calls is not None:
-        calls.add(called_function(node.proto))
+    if node.function is not None:
+        key, model = called_function(node.proto), container.model
+        model.call_sites[key].append(CallSite(Node.from_proto(node.proto), node.proto, container.scope))
+        if not container.may_not_run:
+            model.certain_calls.add(key)

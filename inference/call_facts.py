@@ -73,6 +73,12 @@ class CallFacts:
         self.index = index
         self.calls = tuple(calls)
         self.disagreements: set[Fact] = set()
+        self._compared: dict[Fact, int] = {}
+        """The number of calls that agree, in their order."""
+        self._agreed: dict[Fact, Any] = {}
+        """The fact on which these calls agree."""
+        self._shapes: dict[str, list[Shape | None]] = {}
+        """The shapes that the first calls pass to an input."""
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
@@ -96,8 +102,10 @@ class CallFacts:
         exact: Shape | None = self._agreed_fact(Fact("shape", name))
         if exact is not None:
             return exact
-        arguments = ((call.scope, self._argument(call, name)) for call in self.calls)
-        shapes = [scope.shape(argument) for scope, argument in arguments if argument]
+        shapes = self._shapes.setdefault(name, [])
+        for call in self.calls[len(shapes) :]:
+            argument = self._argument(call, name)
+            shapes.append(call.scope.shape(argument) if argument else None)
         sizes = (set(each) for each in zip(*filter(None, shapes), strict=True))
         return tuple(each.pop() if len(each) == 1 else None for each in sizes)
 
@@ -163,16 +171,20 @@ class CallFacts:
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested_call() as is_shallow:
-            calls = [*self.calls] if is_shallow else []
-            if asked.kind in ("element_type", "rank", "shape"):
-                # Only calls that provide the input have to agree.
-                calls = [each for each in calls if self._argument(each, asked.name)]
-            facts = (self._fact_of(each, asked) for each in calls)
-            first = next(facts, None)
-            if all(each == first for each in facts):
-                return first
-        self.disagreements.add(asked)
-        return None
+            return self._compare(asked) if is_shallow else None
+
+    def _compare(self, asked: Fact) -> Any:
+        # An unanswered question about a call ends this function; the next query continues with that call.
+        for position in range(self._compared.get(asked, 0), len(self.calls)):
+            call = self.calls[position]
+            # Only calls that provide the input have to agree.
+            if asked.kind not in ("element_type", "rank", "shape") or self._argument(call, asked.name):
+                found = self._fact_of(call, asked)
+                if self._agreed.setdefault(asked, found) != found:
+                    self.disagreements.add(asked)
+                    return None
+            self._compared[asked] = position + 1
+        return self._agreed.get(asked)
 
     def _fact_of(self, call: CallSite, asked: Fact) -> Hashable:
         if asked.kind == "attribute":

@@ -140,7 +140,7 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of a call, specific to it; none if calls are nested too deeply.
+        """Return one fact per output of a call, specific to it; none beyond the limits for nested calls.
 
         The result is `None` if the node is not a call.
         """
@@ -148,7 +148,7 @@ class FunctionTable:
         if index is None:
             return None
         with self.nested_call() as is_shallow:
-            if not is_shallow:
+            if not is_shallow or len(self._scopes_by_call) >= MAX_INFERRED_CALLS:
                 return []
             body = self._scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
             return [fact(body, name) for name in body.outputs]
@@ -247,8 +247,9 @@ class CallScope(Scope):
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
-            constants = self.infer_call(record, lambda scope, name: scope.constant(name))
-            constant = constants[record[4].index(name)] if constants else None
+            constants = self.infer_call(record, lambda scope, name: scope.constant(name)) or ()
+            position = record[4].index(name)
+            constant = constants[position] if position < len(constants) else None
         else:
             return super()._find_producer(name)
         if constant is None:
@@ -257,6 +258,9 @@ class CallScope(Scope):
         node = Node("Constant", (), (name,), {"value": constant})
         return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
 
+
+MAX_INFERRED_CALLS = 100_000
+"""Maximum number of calls that are inferred through their bodies: nested calls may multiply at each level."""
 
 MAX_CALL_DEPTH = 40
 """Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""

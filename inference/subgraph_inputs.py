@@ -62,11 +62,16 @@ def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Sha
     opset 8.
     """
     is_batched = body.opset_of("") == BATCHED_SCAN_OPSET
-    states = len(scan.inputs) - is_batched - scan.attribute("num_scan_inputs", 0)
+    scanned, axes = scan.attribute("num_scan_inputs", 0), scan.attribute("scan_input_axes", ())
+    # The checker also infers nodes with attributes of wrong types.
+    if not isinstance(scanned, int) or not isinstance(axes, tuple | list):
+        return None
+    states = len(scan.inputs) - is_batched - scanned
     if is_batched:
         return shape[1:] if position < states else shape[2:]
     if position < states:
         return shape
-    axes = scan.attribute("scan_input_axes", ())
     axis = axes[position - states] if position - states < len(axes) else 0
+    if not shape or not isinstance(axis, int):
+        return None
     return tuple(size for index, size in enumerate(shape) if index != axis % len(shape))

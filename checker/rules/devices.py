@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import DevicePlacement
-from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.messages import ShardingSpecProto

@@ -1,9 +1,8 @@
 """Rules for the functions of a model, and for the nodes that call them."""
 
-from graphlib import CycleError, TopologicalSorter
-
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedCall
-from opshift.checker.containers import CheckedFunction, CheckedModel, attribute_names
+from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING, duplicate_names, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.attributes import type_name
@@ -39,10 +38,8 @@ def unique(model: CheckedModel) -> Problems:
 @rule("function.recursion", ERROR, "onnx.proto: ModelProto.functions", "express the repetition as a Loop")
 def recursion(model: CheckedModel) -> Problems:
     """A function must not call itself, directly or through other functions."""
-    try:
-        TopologicalSorter(model.calls).prepare()
-    except CycleError as error:
-        yield f"functions call each other in a cycle: {' -> '.join(map(str, error.args[1]))}"
+    if model.call_cycle:
+        yield f"functions call each other in a cycle: {' -> '.join(map(str, model.call_cycle))}"
 
 
 @rule("function.standard", WARNING, "onnx.proto: ModelProto.functions", "move it to a custom domain")

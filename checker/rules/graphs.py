@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel
+from opshift.checker.checked_model import CheckedModel
+from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH

@@ -1,7 +1,7 @@
 """Rules for features and element types that a model's IR version does not have."""
 
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_values import NewerFeatures
-from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.ir_features.finders import FINDERS
 from opshift.checker.ir_features.use import STANDALONE, since

@@ -2,8 +2,9 @@
 
 import re
 
+from opshift.checker.checked_model import CheckedModel, ModelSource
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
-from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
+from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import REVERSED_DNS_NAME

@@ -1,6 +1,7 @@
 """Rules for the opset imports of a model and of its functions."""
 
-from opshift.checker.containers import CheckedFunction, CheckedModel
+from opshift.checker.checked_model import CheckedModel
+from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import DEFAULT_DOMAIN, REVERSED_DNS_NAME, canonical_domain

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.checker_cases.case import parse_text, violated_rules
 from support.checker_cases.graphs import BRANCH, nested
+from support.checker_cases.nodes import SCAN
 from support.checker_cases.tensors import external
 
 import opshift
@@ -318,3 +319,29 @@ def test_reports_any_string_that_is_not_utf_8(field: str) -> None:
     else:
         model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "PLACEHOLDER"
     check(model.SerializeToString().replace(b"PLACEHOLDER", b"\xff\xfeACEHOLDER"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "change"),
+    [
+        ("num_scan_inputs", onnx.AttributeProto.GRAPH, {"g": onnx.GraphProto(name="h")}),
+        ("num_scan_inputs", onnx.AttributeProto.FLOATS, {"floats": [1.0]}),
+        ("scan_input_axes", onnx.AttributeProto.INT, {"i": 0}),
+        ("scan_input_axes", onnx.AttributeProto.STRINGS, {"strings": [b"0"]}),
+    ],
+)
+def test_reports_scan_with_attribute_of_wrong_type(name: str, kind: int, change: dict[str, Any]) -> None:
+    """The shapes of the inputs of the body depend on these attributes."""
+    model = parse_text(SCAN)
+    scan = model.graph.node[0]
+    kept = [attribute for attribute in scan.attribute if attribute.name != name]
+    del scan.attribute[:]
+    scan.attribute.extend([*kept, onnx.AttributeProto(name=name, type=kind, **change)])
+    assert "node.attribute-type" in violated_rules(model)
+
+
+def test_reports_scan_over_scalar() -> None:
+    model = parse_text(SCAN)
+    model.graph.input[1].type.tensor_type.shape.ClearField("dim")
+    del model.graph.node[0].attribute[1].g.input[1].type.tensor_type.shape.dim[:]
+    assert check(model)

@@ -12,6 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.checker_cases.case import violated_rules
 
+from opshift.checker.check import check
+
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 OPERATORS: dict[str, tuple[int, dict[str, Any]]] = {
     "Add": (2, {}),
@@ -127,3 +129,94 @@ def test_ignores_functions_that_replace_operators() -> None:
         <domain: "", opset_import: ["": 17]> Add (a, b) => (c) { c = Identity(a) }"""
     )
     assert not {"shape.inputs", "shape.inferred"} & violated_rules(model)
+
+
+FUNCTIONS = '<ir_version: 10, opset_import: ["": 21, "acme": 1]>\n'
+ADD = '<domain: "acme", opset_import: ["": 21]> F (a, b) => (c) { c = Add(a, b) }\n'
+TRANSPOSE = """<domain: "acme", opset_import: ["": 21]> F <perm>(a) => (b) {
+  b = Transpose <perm: ints = @perm> (a)
+}"""
+MATMUL = '<domain: "acme", opset_import: ["": 21]> F (a) => (b) { b = MatMul(a, a) }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("g (float[N,3] x, float[3] w) => (float[N,3] y) { y = acme.F(x, w) }\n" + ADD, set()),
+        ("g (float[N,3] x, float[4] w) => (float[N,3] y) { y = acme.F(x, w) }\n" + ADD, {"shape.inputs"}),
+        ("g (float[N,3] x, float[3] w) => (float[3] y) { y = acme.F(x, w) }\n" + ADD, {"shape.inferred"}),
+        (
+            """g (float[N,3] x, float[3] w, float[5] v) => (float[N,3] y) {
+              z = acme.F(x, w)  y = Add(z, v)
+            }\n"""
+            + ADD,
+            {"shape.inputs"},
+        ),
+        (
+            """g (float[N,3] x, float[3] w, float[1,3] v) => (float[N,3] y) {
+              z = acme.F(x, w)  y = acme.F(z, v)
+            }\n"""
+            + ADD,
+            set(),
+        ),
+        ("g (float[N,3] x, int64[3] w) => (float[N,3] y) { y = acme.F(x, w) }\n" + ADD, {"type.variable"}),
+        ("g (float[2,3] x) => (float[3,2] y) { y = acme.F <perm = [1,0]> (x) }\n" + TRANSPOSE, set()),
+        (
+            "g (float[2,3] x) => (float[3,2] y) { y = acme.F <perm = [1,0,2]> (x) }\n" + TRANSPOSE,
+            {"shape.inputs"},
+        ),
+        (
+            """g (float[2,3] x, bool c) => (float[?,?] y) {
+              y = If (c) <
+                then_branch = t () => (float[?,?] p) { p = acme.F(x) },
+                else_branch = e () => (float[?,?] q) { q = Relu(x) }
+              >
+            }\n"""
+            + MATMUL,
+            set(),
+        ),
+    ],
+    ids=[
+        "valid",
+        "input",
+        "output",
+        "value",
+        "calls differ",
+        "type",
+        "attribute",
+        "wrong attribute",
+        "branch",
+    ],
+)
+def test_checks_shapes_through_calls(text: str, rules: set[str]) -> None:
+    assert violated_rules(onnx.parser.parse_model(FUNCTIONS + text)) == rules
+
+
+def test_findings_of_functions_keep_the_order_of_the_model() -> None:
+    """A function is checked after its callers, which may follow it in the model."""
+    model = onnx.parser.parse_model(
+        FUNCTIONS
+        + """g (float[2,3] x) => (float[2,3] y) { y = acme.G(x) }
+        <domain: "acme", opset_import: ["": 21]> F (a) => (b) { b = MatMul(a, a) }
+        <domain: "acme", opset_import: ["": 21, "acme": 1]> G (a) => (d) { b = acme.F(a)  d = Gemm(a, a) }
+        """
+    )
+    places = [found.place for found in check(model) if found.rule == "shape.inputs"]
+    assert places == ["function acme.F, node MatMul -> b", "function acme.G, node Gemm -> d"]
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        '<domain: "acme", opset_import: ["": 21, "acme": 1]> F (a) => (b) { b = acme.F(a) }',
+        ADD.replace("(a, b) => (c) { c = Add(a, b) }", "(a) => (b) { b = Relu(a) }") * 2,
+        '<domain: "acme", opset_import: ["": 21, "ai.onnx": 20]> F (a) => (b) { b = Relu(a) }',
+        '<domain: "acme"> F (a) => (b) { b = Relu(a) }',
+    ],
+    ids=["recursive", "repeated", "two opsets", "no opset"],
+)
+def test_checks_models_with_invalid_functions(functions: str) -> None:
+    text = "g (float[N,3] x) => (float[3] y) { y, z = acme.F(x, x) }\n"
+    found = violated_rules(onnx.parser.parse_model(FUNCTIONS + text + functions))
+    assert found
+    assert "model.readable" not in found

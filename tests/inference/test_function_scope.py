@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
+from itertools import pairwise
+
 import onnx
 import pytest
 from onnx import NodeProto, helper
 from support.calls import FEEDS, calling_model, function, model, node
 from support.running import assert_equal, build, op_types, run
 
+from opshift.checker.check import check
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
+from opshift.inference.call_facts import CallFacts, CallSite, Fact
 from opshift.model.errors import InvalidModel
 
 
@@ -149,3 +155,25 @@ def test_emitted_nodes_never_call_functions(name: str, rewritten: NodeProto) -> 
         assert f"rename the function ai.onnx.{name}" in refusal.remedy
     else:
         assert name not in op_types(after)
+
+
+@pytest.mark.parametrize("op_type", ["Add", "Concat"])
+def test_compares_each_call_once(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a chain reads the one before: the questions about them interrupt each comparison."""
+    attributes = {"axis": 0} if op_type == "Concat" else {}
+    body = function("F", [node(op_type, ["a", "a"], ["t"], **attributes), node("Relu", ["t"], ["b"])])
+    count = 60
+    names = ["x", *(f"v{position}" for position in range(count - 1)), "y"]
+    chain = [node("F", [before], [after], body.domain) for before, after in pairwise(names)]
+    compared: Counter[tuple[str, str, str]] = Counter()
+    fact_of = CallFacts._fact_of
+
+    def counted(self: CallFacts, call: CallSite, asked: Fact) -> Hashable:
+        if len(self.calls) == count:
+            compared[asked.kind, asked.name, call.node.outputs[0]] += 1
+        return fact_of(self, call, asked)
+
+    monkeypatch.setattr(CallFacts, "_fact_of", counted)
+    check(model(chain, [body]))
+    assert compared
+    assert sum(compared.values()) < 4 * len(compared)

@@ -1,0 +1,165 @@
+"""The model, as rules receive it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence, Set
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+from opshift.inference.call_facts import CallSite
+from opshift.inference.function_scope import FunctionTable
+from opshift.inference.infer_types import parameter_at
+from opshift.inference.scope import Scope
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import ContainerProto, nested_nodes
+from opshift.model.messages import FunctionProto, ModelProto
+from opshift.model.operator_ids import LocalFunction, called_function, declared_opsets, function_id
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+
+class ModelSource(NamedTuple):
+    """Model that could not be read, or only in part."""
+
+    place: str
+    error: str = ""
+    is_text: bool = True
+
+
+class CheckedModel:
+    """A ModelProto.
+
+    Attributes:
+        functions: its functions by key; the first function with a key wins.
+        call_sites: the calls of each function in the containers that are walked so far.
+        certain_calls: the functions with a call that is not in a branch of an If.
+        folder: the folder of its external data, if known.
+        graph_names: the names of its graphs; complete after all graphs are walked.
+        digests: the SHA1 digests of its data files, of those with a checksum.
+        passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
+    """
+
+    place = "model"
+
+    def __init__(self, proto: ModelProto, registry: Registry, folder: Path | None = None) -> None:
+        self.proto = proto
+        self.registry = registry
+        self.folder = folder
+        self.ir_version: int = proto.ir_version
+        self.opsets = declared_opsets(proto.opset_import, self.ir_version)
+        self.functions: dict[LocalFunction, FunctionProto] = {}
+        for function in proto.functions:
+            self.functions.setdefault(function_id(function), function)
+        self.call_sites: dict[LocalFunction, list[CallSite]] = defaultdict(list)
+        self.certain_calls: set[LocalFunction] = set()
+        self.graph_names: list[str] = []
+        self.digests: dict[Path, str] = {}
+        self.passed_keys: set[Hashable] = set()
+
+    @cached_property
+    def calls(self) -> Mapping[LocalFunction, Set[LocalFunction]]:
+        """The functions that the body of each function calls."""
+        return {
+            key: self.functions.keys() & {called_function(node) for node in nested_nodes(function)}
+            for key, function in self.functions.items()
+        }
+
+    @cached_property
+    def call_cycle(self) -> Sequence[LocalFunction]:
+        """Functions that call each other in a cycle; empty if there is none."""
+        try:
+            TopologicalSorter(self.calls).prepare()
+        except CycleError as error:
+            cycle: Sequence[LocalFunction] = error.args[1]
+            return cycle
+        return ()
+
+    @cached_property
+    def function_table(self) -> FunctionTable | None:
+        """The functions for inference; `None` if calls have no certain meaning."""
+        if self.call_cycle:
+            return None
+        try:
+            table = FunctionTable(self.proto, self.registry)
+            for index in range(len(self.proto.functions)):
+                table.opsets(index)
+        except InvalidModel:
+            return None
+        return table
+
+    @cached_property
+    def function_order(self) -> Sequence[int]:
+        """The positions of the functions, those of callers first if inference is possible."""
+        if self.function_table is None:
+            return range(len(self.proto.functions))
+        positions = {function_id(function): index for index, function in enumerate(self.proto.functions)}
+        return [positions[key] for key in reversed([*TopologicalSorter(self.calls).static_order()])]
+
+    def new_scope(self, container: ContainerProto, opsets: Mapping[str, int]) -> Scope:
+        """Return the scope of a main graph, a training graph or a function."""
+        # Scopes without functions share facts between models.
+        if not self.functions or self.function_table is None:
+            return Scope(container, opsets, self.registry, {})
+        return self.function_table.scope(container, opsets, self.registry, {})
+
+    @cached_property
+    def all_opsets(self) -> Mapping[str, int]:
+        """The opset imports of the model, and of its functions for domains that the model does not import."""
+        opsets = dict(self.opsets)
+        for function in self.proto.functions:
+            opsets = {**declared_opsets(function.opset_import), **opsets}
+        return opsets
+
+    @cached_property
+    def device_counts(self) -> Mapping[str, int]:
+        """The number of devices of each device configuration, by name."""
+        return {entry.name: entry.num_devices for entry in self.proto.configuration}
+
+    @cached_property
+    def attribute_types(self) -> Mapping[LocalFunction, Mapping[str, int]]:
+        """The types of the attributes of each function: that of the default, or of the first reference."""
+        found: dict[LocalFunction, dict[str, int]] = {}
+        for key, function in self.functions.items():
+            types = found[key] = {each.name: each.type for each in function.attribute_proto}
+            for node in nested_nodes(function):
+                for attribute in node.attribute:
+                    if attribute.ref_attr_name:
+                        types.setdefault(attribute.ref_attr_name, attribute.type)
+        return found
+
+    @cached_property
+    def required_inputs(self) -> Set[tuple[LocalFunction, str]]:
+        """The inputs of functions that nodes of the body require, directly or through calls.
+
+        Nodes of subgraphs do not count: they may not run if the input is omitted.
+        """
+        required: set[tuple[LocalFunction, str]] = set()
+        passed_on: dict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
+        for key, function in self.functions.items():
+            opsets, inputs = declared_opsets(function.opset_import), frozenset(function.input)
+            for node in function.node:
+                called = called_function(node)
+                formals = self.functions[called].input if called in self.functions else ()
+                operator = self.registry.at(node.op_type, opsets.get(called.domain, 0), called.domain)
+                for position, name in enumerate(node.input):
+                    if name not in inputs:
+                        continue
+                    if position < len(formals):
+                        passed_on[called, formals[position]].append((key, name))
+                    elif called not in self.functions and _requires(operator, position):
+                        required.add((key, name))
+        pending = list(required)
+        while pending:
+            for caller in passed_on[pending.pop()]:
+                if caller not in required:
+                    required.add(caller)
+                    pending.append(caller)
+        return required
+
+
+def _requires(operator: OperatorVersion | None, position: int) -> bool:
+    parameter = parameter_at(operator.inputs, position) if operator is not None else None
+    return parameter is not None and parameter.option != "optional"
