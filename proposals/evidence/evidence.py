@@ -15,7 +15,7 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES, ProposalFolder
 from opshift.proposals.content.models import Example
-from opshift.proposals.content.staged_registry import module_name, reference_file
+from opshift.proposals.content.staged_registry import module_name
 from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
 from opshift.proposals.evidence.conversions import Direction, convert_and_run, run_published_version
 from opshift.proposals.evidence.node_models import body_model
@@ -158,12 +158,8 @@ def _case_outcome(case: Case, draft: DefinedDraft, references: References) -> Ou
         if reference:
             return Outcome(case, run_reference(reference, case.inputs, case.attributes))
         return Outcome(case, run_published_version(case, draft, references))
-    except ReferenceFails as error:
+    except (ReferenceFails, CannotRun) as error:
         return Outcome(case, None, error.reason)
-    except CannotRun as error:
-        path = reference_file(draft.registry.folders[-1], case.version)
-        missing = f"; no runtime supports {case.version.id}, so it needs a reference in {path}"
-        return Outcome(case, None, error.reason + (missing if error.unsupported else ""))
 
 
 def _compare_body(case: Case, outputs: Arrays, references: References) -> OutputComparison:

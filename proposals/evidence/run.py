@@ -58,10 +58,20 @@ class References:
 
     def of_node(self, node: NodeProto, model: ModelProto) -> Reference | None:
         """Return the reference of a node's operator version, or `None`."""
+        version = self._version(node, model)
+        return self.of_version(version) if version else None
+
+    def missing_files(self, model: ModelProto) -> list[str]:
+        """Return the files of missing references of private operators, which no runtime supports."""
+        versions = filter(None, (self._version(node, model) for node in model.graph.node))
+        private = (each for each in versions if self.registry.releases.newest_opset(each.domain) is None)
+        tree = self.registry.folders[-1]
+        return sorted({str(reference_file(tree, each)) for each in private if not self.of_version(each)})
+
+    def _version(self, node: NodeProto, model: ModelProto) -> OperatorVersion | None:
         domain = canonical_domain(node.domain)
         opset = next(each.version for each in model.opset_import if canonical_domain(each.domain) == domain)
-        version = self.registry.at(node.op_type, opset, domain)
-        return self.of_version(version) if version else None
+        return self.registry.at(node.op_type, opset, domain)
 
 
 def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
@@ -110,6 +120,9 @@ def run_model(model: ModelProto, feeds: Mapping[str, Array], references: Referen
     Raises:
         CannotRun: no installed runtime can run the model.
     """
+    missing = references.missing_files(model)
+    if missing:
+        raise CannotRun(f"no runtime supports it, and a reference is missing: {', '.join(missing)}")
     if any(references.of_node(node, model) for node in model.graph.node):
         return _run_node_by_node(model, feeds, references)
     failure = CannotRun("no runtime is installed", unsupported=True)

@@ -13,16 +13,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.proposals import operator_fields, replace_text, set_answers, set_newest_version, write_content
-from support.running import op_types, run
+from support.running import Array, op_types, run
 from typer.testing import CliRunner
 
 from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.cli.main import app
 from opshift.converter.convert import convert_version
 from opshift.proposals.content.staged_registry import registry_of_tree
-from opshift.proposals.evidence.run import load_module
+from opshift.proposals.evidence.run import Reference, load_module, run_reference
 from opshift.proposals.status import status_of
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.shapes.rule_table import SHAPE_RULES, temporary_rules
 from opshift.registry.yaml_files import load_yaml
@@ -319,7 +319,7 @@ def _accept_blend(bench: Workbench, name: str = "Blend") -> OperatorVersion:
 OLDER = "- {name: older, version: 1, inputs: [{values: [1, 2]}]}\n"
 
 
-def _update_blend(bench: Workbench) -> OperatorVersion:
+def _update_blend(bench: Workbench, examples: str = EXAMPLES + OLDER) -> OperatorVersion:
     definition = {
         "attributes": {"scale": {"type": "FLOAT", "default": 1.0}},
         "step": {
@@ -329,9 +329,7 @@ def _update_blend(bench: Workbench) -> OperatorVersion:
         },
         "descriptions": {"attributes": {"scale": "The factor of the result, any number."}},
     }
-    examples = (
-        f"{EXAMPLES}{OLDER}- {{name: scale, inputs: [{{values: [1, 2]}}], attributes: {{scale: 0.1}}}}\n"
-    )
+    examples += "- {name: scale, inputs: [{values: [1, 2]}], attributes: {scale: 0.1}}\n"
     files = {
         "reference.py": _reference("np.spacing(X) * X.dtype.type(scale)", "X, *, scale"),
         "examples.yaml": examples,
@@ -349,7 +347,7 @@ def test_update_of_vendor_operator(bench: Workbench) -> None:
 def test_update_needs_reference_of_older_vendor_version(bench: Workbench) -> None:
     _accept_blend(bench)
     (bench.tree / "references" / "com_acme_blend_1.py").unlink()
-    with pytest.raises(AssertionError, match=r"it needs a reference in .*com_acme_blend_1\.py"):
+    with pytest.raises(AssertionError, match=r"a reference is missing: .*com_acme_blend_1\.py"):
         _update_blend(bench)
 
 
@@ -501,3 +499,30 @@ def test_unreleased_operator_is_neither_deprecated_nor_removed(bench: Workbench,
     with pytest.raises(AssertionError, match="is not released") as refused:
         bench.start(kind, "Cube")
     assert "propose an update" in str(refused.value)
+
+
+def test_downgrade_needs_reference_of_older_vendor_version(bench: Workbench) -> None:
+    """The tree is written by hand, and the examples are of the new version only."""
+    _accept_blend(bench)
+    shutil.rmtree(bench.tree / "references")
+    with pytest.raises(AssertionError, match=r"error steps\.\w+: .*missing: .*com_acme_blend_1\.py"):
+        _update_blend(bench, EXAMPLES)
+
+
+def test_reference_gets_lists_as_tuples_of_stored_numbers() -> None:
+    version = OperatorVersion(
+        domain="com.acme",
+        name="Weights",
+        since_version=1,
+        outputs=(Parameter(name="Y", type="tensor(double)"),),
+        attributes={"weights": Attribute(type="FLOATS"), "names": Attribute(type="STRINGS")},
+    )
+    given: list[object] = []
+
+    def reference(weights: tuple[float, ...], names: tuple[str, ...] | None) -> Array:
+        given.extend((weights, names))
+        return np.zeros(1)
+
+    run_reference(Reference(version, reference), (), {"weights": [0.1, 2]})
+    run_reference(Reference(version, reference), (), {"names": (b"one", b"two")})
+    assert given == [(float(np.float32(0.1)), 2.0), None, None, ("one", "two")]

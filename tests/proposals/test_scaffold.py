@@ -87,7 +87,7 @@ def test_preview_operator_is_experimental(tmp_path: Path) -> None:
 ANSWERS = {"examples.yaml": Example.model_fields, "proposal.yaml": Proposal.model_fields}
 REQUIRED = {
     "new-operator": "shape determinism before differentiation attributes type_constraints descriptions",
-    "new-function": "shape determinism before differentiation attributes descriptions body opset_imports nodes",
+    "new-function": "shape determinism before differentiation attributes descriptions body opset_imports",
     "promotion": "shape determinism before differentiation attributes type_constraints descriptions",
     "update": "step change up down",
     "deprecation": "step change up down deprecation replaced_by mapping",
