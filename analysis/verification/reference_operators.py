@@ -3,51 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from opshift.analysis.verification.numpy_types import array_element_type
+from opshift.analysis.verification.reference_runtime import executed_graphs
 from opshift.analysis.verification.references import REFERENCES
 from opshift.model.extensions import extension_failed
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import called_function, canonical_domain, function_id
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 
 class ReferenceRaises(Exception):
     """A reference raises an exception, possibly because it does not accept the generated inputs."""
 
 
-def evaluator(model: object, registry: Registry) -> ReferenceEvaluator:
-    """Return an evaluator of a model that knows the operators with references, also in functions."""
+def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
+    """Return an evaluator of a model that knows the operators with references; it changes the model."""
     names = dict.fromkeys((each.domain, each.op_type) for each in REFERENCES)
     operators = [
         type(name, (_ReferenceOperator,), {"op_schema": None, "op_domain": domain, "registry": registry})
         for domain, name in names
     ]
 
-    class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # onnx has no types
-        def __init__(self, proto: object, **options: Any) -> None:
+    class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
+        def __init__(self, proto: object, **options: object) -> None:
             # an evaluator does not pass its operators on to those of functions, which have its class
             super().__init__(proto, **{**options, "new_ops": operators})
 
-        def run(
-            self,
-            outputs: Sequence[str] | None,
-            feeds: Mapping[str, Any],
-            attributes: Mapping[str, Any] | None = None,
-            **options: object,
-        ) -> list[Any]:
-            # an evaluator ignores the defaults of a function's attributes
-            declared = getattr(self.proto_, "attribute_proto", ())
-            defaults = {each.name: OpRun._extract_attribute_value(None, each) for each in declared}
-            given = {**defaults, **(attributes or {})} or None
-            return list(super().run(outputs, feeds, given, **options))
-
+    _add_default_attributes(model)
     return Evaluator(model)
+
+
+def _add_default_attributes(model: ModelProto) -> None:
+    """Add the defaults of a function's attributes to its calls, because evaluators ignore them."""
+    defaults = {function_id(function): function.attribute_proto for function in model.functions}
+    for part in executed_graphs(model):
+        for node in part.container.node:
+            given = {each.name for each in node.attribute}
+            declared = defaults.get(called_function(node), ())
+            node.attribute.extend(each for each in declared if each.name not in given)
 
 
 class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
@@ -55,17 +58,17 @@ class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
 
     registry: Registry
 
-    def __init__(self, onnx_node: Any, run_params: dict[str, Any]) -> None:
+    def __init__(self, onnx_node: NodeProto, run_params: Mapping[str, Mapping[str, int]]) -> None:
         # Unlike the base class, set no attribute of the node on `self`, where it may replace a method.
         self.onnx_node, self.run_params, self.has_subgraph = onnx_node, run_params, False
         self.has_linked_attribute = any(each.ref_attr_name for each in onnx_node.attribute)
 
-    def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+    def _run(self, *inputs: object, **attributes: object) -> tuple[object, ...]:
         raise AssertionError("unreachable: `run` replaces it")
 
     def run(
-        self, *inputs: Any, linked_attributes: Mapping[str, Any] | None = None, **unused: object
-    ) -> tuple[Any, ...]:
+        self, *inputs: object, linked_attributes: Mapping[str, object] | None = None, **unused: object
+    ) -> tuple[object, ...]:
         """Return the outputs of the node; raise ReferenceRaises or ExtensionFailed."""
         node = self.onnx_node
         domain = canonical_domain(node.domain)
@@ -89,8 +92,8 @@ def _plain(value: object) -> object:
 
 
 def call_reference(
-    version: OperatorVersion, inputs: Sequence[Any], given: Mapping[str, object], outputs: Iterable[str]
-) -> tuple[Any, ...]:
+    version: OperatorVersion, inputs: Sequence[object], given: Mapping[str, object], outputs: Iterable[str]
+) -> tuple[object, ...]:
     """Return the outputs that the reference of an operator version computes for a node.
 
     Raises:
@@ -116,7 +119,7 @@ def call_reference(
     return tuple(np.asarray(each) if isinstance(each, np.generic) else each for each in found)
 
 
-def _problem(version: OperatorVersion, position: int, result: object, inputs: Sequence[Any]) -> str:
+def _problem(version: OperatorVersion, position: int, result: object, inputs: Sequence[object]) -> str:
     parameter = version.outputs[min(position, len(version.outputs) - 1)]
     types = _expected_types(version, parameter, inputs)
     if not isinstance(result, np.ndarray | np.generic):
@@ -127,7 +130,9 @@ def _problem(version: OperatorVersion, position: int, result: object, inputs: Se
     return "" if found in types else f"returns {found} for {parameter.name}, not {' or '.join(types)}"
 
 
-def _expected_types(version: OperatorVersion, parameter: Parameter, inputs: Sequence[Any]) -> tuple[str, ...]:
+def _expected_types(
+    version: OperatorVersion, parameter: Parameter, inputs: Sequence[object]
+) -> tuple[str, ...]:
     """Return the types that an output may have for the types of some inputs."""
     for position, value in enumerate(inputs):
         formal = version.inputs[min(position, len(version.inputs) - 1)]

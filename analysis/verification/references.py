@@ -5,13 +5,13 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from opshift.model.errors import OpshiftError, Place, UsageError
 from opshift.model.extensions import error_line, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 
-Reference = Callable[..., Any]
+Reference = Callable[..., object]
 
 AnyReference = TypeVar("AnyReference", bound=Reference)
 

@@ -202,3 +202,33 @@ def test_references_require_verification(private_options: list[str], option: lis
     done = _opshift(private_options[0], "out.onnx", *private_options[1:-1], *option)
     assert done.returncode == 2
     assert "require --verify" in done.stderr
+
+
+def test_failing_adapter_is_reported_with_its_line(private_options: list[str]) -> None:
+    Path("adapters.py").write_text(
+        "from opshift.adapters import adapter\n"
+        '@adapter("Scale", 1, 2, domain="com.acme")\n'
+        "def up(node, out):\n    node.nothing\n"
+        '@adapter("Scale", 2, 1, domain="com.acme")\n'
+        "def down(node, out):\n    pass\n"
+    )
+    arguments = [
+        "old.onnx",
+        "out.onnx",
+        "-t",
+        "com.acme=2",
+        "--opsets",
+        str(ACME),
+        "--adapters",
+        "adapters.py",
+    ]
+    done = _opshift(*arguments)
+    assert done.returncode == 1
+    assert (
+        "adapters.py:4: node Scale -> y: the adapter com.acme.Scale 1 -> 2 raises AttributeErr" in done.stderr
+    )
+    data = json.loads(_opshift(*arguments, "--format", "json").stdout)
+    assert data["error"] == "ExtensionFailed"
+    assert data["extension"] == "adapter com.acme.Scale 1 -> 2"
+    assert data["exception"].startswith("AttributeError: ")
+    assert not Path("out.onnx").exists()
