@@ -6,11 +6,12 @@ from opshift.model.frozen_record import FrozenRecord
 
 
 class Place(FrozenRecord):
-    """A location: a line of a file, or a node of a model."""
+    """A location: a line and column of a file, or a node of a model."""
 
     file: str = ""
     line: int = 0
     node: str = ""
+    column: int = 0
 
     def __str__(self) -> str:
         file = f"{self.file}:{self.line}" if self.file and self.line else self.file

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.errors import OpshiftError, Place, UsageError
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
@@ -16,6 +16,42 @@ if TYPE_CHECKING:
 
 class DefinitionError(OpshiftError):
     """A definition file is invalid or cannot be read; the place is its file and line."""
+
+
+class DefinitionFinding(NamedTuple):
+    """Violation of the lint rule with the id `rule`, such as `type.unknown`, at a place in a definition."""
+
+    rule: str
+    place: Place
+    reason: str
+    remedy: str
+
+    @classmethod
+    def of_rule(cls, rule: str, place: Place, reason: str, remedy: str = "") -> DefinitionFinding:
+        """Return a finding with the remedy of the rule, unless another one is given."""
+        from opshift.registry.lint.rule_table import rule_table  # imported only if there is a finding
+
+        return cls(rule, place, reason, remedy or rule_table()[rule].remedy)
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Return the finding as plain data."""
+        file, line, column = self.place.file, self.place.line, self.place.column
+        place: dict[str, str | int] = {"file": file, "line": line, "column": column}
+        return {"rule": self.rule, **place, "reason": self.reason, "remedy": self.remedy}
+
+
+class InvalidDefinition(DefinitionError):
+    """A definition that violates lint rules.
+
+    Attributes:
+        findings: all findings in the file, in its order.
+    """
+
+    def __init__(self, findings: Sequence[DefinitionFinding]) -> None:
+        self.findings = tuple(findings)
+        first = self.findings[0]
+        more = f", and {len(self.findings) - 1} more" if len(self.findings) > 1 else ""
+        super().__init__(f"{first.rule}: {first.reason}{more}", place=first.place, remedy=first.remedy)
 
 
 class ResolveError(OpshiftError):
@@ -46,6 +82,10 @@ class UnknownOpset(ResolveError):
     """The opset version is below 1, or newer than the registry supports."""
 
 
+MAX_NAME = 200
+"""Characters of a name that is compared with others, which takes quadratic time."""
+
+
 @lru_cache(maxsize=16)
 def _spellings(names: tuple[str, ...]) -> dict[str, list[str]]:
     """Return the names in lower case by each of their keys, see `_keys`."""
@@ -63,12 +103,13 @@ def _keys(name: str) -> set[str]:
 
 def did_you_mean(wanted: str, names: Iterable[str], otherwise: str) -> str:
     """Return a remedy for an unknown name: the similar names that exist, or another advice."""
-    similar = _similar_names(wanted, names)
+    similar = similar_names(wanted, names)
     return f"did you mean {' or '.join(similar)}?" if similar else otherwise
 
 
-def _similar_names(name: str, names: Iterable[str]) -> list[str]:
-    known, wanted = tuple(names), str(name).lower()
+def similar_names(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that resemble an unknown one, most similar first."""
+    known, wanted = tuple(names), str(name)[:MAX_NAME].lower()
     # A comparison takes microseconds, and a file of 1 MB can name 30,000 unknown operators: compare only
     # names with the same start or end, or with the same letters.
     table = _spellings(known)

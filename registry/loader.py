@@ -1,67 +1,78 @@
-"""Load one YAML file as one `Operator`, and report each error with its file and line."""
+"""Load one YAML file as one `Operator`, and report all its mistakes with their lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from opshift.model.errors import Place
 from opshift.model.plain_data import Json
-from opshift.registry.definition_files import RELEASES
 from opshift.registry.described import Descriptions
 from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, texts_of
-from opshift.registry.errors import DefinitionError
+from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
+from opshift.registry.lint.apply import DRAFT_RULES, Problems, operator_problems, version_problems
+from opshift.registry.lint.format import format_problems
+from opshift.registry.lint.rule_table import Keys, Problem, nearest
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.releases import Releases
-from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.yaml_files import Keys, error_at, load_yaml
+from opshift.registry.yaml_files import Positions, load_yaml
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-# Pydantic's messages for these errors speak of Python classes and keyword arguments, not of YAML.
-_MESSAGES: Final = {
-    "unexpected_keyword_argument": "unknown key",
-    "dataclass_type": "Input should be a mapping",
-}
+MAX_FINDINGS = 100
+"""Maximum number of findings in one file: the search for similar names takes time."""
 
 
-class _FormatError(Exception):
-    """An error in a definition, with the keys that lead to it from the top of the file."""
+class _Mistakes(Exception):
+    """Violations of rules by a definition, with the keys that lead to them from the top of the file."""
 
-    def __init__(self, keys: Keys, reason: str) -> None:
-        self.keys = keys
-        self.reason = reason
-        super().__init__(reason)
+    def __init__(self, problems: Iterable[tuple[str, Problem]]) -> None:
+        self._problems = list(islice(problems, MAX_FINDINGS))
+        super().__init__()
+
+    def error(self, place_of: Callable[[Keys], Place]) -> InvalidDefinition:
+        """Return the error with all findings, in the order of the file."""
+        findings = []
+        for rule, (reason, keys, remedy) in self._problems:
+            where = ".".join(map(str, keys))
+            text = f"{where}: {reason}" if where else reason
+            findings.append(DefinitionFinding.of_rule(rule, place_of(keys), text, remedy))
+        return InvalidDefinition(sorted(findings, key=lambda each: (each.place.line, each.place.column)))
 
 
-def load_operator(path: Path, types: TypeSets, *, domain: str = "", name: str = "") -> Operator:
+def load_operator(
+    path: Path, types: TypeSets, *, domain: str = "", name: str = "", draft: bool = False
+) -> Operator:
     """Read the operator that the path `<domain>/<name>.yaml` names, or the one with the given name.
+
+    A draft may violate `DRAFT_RULES`.
 
     Raises:
         DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
     """
     data = load_yaml(path)
     try:
-        return _operator(data, {"domain": domain or path.parent.name, "name": name or path.stem}, types)
-    except _FormatError as problem:
-        raise error_at(path, problem.keys, problem.reason) from problem.__cause__
+        identity = {"domain": domain or path.parent.name, "name": name or path.stem}
+        return _operator(data, identity, types, DRAFT_RULES if draft else ())
+    except _Mistakes as mistakes:
+        raise mistakes.error(Positions(path).place) from None
 
 
 def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
     """Return the operator; raise `DefinitionError` if a version names an opset that no ONNX release has."""
     newest = releases.newest_opset(operator.domain)
-    for index, version in enumerate(operator.versions if newest is not None else ()):
+    problems = []
+    for position, version in enumerate(operator.versions if newest is not None else ()):
         opset = version.removal.removed_in if version.removal else version.since_version
         if newest is not None and opset > newest:
-            reason = f"no release of ONNX has opset {opset} of {operator.domain}"
-            remedy = f"add the release to {RELEASES}, with `released: false` until it is published"
-            raise error_at(path, ("versions", index), reason, remedy)
+            reason = f"no release of ONNX has opset {opset} of {operator.domain}; the newest is {newest}"
+            problems.append(("version.opset", Problem(reason, ("versions", position))))
+    if problems:
+        raise _Mistakes(problems).error(Positions(path).place)
     return operator
 
 
@@ -73,90 +84,97 @@ def operator_from_data(data: object, types: TypeSets) -> Operator:
         raise DefinitionError("the definition has no domain or no name", place=place)
     try:
         return _operator(data, {}, types)
-    except _FormatError as problem:
-        raise DefinitionError(problem.reason, place=place) from problem.__cause__
+    except _Mistakes as mistakes:
+        raise mistakes.error(lambda _: Place(node=place)) from None
 
 
-def _operator(data: object, expected: Mapping[str, str], types: TypeSets) -> Operator:
+def _operator(
+    data: object, expected: Mapping[str, str], types: TypeSets, skipped: Collection[str] = ()
+) -> Operator:
     if not isinstance(data, dict):
-        raise _FormatError((), "is not an operator definition")
+        raise _Mistakes([("format.type", Problem("is not an operator definition"))])
+    problems: list[tuple[str, Problem]] = []
     for key, value in expected.items():
         if data.get(key) != value:
-            raise _FormatError((key,), f"{key} must be {value} to match the path")
-    if "description" in data:
-        reason = "description: belongs in the first version, as descriptions.operator"
-        raise _FormatError(("description",), reason)
+            problems.append(("file.identity", Problem(f"must be {value} to match the path", (key,))))
+    complete = _with_complete_versions({**data, **expected}, types, problems)
     try:
-        operator = from_plain_data(Operator, _with_complete_versions(data, types))
+        operator = from_plain_data(Operator, complete)
     except ValidationError as error:
-        raise _select_error(error, data) from error
-    blocks = [_own_texts(each.get("descriptions", {}), i) for i, each in enumerate(data["versions"])]
-    _describe(operator, blocks)
+        problems += islice(format_problems(error, {**data, **expected}), MAX_FINDINGS)
+        problems += version_problems(_valid_versions(complete))
+        raise _Mistakes(problems) from None
+    problems += [each for each in operator_problems(operator) if each[0] not in skipped]
+    if not any(rule == "parameter.repeated" for rule, _ in problems):  # texts are by name
+        problems += _describe(operator, data["versions"])
+    if problems:
+        raise _Mistakes(problems)
     return operator
 
 
-def _own_texts(block: object, position: int) -> Texts:
-    """Return the texts in the block `descriptions` of a version."""
-    try:
-        return flatten(from_plain_data(Descriptions, block))
-    except ValidationError as error:
-        first = error.errors()[0]
-        keys = ("versions", position, "descriptions", *first["loc"])
-        raise _FormatError(keys, f"{'.'.join(map(str, keys))}: {_message(first)}") from error
+def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
+    """Return the versions with a valid format by position, to apply the other rules to them."""
+    versions = data.get("versions")
+    found = {}
+    for position, each in enumerate(versions if isinstance(versions, list) else ()):
+        with suppress(ValidationError):
+            found[position] = from_plain_data(OperatorVersion, each)
+    return found
 
 
-def _describe(operator: Operator, blocks: Sequence[Texts]) -> None:
+def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Problems:
     """Set the texts of each version; a text that a version lacks is inherited from the previous one.
 
     Once a version describes a parameter, it and all later versions must describe each of theirs.
     """
     is_complete = False
     inherited: Texts = {}
-    for position, (version, own) in enumerate(zip(operator.versions, blocks, strict=True)):
-        _require_unique_names(version, position)
+    for position, (version, data) in enumerate(zip(operator.versions, versions, strict=True)):
+        keys: Keys = ("versions", position, "descriptions")
+        try:
+            own = flatten(from_plain_data(Descriptions, data.get("descriptions", {})))
+        except ValidationError as error:
+            yield from format_problems(error, data["descriptions"], keys)
+            return
         names = texts_of(version)
         for group, name in sorted(own.keys() - names.keys()):
-            known = ", ".join(other for each, other in names if each == group) or "none"
-            reason = f"the version has no such {GROUPS[group]}; it has {known}"
-            raise _text_error(position, group, name, reason)
+            known = [other for each, other in names if each == group]
+            reason = f"the version has no such {GROUPS[group]}; it has {', '.join(known) or 'none'}"
+            yield "text.unknown", Problem(reason, (*keys, group, name), nearest(name, known))
         is_complete = is_complete or any(text for (_, name), text in own.items() if name)
         inherited = {key: own.get(key) or inherited.get(key, "") for key in names}
-        missing = next((key for key, text in inherited.items() if is_complete and not text), None)
-        if missing:
-            raise _text_error(position, *missing, "missing; describe the operator and all its parameters")
+        for group, name in [key for key, text in inherited.items() if is_complete and not text]:
+            yield "text.missing", Problem("missing", (*keys, group, name) if name else (*keys, group))
         set_texts(version, inherited.values())
 
 
-def _require_unique_names(version: OperatorVersion, position: int) -> None:
-    for side, parameters in (("inputs", version.inputs), ("outputs", version.outputs)):
-        names = [each.name for each in parameters]
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                keys = ("versions", position, side, index, "name")
-                raise _FormatError(keys, f"{'.'.join(map(str, keys))}: {name!r} is repeated")
-
-
-def _text_error(position: int, group: str, name: str, reason: str) -> _FormatError:
-    keys = ("versions", position, "descriptions", group, *([name] if name else ()))
-    return _FormatError(keys, f"{'.'.join(map(str, keys))}: {reason}")
-
-
-def _with_complete_versions(data: dict[str, Json], types: TypeSets) -> dict[str, Json]:
+def _with_complete_versions(
+    data: dict[str, Json], types: TypeSets, problems: list[tuple[str, Problem]]
+) -> dict[str, Json]:
     versions = data.get("versions")
     if not isinstance(versions, list):
         return data
-    complete = [_complete_version(each, position, data, types) for position, each in enumerate(versions)]
+    complete = [
+        _complete_version(each, position, data, types, problems) for position, each in enumerate(versions)
+    ]
     return {**data, "versions": complete}
 
 
-def _complete_version(version: Json, position: int, operator: dict[str, Json], types: TypeSets) -> Json:
+def _complete_version(
+    version: Json,
+    position: int,
+    operator: dict[str, Json],
+    types: TypeSets,
+    problems: list[tuple[str, Problem]],
+) -> Json:
     """Make a version self-contained: add domain, name and inherited keys, and expand its types."""
     if not isinstance(version, dict):
         return version
     for key in ("domain", "name"):
         if key in version:
-            reason = f"{key} belongs at the top of the file, not in a version"
-            raise _FormatError(("versions", position, key), reason)
+            problem = Problem("belongs at the top of the file, not in a version", ("versions", position, key))
+            problems.append(("format.unknown-key", problem))
+    keys = ("versions", position, "type_constraints")
     return {
         "shape": operator.get("shape", ""),
         "bridge": operator.get("bridge"),
@@ -165,116 +183,39 @@ def _complete_version(version: Json, position: int, operator: dict[str, Json], t
         **{key: value for key, value in version.items() if key != "descriptions"},
         "domain": operator["domain"],
         "name": operator["name"],
-        "type_constraints": _expanded_constraints(version, ("versions", position, "type_constraints"), types),
+        "type_constraints": _expanded_constraints(version.get("type_constraints"), keys, types, problems),
     }
 
 
-def _expanded_constraints(version: dict[str, Json], keys: Keys, types: TypeSets) -> Json:
-    constraints = version.get("type_constraints") or {}
+def _expanded_constraints(
+    constraints: Json, keys: Keys, types: TypeSets, problems: list[tuple[str, Problem]]
+) -> Json:
     if not isinstance(constraints, dict):
-        return constraints
-    return {name: _expanded_types(entries, (*keys, name), types) for name, entries in constraints.items()}
+        return constraints or {}
+    expanded = {}
+    for name, entries in constraints.items():
+        listed = [entries] if isinstance(entries, str) else entries
+        if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
+            expanded[name] = _expanded_types(listed, (*keys, name), types, problems)
+        else:
+            expanded[name] = entries
+    return expanded
 
 
-def _expanded_types(entries: Json, keys: Keys, types: TypeSets) -> Json:
-    listed = [entries] if isinstance(entries, str) else entries
-    names = [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list) else []
-    if names != listed:
-        return entries
+def _expanded_types(
+    names: list[str], keys: Keys, types: TypeSets, problems: list[tuple[str, Problem]]
+) -> Sequence[str]:
     try:
         return types.expand(names)
-    except DefinitionError as error:
-        # An error inside types.yaml already has its place.
-        if error.place.file:
-            raise
-        raise _FormatError(keys, error.reason) from error
-
-
-def _select_error(error: ValidationError, data: dict[str, Json]) -> _FormatError:
-    """Select the error to report.
-
-    For a union, pydantic reports an error for every alternative; the deepest one belongs to the alternative
-    that matches best.
-    """
-    errors = error.errors()
-    parent = _existing_keys(errors[0]["loc"], data)
-    below = (each for each in errors if _existing_keys(each["loc"], data)[: len(parent)] == parent)
-    closest = max(below, key=lambda each: len(each["loc"]))
-    reported, reason = _existing_keys(closest["loc"], data), _message(closest)
-    is_rule = closest["type"] == "value_error"
-    keys, reason = next(_precise_causes(reported, reason, is_rule, data), (reported, reason))
-    shown_keys = (*keys, closest["loc"][-1]) if closest["type"] == "missing" and keys == reported else keys
-    where = ".".join(map(str, shown_keys))
-    return _FormatError(keys, f"{where}: {reason}" if where else reason)
-
-
-def _message(error: ErrorDetails) -> str:
-    return _MESSAGES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
-
-
-def _existing_keys(location: Keys, data: object) -> Keys:
-    """Return the keys of a location that exist in the file.
-
-    Pydantic inserts the names of a union's alternatives between them.
-    """
-    keys: list[int | str] = []
-    for key in location:
-        if isinstance(data, dict):
-            if key not in data:
-                continue
-            data = data[key]
-        elif isinstance(data, list) and isinstance(key, int):
-            data = data[key]
-        else:
-            continue
-        keys.append(key)
-    return tuple(keys)
-
-
-def _precise_causes(reported: Keys, reason: str, is_rule: bool, data: Any) -> Iterator[tuple[Keys, str]]:
-    """Yield the precise causes of an error that pydantic reports at a parent key.
-
-    These are rules over several keys, and fields of a verb.
-    """
-    for key in reported:
-        data = data[key]
-    if reported and reported[-1] in ("step", "up", "down", "before"):
-        yield from _invalid_verbs(data, reported)
-    elif is_rule and not reported:
-        yield from ((keys, reason) for keys in _misplaced_keys(data["versions"]))
-    elif is_rule and len(reported) == len(("versions", 0)):
-        yield from ((keys, reason) for keys in _undeclared_types(data, reported))
-
-
-def _misplaced_keys(versions: list[dict[str, Any]]) -> Iterator[Keys]:
-    ages = [float(version["since_version"]) for version in versions]
-    yield from (("versions", i, "since_version") for i, (a, b) in enumerate(pairwise(ages), 1) if a >= b)
-    if "step" in versions[0]:
-        yield ("versions", 0, "step")
-    yield from (("versions", i, "before") for i, version in enumerate(versions) if i and "before" in version)
-
-
-def _undeclared_types(version: dict[str, Any], keys: Keys) -> Iterator[Keys]:
-    known = version.get("type_constraints") or ()
-    for side in ("inputs", "outputs"):
-        for position, parameter in enumerate(version.get(side, ())):
-            if parameter["type"] not in known and "(" not in parameter["type"]:
-                yield (*keys, side, position, "type")
-
-
-def _invalid_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
-    if isinstance(answers, dict):
-        for direction in ("up", "down"):
-            yield from _invalid_verbs(answers.get(direction), (*keys, direction))
-    if not isinstance(answers, list):
-        return
-    for position, verb in enumerate(answers):
+    except InvalidDefinition:  # find all unknown names
+        expanded: list[str] = []
+    for name in names:
         try:
-            parse_action([verb])
-        except ValidationError as error:
-            first = error.errors()[0]
-            existing = _existing_keys((*verb, *first["loc"]), verb)
-            missing = [str(key) for key in first["loc"] if key not in existing]
-            yield (*keys, position, *existing), ": ".join([*missing, _message(first)])
-        except ValueError as error:
-            yield (*keys, position), str(error)
+            expanded += types.expand(name)
+        except InvalidDefinition as error:
+            # An error inside types.yaml already has its place.
+            if error.place.file:
+                raise
+            expanded.append(name)
+            problems += [(each.rule, Problem(each.reason, keys, each.remedy)) for each in error.findings]
+    return expanded

@@ -1,7 +1,7 @@
 """Data types of the registry: operators, versions, parameters and function bodies, as frozen dataclasses.
 
 Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is read, pydantic validates the
-annotations. Each constructor checks that the instance is consistent.
+annotations, and `registry/lint` checks that the operator is consistent.
 """
 
 import math
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, is_path_name
+from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json, json_values
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
@@ -23,7 +23,10 @@ AttributeTypeName = Literal[
     "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSORS", "TYPE_PROTOS",
 ]  # fmt: skip
 
-Scalar = int | float | str
+# Strict, because pydantic takes `true` for 1 otherwise.
+Number = Annotated[int, Checked(strict=True)] | Annotated[float, Checked(strict=True)]
+
+Scalar = Number | str
 
 Value = Scalar | tuple[Scalar, ...]
 
@@ -57,8 +60,8 @@ class Attribute(Described):
     """The value of an absent attribute; `None` if the definition has no default."""
     values: tuple[Scalar, ...] | None = None
     """The allowed values (of each element, for a list attribute)."""
-    minimum: int | float | None = None
-    maximum: int | float | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
     absent: str = ""
     """The meaning of an absent attribute that no single default value expresses."""
 
@@ -66,10 +69,8 @@ class Attribute(Described):
         object.__setattr__(
             self, "default", None if self.default is None else stored_value(self.default, self.type)
         )
-        if self.required and self.default is not None:
-            raise ValueError("a required attribute cannot have a default")
-        if self.default is not None and not _has_type(self.default, self.type):
-            raise ValueError(f"the default {self.default!r} does not have the type {self.type}")
+        if self.values is not None and self.type in ("FLOAT", "FLOATS"):
+            object.__setattr__(self, "values", tuple(stored_value(each, "FLOAT") for each in self.values))
 
     def allows(self, value: Scalar) -> bool:
         """Return whether `value` (one element of a list attribute) is in the declared set and range."""
@@ -125,6 +126,8 @@ class OperatorVersion(Described, FunctionDefinition):
     type_descriptions: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Type variable to its text."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
+    known_mistakes: tuple[str, ...] = ()
+    """Lint rules that the published version breaks; it cannot change."""
     deprecation: Deprecation | None = None
     removal: Removal | None = None
     step: Step | None = None
@@ -134,14 +137,6 @@ class OperatorVersion(Described, FunctionDefinition):
 
     `body` expands the node into the nodes of its function body.
     """
-
-    def __post_init__(self) -> None:
-        for parameter in (*self.inputs, *self.outputs):
-            if parameter.type not in self.type_constraints and "(" not in parameter.type:
-                problem = f"{parameter.type!r} is neither a type nor a type variable"
-                raise ValueError(f"{parameter.name}: {problem}")
-        if self.before == "body" and self.body is None:
-            raise ValueError("`before` is `body`, but the operator has no body")
 
     def __hash__(self) -> int:
         """Hash the identity only, which is fast and unique within a registry."""
@@ -208,7 +203,7 @@ class OperatorVersion(Described, FunctionDefinition):
         return json_values(
             {
                 "operator": str(self.id),
-                **to_plain_data(self, exclude={"step", "removal", "before"}),
+                **to_plain_data(self, exclude={"step", "removal", "before", "known_mistakes"}),
                 "has_function": self.has_function,
                 "removal": self.removal and to_plain_data(self.removal, exclude={"up"}),
             }
@@ -238,18 +233,6 @@ class Operator(Record):
     one_of: tuple[tuple[str, ...], ...] = ()
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
 
-    def __post_init__(self) -> None:
-        for name in (self.domain, self.name):
-            if not is_path_name(name):
-                raise ValueError(f"{name!r} is not a valid name; {PATH_NAME_REMEDY}")
-        numbers = [version.since_version for version in self.versions]
-        if numbers != sorted(set(numbers)):
-            raise ValueError(f"versions must ascend, each once: {numbers}")
-        if self.versions[0].step is not None:
-            raise ValueError("the first version cannot have a step")
-        if any(version.before is not None for version in self.versions[1:]):
-            raise ValueError("only the first version can have `before`")
-
     @property
     def newest_opset(self) -> int:
         """The newest opset that adds or removes a version."""
@@ -260,13 +243,6 @@ class Operator(Record):
         found = next((each for each in reversed(self.versions) if each.since_version <= opset), None)
         is_removed = found and found.removal and found.removal.removed_in <= opset
         return None if is_removed else found
-
-
-def _has_type(value: Value, kind: str) -> bool:
-    if isinstance(value, tuple):
-        return kind.endswith("S") and all(_has_type(each, kind.removesuffix("S")) for each in value)
-    expected = {"INT": int, "FLOAT": float, "STRING": str}.get(kind)
-    return expected is not None and isinstance(value, expected) and not isinstance(value, bool)
 
 
 def stored_value(value: Value, kind: str) -> Value:

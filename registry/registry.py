@@ -86,8 +86,10 @@ class Registry(Selectable):
         return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._installed)
 
     def with_operator(self, operator: Operator) -> Registry:
-        """Return a registry in which a definition replaces that of an operator, or adds the operator."""
-        return Registry(self.folders, self.documents, (*self._staged, operator), self._installed)
+        """Return a registry in which a consistent definition replaces that of an operator, or adds one."""
+        from opshift.registry.lint.apply import consistent
+
+        return Registry(self.folders, self.documents, (*self._staged, consistent(operator)), self._installed)
 
     @cached_property
     def types(self) -> TypeSets:
@@ -103,9 +105,8 @@ class Registry(Selectable):
             return Releases()
         base, *others = self.folders
         found = load_precompiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.from_folder(base))
-        for folder in others:
-            if (folder / CONSUMERS).exists():
-                found = found.with_consumers(folder / CONSUMERS)
+        for path in filter(Path.exists, (folder / CONSUMERS for folder in others)):
+            found = found.with_consumers(path)
         return found
 
     def domains(self) -> tuple[str, ...]:
@@ -128,10 +129,9 @@ class Registry(Selectable):
         """
         key = (canonical_domain(domain), op_type)
         if key not in self._operators:
-            file = self._files[key[0]].get(op_type)
-            if file is None:
+            if op_type not in self._files[key[0]]:
                 return None
-            path = Path(file)
+            path = Path(self._files[key[0]][op_type])
             sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
             operator = load_precompiled(path, sources, lambda: self._load(path))
             if is_precompiled(path):

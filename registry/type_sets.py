@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from opshift.model.element_types import BY_NAME, INTEGER_BITS
 from opshift.model.errors import Place
 from opshift.registry.definition_files import TYPES
-from opshift.registry.errors import DefinitionError
-from opshift.registry.yaml_files import error_at, line_of, load_yaml
+from opshift.registry.errors import DefinitionFinding, InvalidDefinition
+from opshift.registry.lint.rule_table import nearest
+from opshift.registry.yaml_files import load_yaml, place_of
+
+_ELEMENT = "|".join(BY_NAME)
+
+_TYPE = re.compile(
+    rf"(?:sparse_)?tensor\((?:{_ELEMENT})\)|opaque\(.*\)"
+    rf"|map\((?:{'|'.join(INTEGER_BITS)}|string), (?:{_ELEMENT}|tensor\((?:{_ELEMENT})\))\)"
+)
+"""Types, as ONNX spells them, except sequences and optional values."""
+
+_NESTED = re.compile(r"(?:seq|optional)\((.*)\)")
 
 _WRAPPED = re.compile(r"(seq|optional)\(([a-z]\w*)\)")
 
@@ -27,10 +39,15 @@ class TypeSets:
         """Read a `types.yaml`, or raise `DefinitionError`; a missing file defines no sets."""
         sets = (load_yaml(path) or {}) if path.exists() else {}
         if not isinstance(sets, dict):
-            raise DefinitionError("is not a mapping of names to lists of types", place=Place(str(path), 1))
+            reason = "is not a mapping of names to lists of types"
+            raise InvalidDefinition([DefinitionFinding.of_rule("type.set", Place(str(path), 1), reason)])
+        findings = []
         for name, entries in sets.items():
             if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-                raise error_at(path, (name,), f"type set {name!r} is not a list of types and sets")
+                reason = f"type set {name!r} is not a list of types and sets"
+                findings.append(DefinitionFinding.of_rule("type.set", place_of(path, (name,)), reason))
+        if findings:
+            raise InvalidDefinition(findings)
         return cls(sets, str(path))
 
     @classmethod
@@ -67,14 +84,17 @@ class TypeSets:
         wrapped = _WRAPPED.fullmatch(entry)
         if wrapped and wrapped[2] in self._entries:
             return frozenset(f"{wrapped[1]}({item})" for item in self._set(wrapped[2], enclosing))
-        if wrapped or "(" not in entry:
-            place = self._place_of(enclosing[-1]) if enclosing else ""
-            raise DefinitionError(f"{entry!r} is neither a type nor a set of types", place=place)
+        if not is_type(entry):
+            place = self._place_of(enclosing[-1]) if enclosing else Place()
+            reason = f"{entry!r} is neither a type nor a set of types"
+            remedy = nearest(entry, [*self._entries, *similar_types(entry)])
+            raise InvalidDefinition([DefinitionFinding.of_rule("type.unknown", place, reason, remedy)])
         return frozenset((entry,))
 
     def _set(self, name: str, enclosing: tuple[str, ...]) -> frozenset[str]:
         if name in enclosing:
-            raise DefinitionError(f"type set {name!r} contains itself", place=self._place_of(name))
+            reason = f"type set {name!r} contains itself"
+            raise InvalidDefinition([DefinitionFinding.of_rule("type.set", self._place_of(name), reason)])
         if name not in self._expanded:
             parts = (self._types(entry, (*enclosing, name)) for entry in self._entries[name])
             self._expanded[name] = frozenset().union(*parts)
@@ -82,4 +102,19 @@ class TypeSets:
 
     def _place_of(self, name: str) -> Place:
         path = Path(self._files[name])
-        return Place(str(path), line_of(path, (name,)) if path.exists() else 0)
+        return place_of(path, (name,)) if path.exists() else Place(str(path))
+
+
+def is_type(text: str) -> bool:
+    """Return whether a text is a type of ONNX, such as `seq(tensor(float))`."""
+    while (nested := _NESTED.fullmatch(text)) is not None:
+        text = nested[1]
+    return _TYPE.fullmatch(text) is not None
+
+
+def similar_types(text: str) -> Iterator[str]:
+    """Yield the types that differ from a text only in its last element type."""
+    start, _, end = re.split(r"(\w+)(?=\W*$)", text, maxsplit=1) if re.search(r"\w", text) else ("", "", "")
+    for name in BY_NAME:
+        changed = f"{start}{name}{end}"
+        yield changed if is_type(changed) else f"tensor({name})"

@@ -1,19 +1,22 @@
 """Read and write YAML files, without some conversions of YAML 1.1.
 
-Repeated keys are errors, and `off`, `013` and `12:30` are strings.
+Repeated keys are errors, and `013` and `12:30` are strings. `yes` and `off` are errors: readers of YAML 1.1
+take them for booleans, others for strings.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
 from opshift.model.errors import Place
 from opshift.model.plain_data import MAX_DEPTH, MAX_FILE_BYTES, MAX_ITEMS, PlainDataError, parse_integer
-from opshift.registry.errors import DefinitionError
+from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 
 Keys = tuple[int | str, ...]
 """The keys and positions that lead to a part of a file, from its top."""
@@ -21,81 +24,61 @@ Keys = tuple[int | str, ...]
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
 if TYPE_CHECKING:
     from yaml import SafeDumper as _BaseDumper
-    from yaml import SafeLoader as _BaseLoader
+    from yaml import SafeLoader as _Parser
 else:
     _BaseDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    _BaseLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_BaseLoader):
-    # An empty table drops the YAML 1.1 rules, by which `off` is a boolean and `013` and `12:30` are numbers.
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
-
+    _Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 SCALARS = {
     "bool": (r"true|false", "tf"),
     "int": (r"-?(?:0|[1-9][0-9]*)", "-0123456789"),
     "float": (r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?\.inf|\.nan", "-.0123456789"),
     "null": (r"null|~|", "n~\0"),
+    "ambiguous": (
+        r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|True|TRUE|False|FALSE|Null|NULL",
+        "yYnNoOtTfF",
+    ),
 }
-"""Pattern of each scalar type, and the first characters of its values (a null character for no text)."""
+"""Pattern of each type of unquoted scalars, and the first characters of its values (a null character for no
+text)."""
 
 TAG = "tag:yaml.org,2002:"
 
+
+class _Dumper(_BaseDumper):
+    # An empty table drops the YAML 1.1 rules, by which `013` and `12:30` are numbers.
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
+
+
 for _type, (_pattern, _first) in SCALARS.items():
-    _Loader.add_implicit_resolver(
-        TAG + _type, re.compile(rf"^(?:{_pattern})$"), ["" if c == "\0" else c for c in _first]
+    _Dumper.add_implicit_resolver(
+        TAG + _type, re.compile(rf"(?:{_pattern})\Z"), ["" if c == "\0" else c for c in _first]
     )
 
 
-def _scalar(loader: _Loader, node: yaml.Node) -> object:
-    """Return the value of a scalar; an explicit tag does not make a type of a text that has another one."""
-    kind, text = node.tag.removeprefix(TAG), node.value
-    if not isinstance(text, str) or not re.fullmatch(SCALARS[kind][0], text):
-        raise yaml.constructor.ConstructorError(
-            None, None, f"{text!r} is not of type {kind}", node.start_mark
-        )
-    if kind == "int":
-        try:
-            return parse_integer(text)
-        except PlainDataError as error:
-            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
-    if kind == "float":
-        return float(text.replace(".inf", "inf").replace(".nan", "nan"))
-    return text == "true" if kind == "bool" else None
+_RESOLVERS = _Dumper.yaml_implicit_resolvers
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, object]:
-    mapping: dict[str, object] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str) or key in mapping:
-            problem = f"key {key!r} is {'repeated' if isinstance(key, str) else 'not a string'}"
-            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-        mapping[key] = loader.construct_object(value_node, deep=True)
-    return mapping
+class Mark(Protocol):
+    """A position in a file, of either parser."""
+
+    line: int
+    column: int
 
 
-def _undefined(_: _Loader, node: yaml.Node) -> object:
-    raise yaml.constructor.ConstructorError(None, None, f"unknown tag {node.tag!r}", node.start_mark)
+class _YamlError(Exception):
+    """A violation of a lint rule by the text of a file."""
 
-
-# Only plain data: PyYAML's other types, such as dates and sets, are in no format that opshift reads.
-_Loader.yaml_constructors = {
-    **dict.fromkeys((TAG + each for each in SCALARS), _scalar),
-    TAG + "str": _Loader.construct_scalar,
-    TAG + "seq": lambda loader, node: loader.construct_sequence(node, deep=True),
-    TAG + "map": _mapping,
-    None: _undefined,
-}
+    def __init__(self, rule: str, reason: str, mark: Mark | None) -> None:
+        self.rule, self.reason, self.mark = rule, reason, mark
+        super().__init__(reason)
 
 
 def load_yaml(path: Path) -> Any:
     """Return plain data; raise `DefinitionError` if a file cannot be read, is not YAML, or repeats a key."""
     content = _read(path)
     with _reporting(path, content):
-        _require_limits(path, content)
-        return yaml.load(content, Loader=_Loader)
+        return _Builder().build(content)
 
 
 def _read(path: Path) -> bytes:
@@ -111,51 +94,140 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def _reporting(path: Path, content: bytes) -> Iterator[None]:
-    """Report errors of the parser as a `DefinitionError` with a line."""
+    """Report errors of the parser as an `InvalidDefinition` with a line."""
     try:
         yield
+    except _YamlError as error:
+        raise _invalid(path, error.rule, error.reason, error.mark) from error
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise DefinitionError(str(error.problem), place=Place(str(path), line)) from error
+        raise _invalid(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
     except yaml.reader.ReaderError as error:
         line = content[: error.position].count(b"\n") + 1
-        raise DefinitionError(f"is not YAML: {error.reason}", place=Place(str(path), line)) from error
+        raise _invalid(path, "yaml.syntax", f"is not YAML: {error.reason}", None, line) from error
     except ValueError as error:
-        raise DefinitionError(f"is not YAML: {error}", place=Place(str(path))) from error
+        raise _invalid(path, "yaml.syntax", f"is not YAML: {error}", None) from error
 
 
-def _require_limits(path: Path, content: bytes) -> None:
-    """Raise DefinitionError for a file with too many or too deeply nested values.
+def _invalid(path: Path, rule: str, reason: str, mark: Mark | None, line: int = 0) -> InvalidDefinition:
+    place = Place(str(path), mark.line + 1, column=mark.column + 1) if mark else Place(str(path), line)
+    return InvalidDefinition([DefinitionFinding.of_rule(rule, place, reason)])
+
+
+class _Collection:
+    """A list or mapping whose end the parser has not reached."""
+
+    __slots__ = ("anchor", "items", "key", "mark", "start")
+
+    def __init__(self, items: Any, event: yaml.CollectionStartEvent | None = None, start: int = 0) -> None:
+        self.items = items
+        self.key: str | None = None
+        """The key of a mapping that waits for its value."""
+        self.anchor = event.anchor if event else None
+        self.mark = event.start_mark if event else None
+        self.start = start
+        """The number of values before it."""
+
+
+class _Builder:
+    """Builder of the data of a file within the limits, in one pass over the events of the parser.
 
     libyaml composes nested values by recursion and overflows the stack, but it emits their events without.
     An alias counts as all values that it repeats.
     """
-    counts, names = [0], [""]
-    sizes: dict[str, int] = {}
-    for event in yaml.parse(content, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            counts.append(1)
-            names.append(event.anchor or "")
-        elif isinstance(event, yaml.ScalarEvent):
-            counts[-1] += 1
-            sizes[event.anchor or ""] = 1
-        elif isinstance(event, yaml.AliasEvent):
-            # an alias inside of its own anchor has no size yet, and is an error of the constructor
-            counts[-1] += sizes.get(event.anchor or "", 1)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            count = counts.pop()
-            sizes[names.pop()] = count
-            counts[-1] += count
-        if len(counts) > MAX_DEPTH + 1 or counts[-1] > MAX_ITEMS:
-            limit = (
-                f"{MAX_DEPTH} levels of nesting" if len(counts) > MAX_DEPTH + 1 else f"{MAX_ITEMS:,} values"
-            )
-            line = event.start_mark.line + 1 if event.start_mark else 0
-            raise DefinitionError(f"has more than {limit}", place=Place(str(path), line))
+
+    def __init__(self) -> None:
+        self._documents: list[object] = []
+        self._open = [_Collection(self._documents)]
+        self._count = 0
+        self._anchored: dict[str, tuple[object, int]] = {}
+
+    def build(self, content: bytes) -> object:
+        """Return the data of the only document."""
+        for event in yaml.parse(content, Loader=_Parser):
+            if isinstance(event, yaml.ScalarEvent):
+                self._count += 1
+                self._add(_scalar(event), event.start_mark, event.anchor, 1)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._start(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                done = self._open.pop()
+                self._add(done.items, done.mark, done.anchor, self._count - done.start)
+            elif isinstance(event, yaml.AliasEvent):
+                self._repeat(event)
+            elif isinstance(event, yaml.DocumentStartEvent) and self._documents:
+                reason = "expected one document, but found another document"
+                raise _YamlError("yaml.syntax", reason, event.start_mark)
+        return self._documents[0] if self._documents else None
+
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        if event.tag not in (None, "!", TAG + ("seq" if is_list else "map")):
+            raise _YamlError("yaml.syntax", f"unknown tag {event.tag!r} of a collection", event.start_mark)
+        self._open.append(_Collection([] if is_list else {}, event, self._count))
+        self._count += 1
+        if len(self._open) > MAX_DEPTH + 1:
+            raise _YamlError("yaml.limits", f"has more than {MAX_DEPTH} levels of nesting", event.start_mark)
+
+    def _repeat(self, event: yaml.AliasEvent) -> None:
+        # an alias inside of its own anchor is undefined, too
+        if event.anchor not in self._anchored:
+            raise _YamlError("yaml.syntax", f"found undefined alias {event.anchor!r}", event.start_mark)
+        value, size = self._anchored[event.anchor]
+        self._count += size
+        self._add(value, event.start_mark, None, size)
+
+    def _add(self, value: object, mark: Mark | None, anchor: str | None, size: int) -> None:
+        """Add a complete value to the innermost open collection."""
+        if self._count > MAX_ITEMS:
+            raise _YamlError("yaml.limits", f"has more than {MAX_ITEMS:,} values", mark)
+        if anchor is not None:
+            self._anchored[anchor] = value, size
+        parent = self._open[-1]
+        if parent.key is not None:
+            parent.items[parent.key], parent.key = value, None
+        elif isinstance(parent.items, list):
+            parent.items.append(value)
+        elif not isinstance(value, str):
+            raise _YamlError("yaml.key", f"key {value!r} is not a string", mark)
+        elif value in parent.items:
+            raise _YamlError("yaml.repeated-key", f"key {value!r} is repeated", mark)
+        else:
+            parent.key = value
 
 
-class _Dumper(_BaseDumper):
-    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+def _scalar(event: yaml.ScalarEvent) -> object:
+    """Return the value of a scalar; an explicit tag does not make a type of a text that has another one."""
+    text, tag = event.value, event.tag
+    # most scalars are quoted, or words without a meaning in YAML
+    if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
+        return text
+    kind = _kind(text) if tag in (None, "!") else tag.removeprefix(TAG)
+    if kind == "str":
+        return text
+    if kind == "ambiguous":
+        reason = f"{text} is a boolean or null for some readers of YAML"
+        raise _YamlError("yaml.ambiguous", reason, event.start_mark)
+    if kind not in SCALARS:
+        raise _YamlError("yaml.syntax", f"unknown tag {tag!r}", event.start_mark)
+    if not re.fullmatch(SCALARS[kind][0], text):
+        raise _YamlError("yaml.syntax", f"{text!r} is not of type {kind}", event.start_mark)
+    try:
+        return _VALUES[kind](text)
+    except PlainDataError as error:
+        raise _YamlError("yaml.syntax", str(error), event.start_mark) from error
+
+
+def _kind(text: str) -> str:
+    resolvers = _RESOLVERS.get(text[:1], ())
+    return next((tag.removeprefix(TAG) for tag, pattern in resolvers if pattern.match(text)), "str")
+
+
+_VALUES: dict[str, Callable[[str], object]] = {
+    "bool": lambda text: text == "true",
+    "int": parse_integer,
+    "float": lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
+    "null": lambda _: None,
+}
 
 
 def dump_yaml(data: object) -> str:
@@ -168,22 +240,39 @@ def dump_yaml(data: object) -> str:
 
 def error_at(path: Path, keys: Keys, reason: str, remedy: str = "") -> DefinitionError:
     """Return an error with the line of the key or item at the end of `keys`."""
-    return DefinitionError(reason, place=Place(str(path), line_of(path, keys)), remedy=remedy)
+    return DefinitionError(reason, place=place_of(path, keys), remedy=remedy)
+
+
+def place_of(path: Path, keys: Keys) -> Place:
+    """Return the place of the key or item at the end of `keys`, or of the nearest existing parent."""
+    return Positions(path).place(keys)
 
 
 def line_of(path: Path, keys: Keys) -> int:
-    """Return the line of the key or item at the end of `keys`, or of the nearest existing parent."""
-    content = _read(path)
-    with _reporting(path, content):
-        _require_limits(path, content)
-        node, line = yaml.compose(content, Loader=_Loader), 1
-    for key in keys:
-        child = _child(node, key)
-        if child is None:
-            break
-        marked, node = child
-        line = marked.start_mark.line + 1
-    return line
+    """Return the line of `place_of`."""
+    return place_of(path, keys).line
+
+
+class Positions:
+    """Lines and columns of the parts of a file. They are read on demand: a valid file needs none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = _read(path)
+        with _reporting(path, content):
+            _Builder().build(content)  # the composer needs the limits
+            self._root = yaml.compose(content, Loader=_Parser)
+
+    def place(self, keys: Keys) -> Place:
+        """Return the place of the key or item at the end of `keys`, or of the nearest existing parent."""
+        node, line, column = self._root, 1, 1
+        for key in keys:
+            child = _child(node, key)
+            if child is None:
+                break
+            marked, node = child
+            line, column = marked.start_mark.line + 1, marked.start_mark.column + 1
+        return Place(str(self._path), line, column=column)
 
 
 def _child(node: yaml.Node | None, key: int | str) -> tuple[yaml.Node, yaml.Node] | None:

@@ -77,7 +77,7 @@ class ProposalFolder:
             DefinitionError: the file is missing, invalid, or defines a different operator.
         """
         named = self.proposal.operator
-        return load_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name)
+        return load_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name, draft=True)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

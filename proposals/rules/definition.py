@@ -143,18 +143,6 @@ def check_types_used(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"no input or output has the type {name}", "type_constraints", name)
 
 
-@rule("types.known", ERROR, IR, "use ONNX type names or a type set from types.yaml")
-def check_types_known(draft: DefinedDraft) -> Problems:
-    """Every type is an ONNX type."""
-    for name, types in draft.version.type_constraints.items():
-        for each in types:
-            if not any(element_names(each)):
-                yield draft.at_version(f"unknown type {each!r}", "type_constraints", name)
-    for side, position, formal in _parameters(draft):
-        if "(" in formal.type and not any(element_names(formal.type)):
-            yield draft.at_version(f"unknown type {formal.type!r}", side, position)
-
-
 @rule("types.ir", ERROR, IR, "leave the type to a version of a later opset")
 def check_types_ir(draft: DefinedDraft) -> Problems:
     """Every element type is supported by the IR version of the newest release.

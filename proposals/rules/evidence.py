@@ -54,7 +54,7 @@ def check_examples_present(draft: Evaluated) -> Problems:
     ERROR,
     TESTS,
     "match the inputs and attributes of the operator",
-    unless=("types.known", "opset.version"),
+    unless=("opset.version",),
 )
 def check_examples_legal(draft: Evaluated) -> Problems:
     """Every example is a valid node of the operator with values of the declared types."""

@@ -127,7 +127,7 @@ def check_steps_agree(draft: Evaluated) -> Problems:
     ERROR,
     VERSIONING,
     "add an example that the step converts",
-    unless=("opset.version", "types.known", "body.", "steps.", "leaving.", "examples.", "reference."),
+    unless=("opset.version", "body.", "steps.", "leaving.", "examples.", "reference."),
 )
 def check_steps_tested(draft: Evaluated) -> Problems:
     """At least one example is converted and run in each direction that is not refused."""

@@ -40,7 +40,7 @@ def read_tree(folder: Path) -> Tree:
     own = default_registry()
     types = own.types.merged(TypeSets.load(folder / TYPES))
     paths = (path for paths in definition_files((folder,)).values() for path in paths.values())
-    found = (load_operator(Path(path), types) for path in paths)
+    found = (load_operator(Path(path), types, draft=True) for path in paths)
     releases = folder / RELEASES
     return Tree(
         {(each.domain, each.name): each for each in found},

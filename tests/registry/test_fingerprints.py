@@ -172,7 +172,7 @@ def test_detects_an_edit_of_one_character(
 
 def test_detects_an_edited_type_set_in_versions_that_use_it(tree: Path) -> None:
     path = tree / "types.yaml"
-    path.write_text(path.read_text("utf-8").replace("tensor(float16)", "tensor(float17)"), encoding="utf-8")
+    path.write_text(path.read_text("utf-8").replace("tensor(float16)", "tensor(uint2)"), encoding="utf-8")
     assert ("1", "changed") in _differences(tree)
 
 

@@ -87,9 +87,9 @@ def _attribute(**fields: Any) -> dict[str, Any]:
 
 VALID = {
     "required keys only": _single_version(),
-    "a shape rule for all versions": _single_version() | {"shape": "first"},
+    "a shape rule for all versions": _single_version() | {"shape": "same_as_first"},
     "a description and a shape rule of a version": _single_version(
-        descriptions={"operator": "It blurs."}, shape="first"
+        descriptions={"operator": "It blurs."}, shape="same_as_first"
     ),
     "descriptions of every kind": _single_version(
         inputs=[{"name": "X", "type": "T"}],
@@ -105,17 +105,25 @@ VALID = {
         },
     ),
     "a packed version number": _definition({"since_version": 0x1000200000159}),
-    "every field of a parameter": _parameter(
-        option="variadic",
-        homogeneous=False,
-        min_arity=2,
-        differentiation="differentiable",
-        type_attribute="to",
-        absent_type="X",
+    "every field of a parameter": _single_version(
+        inputs=[
+            {
+                "name": "X",
+                "type": "tensor(float)",
+                "option": "variadic",
+                "homogeneous": False,
+                "min_arity": 2,
+                "differentiation": "differentiable",
+                "type_attribute": "to",
+                "absent_type": "X",
+            }
+        ],
+        attributes={"to": {"type": "INT"}},
     ),
     "every field of an attribute": _attribute(
-        type="INTS", default=[1, 2], values=[1, 2, 3], minimum=1, maximum=3, absent="all in order"
+        type="INTS", default=[1, 2], values=[1, 2, 3], minimum=1, maximum=3
     ),
+    "the meaning of an absent attribute": _attribute(type="INTS", absent="all in order"),
     "a required attribute": _attribute(type="GRAPH", required=True),
     "types by the name of a set": _single_version(type_constraints={"T": "floats"}),
     "types one by one": _single_version(type_constraints={"T": ["floats", "tensor(int64)", "seq(floats)"]}),
@@ -218,7 +226,7 @@ def _load(content: object, folder: Path) -> None:
     path = folder / "com.acme" / "Blur.yaml"
     path.parent.mkdir()
     path.write_text(json.dumps(content).replace("-Infinity", "-.inf"), "utf-8")
-    load_operator(path, TYPES)
+    load_operator(path, TYPES, draft=True)
 
 
 @pytest.mark.parametrize("content", VALID.values(), ids=VALID)

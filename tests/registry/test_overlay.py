@@ -45,6 +45,7 @@ def test_a_complete_tree_replaces_the_built_in_definitions(is_first: bool, tmp_p
 
 
 NEW_VERSION = "domain: ai.onnx\nname: Relu\nversions:\n- since_version: 1\n- since_version: 6\n"
+NEW_VERSION += "  step: {change: It is faster., up: compatible}\n"
 
 
 def test_refuses_a_version_that_no_release_of_the_project_has(tmp_path: Path) -> None:

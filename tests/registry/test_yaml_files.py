@@ -22,7 +22,7 @@ INVALID = {
     "deep indentation": ("".join(f"{' ' * i}k{i}:\n" for i in range(3000)), 65, "levels of nesting"),
     "deep and complete": (f"a: {'[' * 65}{']' * 65}", 1, "levels of nesting"),
     "repeated aliases": (LAUGHS, 7, "values"),
-    "recursive alias": ("a: &a [*a]", 1, "recursive"),
+    "recursive alias": ("a: &a [*a]", 1, "undefined alias"),
     "empty int": ("a: !!int ''", 1, "'' is not of type int"),
     "empty float": ("\na: !!float ''", 2, "'' is not of type float"),
     "bool": ("a: !!bool x", 1, "'x' is not of type bool"),
@@ -36,13 +36,17 @@ INVALID = {
     "merge": ("a: {!!merge x: {b: 1}}", 1, "unknown tag"),
     "own tag": ("a: !own x", 1, "unknown tag"),
     "Python object": ("a: !!python/object/apply:os.system [true]", 1, "unknown tag"),
-    "scalar as list": ("a: !!seq x", 1, "expected a sequence node"),
-    "list as text": ("a: !!str [x]", 1, "expected a scalar node"),
-    "list as int": ("a: !!int [x]", 1, "is not of type int"),
+    "scalar as list": ("a: !!seq x", 1, "unknown tag"),
+    "list as text": ("a: !!str [x]", 1, "unknown tag"),
+    "list as int": ("a: !!int [x]", 1, "unknown tag"),
     "large integer": ("a: 1000000000000000000000000000000", 1, "out of the range of 64 bits"),
     "long integer": ("a: " + "9" * 100_000, 1, "out of the range of 64 bits"),
     "surrogate": (r'a: "\ud800"', 1, "invalid Unicode"),
     "two documents": ("a: 1\n---\nb: 2", 2, "but found another document"),
+    **{
+        f"word {word}": (f"a:\n- {word}", 2, "yaml.ambiguous: .* is a boolean or null for some readers")
+        for word in ("yes", "No", "ON", "off", "True", "FALSE", "NULL")
+    },
     "undefined alias": ("a: *b", 1, "undefined alias"),
     "control character": ("a: \x07", 1, "is not YAML"),
 }

@@ -1,4 +1,4 @@
-"""Generator of docs/checker-rules.md and docs/proposal-rules.md: every rule for models and for proposals."""
+"""Generator of pages with rules: those of the checker, for proposals and for definitions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 from opshift.checker import rule_table as checker
 from opshift.proposals.rules import rule_table as proposals
+from opshift.registry.lint import rule_table as definitions
+from opshift.registry.lint.tree_rules import TreeOperator
 
 CHECKER_HEAD: Final = """# Rules of the checker
 
@@ -22,6 +24,14 @@ PROPOSALS_HEAD: Final = """# Rules for proposals
 acceptance, a warning is for the author and reviewers to consider, and an info is advice.
 `opshift proposal explain RULE` explains a rule.
 """
+DEFINITIONS_HEAD: Final = """# Rules for definitions
+
+`opshift lint FOLDER` reports all mistakes in the definitions of a folder. Every other command, and the loader
+of the Python API, refuse a definition with a mistake; only `opshift lint` applies the rules that are marked
+*lint only*.
+
+A published version never changes: its key `known_mistakes` lists the rules that it breaks.
+"""
 
 
 def files() -> Mapping[Path, str]:
@@ -33,8 +43,18 @@ def files() -> Mapping[Path, str]:
     )
     return {
         Path("docs", "checker-rules.md"): _page(CHECKER_HEAD, checker_rows),
+        Path("docs", "definition-rules.md"): _definitions(),
         Path("docs", "proposal-rules.md"): _page(PROPOSALS_HEAD, proposal_rows),
     }
+
+
+def _definitions() -> str:
+    rows = []
+    for rule in definitions.rule_table().values():
+        note = " *Lint only.*" if TreeOperator in rule.target_types or rule.id == "file.ignored" else ""
+        rows.append(f"| `{rule.id}` | {rule.title}{note} | {rule.remedy} |")
+    header = "| rule | requirement | remedy |\n|---|---|---|"
+    return "\n".join(["<!-- Written by tools/generate.py -->", DEFINITIONS_HEAD, header, *rows, ""])
 
 
 def _page(head: str, rows: Iterable[str]) -> str:

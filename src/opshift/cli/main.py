@@ -85,6 +85,7 @@ COMMANDS = [
         ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     ),
     Command("stubs", "registry.stubs", "stubs", ("ops17.py --opset 17", "ml.py --domain ai.onnx.ml")),
+    Command("lint", "registry.lint", "lint", ("acme --adapters acme/adapters", "opsets --format json")),
     Command("targets", "registry.listing", "targets", ("",)),
     Command("opset", "registry.opset", "opset"),
     Command("proposal", "proposal", "proposal"),

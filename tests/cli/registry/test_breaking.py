@@ -78,7 +78,7 @@ def test_compares_with_git_revision(run: Run, acme: Path) -> None:
     git("tag", "v1")
     assert run("breaking", "acme", "--against", "v1").exit_code == 0
     path = acme / "com.acme" / "FastConv.yaml"
-    path.write_text(path.read_text("utf-8").replace("minimum: 0", "minimum: 1"), encoding="utf-8")
+    path.write_text(path.read_text("utf-8").replace("minimum: 0", "minimum: 0.05"), encoding="utf-8")
     result = run("breaking", "acme", "--against", "v1")
     assert result.exit_code == 1
     assert "values-removed" in result.stdout

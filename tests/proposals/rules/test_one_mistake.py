@@ -35,7 +35,7 @@ def _new_findings(base: str, folder: Path, edit: Edit) -> list[ProposalFinding]:
         pytest.param("function", set_answers(numpy="numpy.squareplus"), "proposal.numpy", id="numpy name"),
         pytest.param("function", rename_operator("Softplus"), "operator.taken", id="name in use"),
         pytest.param(
-            "function", replace_text(OPERATOR, "tensor(float)", "tensor(real)"), "types.known", id="type"
+            "function", replace_text(OPERATOR, "tensor(float)", "tensor(real)"), "operator.format", id="type"
         ),
         pytest.param(
             "function", replace_text(OPERATOR, "{name: X,", "{name: Z,"), "operator.format", id="input name"

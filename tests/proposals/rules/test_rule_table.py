@@ -139,7 +139,6 @@ CASES = (
         "function",
         (replace_text(OPERATOR, "    T: [", "    U: [tensor(int8)]\n    T: ["), describe_parameters),
     ),
-    BrokenProposal("types.known", "function", (replace_text(OPERATOR, "tensor(float)", "tensor(real)"),)),
     BrokenProposal(
         "types.repeated",
         "function",

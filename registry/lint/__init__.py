@@ -1,0 +1,1 @@
+"""Rules for definitions, which the loader and `opshift lint` apply."""

@@ -1,0 +1,190 @@
+"""Rules for the format of files, and problems of data that pydantic refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement
+from opshift.registry.steps import VERBS, parse_action
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+requirement("yaml.syntax", "A file is one document of valid YAML with plain data.", "correct the YAML here")
+requirement("yaml.key", "Keys are strings.", "put the key in quotes")
+requirement("yaml.repeated-key", "A mapping has each key once.", "remove or rename one of them")
+requirement(
+    "yaml.ambiguous",
+    "Words such as yes, off and True, which some readers take for booleans, are in quotes.",
+    "put it in quotes, or write true, false or null",
+)
+requirement("yaml.limits", "Files are limited in their nesting and number of values.", "split the file")
+requirement("file.content", "Files can be read, and define each operator once.", "correct the file")
+requirement("file.ignored", "All YAML files of a tree are read.", "rename it to <domain>/<operator>.yaml")
+requirement(
+    "file.identity", "The path of a file is `<domain>/<name>.yaml`.", "rename the file, or correct the key"
+)
+requirement("format.unknown-key", "A mapping has only keys of the format.", "remove the key")
+requirement("format.missing-key", "Required keys are present.", "add the key")
+requirement("format.choice", "A key with a fixed set of values has one of them.", "correct the value")
+requirement("format.type", "A value has the type that the format requires.", "correct the value")
+requirement("format.value", "A value is in the range that the format requires.", "correct the value")
+
+_NOUNS = {
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "dataclass_type": "a mapping",
+}
+"""Expectation of each of pydantic's errors, which speak of Python classes."""
+
+_LIMITS = {
+    "greater_than_equal": "expected {ge} or more",
+    "too_short": "expected {min_length} or more items",
+    "string_too_short": "expected {min_length} or more characters",
+}
+"""The same for errors with a limit."""
+
+
+def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> Iterator[tuple[str, Problem]]:
+    """Yield the rule and problem of each part of the data at the keys `prefix` that pydantic refuses.
+
+    For a union, pydantic reports an error for every alternative; the deepest ones belong to the alternative
+    that matches best.
+    """
+    left = [(_place(each, data), each) for each in error.errors()]
+    reported: list[Keys] = []
+    while left:
+        verbs = _list_of_verbs(left[0][0], data)
+        top = verbs or left[0][0]
+        same = [each for each in left if each[0][: len(top)] == top]
+        left = [each for each in left if each[0][: len(top)] != top]
+        if verbs:
+            reported.append(verbs)
+            yield from _verb_problems(_value(data, verbs), (*prefix, *verbs))
+            continue
+        depth = max(len(keys) for keys, _ in same)
+        for keys in dict.fromkeys(keys for keys, _ in same if len(keys) == depth):
+            # a list with an invalid item also counts as too short
+            if not any(each[: len(keys)] == keys for each in reported):
+                reported.append(keys)
+                yield _problem((*prefix, *keys), [each for place, each in same if place == keys])
+
+
+def _place(error: ErrorDetails, data: Any) -> Keys:
+    """Return the keys of an error in the file: pydantic inserts the names of a union's alternatives."""
+    keys: list[int | str] = []
+    for key in error["loc"]:
+        is_item = isinstance(data, list) and isinstance(key, int)
+        if is_item or (isinstance(data, dict) and key in data):
+            data = data[key]
+            keys.append(key)
+    return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
+
+
+def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
+    """Return the rule and the problem of one value, given the errors of all alternatives."""
+    first = errors[0]
+    kind, value = first["type"], first["input"]
+    if kind == "unexpected_keyword_argument":
+        remedy = nearest(keys[-1], known_keys(keys[:-1]))
+        return "format.unknown-key", Problem("unknown key", keys, remedy)
+    if kind == "missing":
+        return "format.missing-key", Problem("the key is missing", keys)
+    choices = [word for each in errors for word in _choices(each)]
+    nouns = [_NOUNS[each["type"]] for each in errors if each["type"] in _NOUNS]
+    if choices or nouns:
+        *others, last = dict.fromkeys([*map(repr, choices), *nouns])
+        expected = f"{', '.join(others)} or {last}" if others else last
+        problem = Problem(f"expected {expected}, got {short_repr(value)}", keys)
+        if choices and isinstance(value, str):
+            return "format.choice", problem._replace(remedy=nearest(value, choices))
+        return "format.type", problem
+    text = _LIMITS[kind].format(**first["ctx"]) if kind in _LIMITS else first["msg"]
+    return "format.value", Problem(f"{text.removeprefix('Value error, ')}, got {short_repr(value)}", keys)
+
+
+def _choices(error: ErrorDetails) -> list[str]:
+    return re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
+
+
+def _list_of_verbs(keys: Keys, data: object) -> Keys:
+    """Return the keys of the list of verbs that contains a value; empty if there is none."""
+    ends = [end for end in range(1, len(keys) + 1) if keys[end - 1] in ("up", "down", "before")]
+    found = (keys[:end] for end in ends if isinstance(_value(data, keys[:end]), list))
+    return next(found, ())
+
+
+def _value(data: Any, keys: Keys) -> Any:
+    for key in keys:
+        is_item = isinstance(data, list) and isinstance(key, int)
+        if not is_item and not (isinstance(data, dict) and key in data):
+            return None
+        data = data[key]
+    return data
+
+
+def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
+    """Yield the problems of a list of verbs, which pydantic reports at the list."""
+    for position, item in enumerate(answers):
+        try:
+            parse_action([item])
+        except ValidationError as error:
+            yield from _verb_fields(item, (*keys, position), error)
+        except ValueError as error:
+            names = item if isinstance(item, dict) and len(item) == 1 else ()
+            remedy = nearest(next(iter(names), ""), VERBS)
+            yield "format.choice", Problem(str(error).partition(";")[0], (*keys, position), remedy)
+
+
+def _verb_fields(item: dict[str, Any], keys: Keys, error: ValidationError) -> Iterator[tuple[str, Problem]]:
+    ((name, arguments),) = item.items()
+    prefix = (*keys, name)
+    if not isinstance(arguments, dict):  # the shorthand replaces the fields
+        missing = [str(each["loc"][-1]) for each in error.errors() if each["type"] == "missing"]
+        known = ", ".join(known_keys(prefix))
+        text = f"expected a mapping with {known}" if missing else "expected a string"
+        yield "format.type", Problem(f"{text}, got {short_repr(arguments)}", prefix)
+        return
+    yield from format_problems(error, arguments, prefix)
+
+
+def known_keys(keys: Keys) -> list[str]:
+    """Return the keys that the format has in the mapping at `keys`."""
+    from opshift.registry.json_schema import operator_file_schema
+
+    schema = operator_file_schema()
+    found = _alternatives(schema, schema["$defs"])
+    for key in keys:
+        children = []
+        for each in found:
+            if isinstance(key, int):
+                child = each.get("items")
+            else:
+                child = each.get("properties", {}).get(key) or each.get("additionalProperties")
+            if child:
+                children += _alternatives(child, schema["$defs"])
+        found = children
+    return list(dict.fromkeys(name for each in found for name in each.get("properties", ())))
+
+
+def _alternatives(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the schemas of a union, with references resolved."""
+    if "$ref" in schema:
+        return _alternatives(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return (
+        [each for part in schema["anyOf"] for each in _alternatives(part, definitions)]
+        if "anyOf" in schema
+        else [schema]
+    )

@@ -1,0 +1,88 @@
+"""Table of lint rules: functions that yield the problems of objects of their parameter's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from opshift.model.rule_table import RuleTable, describe
+from opshift.registry.errors import did_you_mean
+
+MAX_SHOWN = 15
+"""Maximum number of names in one message."""
+
+Keys = tuple[int | str, ...]
+"""The keys and positions that lead to a part of an object."""
+
+
+class Problem(NamedTuple):
+    """Violation of a rule at `keys`, relative to the object; a remedy replaces that of the rule."""
+
+    reason: str
+    keys: Keys = ()
+    remedy: str = ""
+
+
+Check = Callable[..., Iterable[Problem]]
+
+
+@dataclass(frozen=True)
+class LintRule:
+    """Requirement `title`; `check` yields the violations in objects of the target types.
+
+    The reader of files checks the rules without target types.
+    """
+
+    id: str
+    title: str
+    remedy: str
+    target_types: tuple[type, ...]
+    check: Check
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Return a remedy with the valid names that are similar to a word, or else with the first ones."""
+    names = tuple(dict.fromkeys(known))
+    shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
+    return did_you_mean(str(word), names, f"use one of {shown}" if names else "")
+
+
+_TABLE: RuleTable[LintRule] = RuleTable("opshift.registry.lint")
+
+
+def rule(name: str, remedy: str) -> Callable[[Check], Check]:
+    """Register a function as a rule; the first line of its docstring is the requirement.
+
+    Raises:
+        DuplicateRule: a rule with this id exists.
+    """
+
+    def register(check: Check) -> Check:
+        title, _, target_types = describe(check)
+        _TABLE.add(name, LintRule(name, title, remedy, target_types, check), check)
+        return check
+
+    return register
+
+
+def requirement(name: str, title: str, remedy: str) -> None:
+    """Register a rule that the reader of files checks."""
+
+    def check(_: object) -> tuple[()]:
+        return ()
+
+    _TABLE.add(name, LintRule(name, title, remedy, (), check), check)
+
+
+@cache
+def rule_table() -> Mapping[str, LintRule]:
+    """Return all rules by id, sorted; cached, because it imports every module with rules."""
+    return _TABLE.load()
+
+
+@cache
+def rules_for(target: type) -> tuple[LintRule, ...]:
+    """Return the rules for objects of a class; cached, because it is called for every operator version."""
+    return tuple(each for each in rule_table().values() if target in each.target_types)

@@ -1,0 +1,119 @@
+"""Rules for operators in a tree of definitions, which only `opshift lint` applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule
+from opshift.registry.lint.versions import is_private_shape, unknown_shapes
+from opshift.registry.models import Operator
+from opshift.registry.steps import RenameOp
+
+
+class TreeOperator(NamedTuple):
+    """An operator with the other definitions, and the registered adapters."""
+
+    operator: Operator
+    names: Callable[[str], Collection[str]]
+    """The names of the operators of a domain."""
+    adapters: Collection[tuple[str, str, int, int]]
+    """Domain, operator, version and target of each."""
+
+
+class Declaration(NamedTuple):
+    """A declared conversion: its keys, its ends and the action."""
+
+    keys: Keys
+    source: int
+    target: int
+    action: object
+
+
+def _declarations(operator: Operator) -> Iterator[Declaration]:
+    first = operator.versions[0]
+    yield Declaration(("versions", 0, "before"), first.since_version, first.since_version - 1, first.before)
+    for position, (old, new) in enumerate(pairwise(operator.versions), 1):
+        if new.step is not None:
+            keys: Keys = ("versions", position, "step")
+            yield Declaration((*keys, "up"), old.since_version, new.since_version, new.step.up)
+            yield Declaration((*keys, "down"), new.since_version, old.since_version, new.step.down)
+    last = operator.versions[-1]
+    if last.removal is not None:
+        keys = ("versions", len(operator.versions) - 1, "removal", "up")
+        yield Declaration(keys, last.since_version, last.removal.removed_in, last.removal.up)
+
+
+@rule("shape.private", "correct the name, or pass the file that registers it with --adapters")
+def shape_private(subject: TreeOperator) -> Iterator[Problem]:
+    """A private shape rule is registered."""
+    for keys, name in unknown_shapes(subject.operator):
+        if is_private_shape(subject.operator, name):
+            yield Problem(f"no shape rule {name!r} is registered", keys)
+
+
+@rule("step.adapter", "write it with @adapter, and pass its file with --adapters")
+def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
+    """Every declared adapter is registered."""
+    domain, name = subject.operator.domain, subject.operator.name
+    declared = {
+        each.keys: (each.source, each.target)
+        for each in _declarations(subject.operator)
+        if each.action == "adapter"
+    }
+    if subject.operator.versions[0].before != "adapter":
+        for position, version in enumerate(subject.operator.versions):
+            if version.has_context_dependent_function:
+                keys: Keys = ("versions", position, "has_context_dependent_function")
+                declared[keys] = (version.since_version, version.since_version)
+    for keys, (source, target) in declared.items():
+        if (domain, name, source, target) not in subject.adapters:
+            yield Problem(f"no adapter of {domain}.{name} from {source} to {target} is registered", keys)
+
+
+@rule("step.undeclared", "declare `adapter` for it, or remove it")
+def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
+    """Every adapter of an operator is declared."""
+    operator = subject.operator
+    declared = {(each.source, each.target) for each in _declarations(operator) if each.action == "adapter"}
+    functions = [each for each in operator.versions if each.has_context_dependent_function]
+    declared |= {(each.since_version, each.since_version) for each in functions}
+    for domain, name, source, target in subject.adapters:
+        if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
+            yield Problem(
+                f"an adapter from {source} to {target} is registered, but not declared", ("versions",)
+            )
+
+
+@rule("reference.unknown", "correct the name, or define the operator")
+def reference_unknown(subject: TreeOperator) -> Iterator[Problem]:
+    """Operators that replace others, and those of function bodies, exist."""
+    domain = subject.operator.domain
+    found: list[tuple[Keys, str, str]] = []
+    for position, version in enumerate(subject.operator.versions):
+        keys: Keys = ("versions", position)
+        for key, marker in (("deprecation", version.deprecation), ("removal", version.removal)):
+            names = marker.replacements if marker else ()
+            for name in names:
+                other, _, op_type = name.rpartition(".")
+                found.append(((*keys, key, "replaced_by"), other or domain, op_type))
+        for index, node in enumerate(version.body.nodes if version.body else ()):
+            found.append(((*keys, "body", "nodes", index, "op_type"), node.domain, node.op_type))
+    for each in _declarations(subject.operator):
+        for index, verb in enumerate(each.action if isinstance(each.action, tuple) else ()):
+            if isinstance(verb, RenameOp):
+                found.append(((*each.keys, index), domain, verb.op_type))
+    for keys, other, name in found:
+        known = subject.names(other)
+        if name not in known:
+            yield Problem(f"{other} has no operator {name!r}", keys, nearest(name, known) if known else "")
+
+
+@rule("name.case", "rename one of them")
+def name_case(subject: TreeOperator) -> Iterator[Problem]:
+    """Names of operators differ in more than their case: some file systems ignore it."""
+    name = subject.operator.name
+    for other in subject.names(subject.operator.domain):
+        if other != name and other.lower() == name.lower():
+            yield Problem(f"{name} differs from {other} only in case", ("name",))

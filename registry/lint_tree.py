@@ -1,0 +1,76 @@
+"""Find all mistakes in a tree of definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from opshift.model.errors import Place
+from opshift.registry.definition_files import CONSUMERS, RELEASES, REVIEWERS, TYPES, definition_files
+from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
+from opshift.registry.fingerprints import LOCK
+from opshift.registry.ir_versions import IR_VERSIONS
+from opshift.registry.lint.rule_table import rules_for
+from opshift.registry.lint.tree_rules import TreeOperator
+from opshift.registry.loader import load_operator, require_known_opsets
+from opshift.registry.models import Operator
+from opshift.registry.onnx_defs import ONNX_DEFS
+from opshift.registry.registry import Registry, load_registry
+from opshift.registry.type_sets import TypeSets
+from opshift.registry.yaml_files import Positions
+
+_OTHER_FILES = (CONSUMERS, RELEASES, REVIEWERS, TYPES, LOCK, IR_VERSIONS.name, ONNX_DEFS.name)
+
+
+def lint_tree(
+    folder: Path, adapters: Collection[tuple[str, str, int, int]] = ()
+) -> tuple[DefinitionFinding, ...]:
+    """Return all violations of lint rules in files `<domain>/<operator>.yaml` of a folder, by file and line.
+
+    Args:
+        folder: the tree; with a `releases.yaml`, it replaces the project's definitions.
+        adapters: domain, operator, version and target of the registered adapters.
+    """
+    found = list(_ignored_files(folder))
+    try:
+        registry = load_registry([folder])
+        # reads the files and every set
+        registry.types.expand(TypeSets.load(folder / TYPES).names())
+        operators = dict(_load(registry, folder, found))
+    except DefinitionError as error:
+        found += _findings(error)
+        operators = {}
+    for path, operator in operators.items():
+        subject = TreeOperator(operator, registry.names, adapters)
+        positions: Positions | None = None
+        for rule in rules_for(TreeOperator):
+            for problem in rule.check(subject):
+                positions = positions or Positions(path)
+                place = positions.place(problem.keys)
+                found.append(DefinitionFinding.of_rule(rule.id, place, problem.reason, problem.remedy))
+    places = {each: (each.place.file, each.place.line, each.place.column) for each in found}
+    return tuple(sorted(places, key=places.__getitem__))
+
+
+def _load(
+    registry: Registry, folder: Path, found: list[DefinitionFinding]
+) -> Iterator[tuple[Path, Operator]]:
+    """Yield the valid operators with their files, and add the findings in invalid ones."""
+    releases = registry.releases
+    for path in [Path(path) for names in definition_files((folder,)).values() for path in names.values()]:
+        try:
+            yield path, require_known_opsets(load_operator(path, registry.types), path, releases)
+        except DefinitionError as error:
+            found += _findings(error)
+
+
+def _ignored_files(folder: Path) -> Iterator[DefinitionFinding]:
+    misplaced = (path for path in folder.glob("*.y*ml") if path.name not in _OTHER_FILES)
+    for path in sorted([*misplaced, *folder.glob("*/*.yml")]):
+        yield DefinitionFinding.of_rule("file.ignored", Place(str(path)), "the file is not read")
+
+
+def _findings(error: DefinitionError) -> Iterable[DefinitionFinding]:
+    if isinstance(error, InvalidDefinition):
+        return error.findings
+    return [DefinitionFinding.of_rule("file.content", error.place, error.reason, error.remedy)]
