@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
+from typing import Any
 
 import onnx
 import pytest
@@ -160,7 +161,7 @@ def test_emitted_nodes_never_call_functions(name: str, rewritten: NodeProto) -> 
 @pytest.mark.parametrize("op_type", ["Add", "Concat"])
 def test_compares_each_call_once(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of a chain reads the one before: the questions about them interrupt each comparison."""
-    attributes = {"axis": 0} if op_type == "Concat" else {}
+    attributes: dict[str, Any] = {"axis": 0} if op_type == "Concat" else {}
     body = function("F", [node(op_type, ["a", "a"], ["t"], **attributes), node("Relu", ["t"], ["b"])])
     count = 60
     names = ["x", *(f"v{position}" for position in range(count - 1)), "y"]
