@@ -29,6 +29,7 @@ class FromAttribute(Record):
     """In a body: a reference to an attribute of the calling node, or to its default."""
 
     attribute: str
+    """The name of the attribute."""
 
     def __str__(self) -> str:
         return f"@{self.attribute}"
@@ -38,10 +39,15 @@ class BodyNode(Record):
     """One node of a function body."""
 
     op_type: str
+    """The name of the operator."""
     domain: str = DEFAULT_DOMAIN
+    """The domain of the operator."""
     inputs: tuple[str, ...] = ()
+    """The names of the inputs; an empty name omits an input."""
     outputs: Annotated[tuple[str, ...], Checked(min_length=1)]
+    """The names of the outputs; an empty name omits an output."""
     attributes: dict[str, Literals | FromAttribute] = field(default_factory=dict)
+    """Attributes by name: a value, or a reference to an attribute of the calling node."""
 
     def __str__(self) -> str:
         return node_text(self.op_type, self.inputs, self.outputs, self.attributes)

@@ -43,8 +43,12 @@ class Descriptions(Record):
     """Texts of an operator version, by name; a file omits those that equal the previous version's."""
 
     operator: str = ""
+    """The text of the operator."""
     inputs: dict[str, str] = field(default_factory=dict)
+    """The text of each input."""
     outputs: dict[str, str] = field(default_factory=dict)
+    """The text of each output."""
     attributes: dict[str, str] = field(default_factory=dict)
+    """The text of each attribute."""
     types: dict[str, str] = field(default_factory=dict)
     """The text of each type variable."""

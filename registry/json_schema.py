@@ -1,15 +1,19 @@
 """The JSON Schema of operator files, for editors, generated from the data types that the loader validates."""
 
+import ast
 import dataclasses
 import inspect
 import json
+import textwrap
+from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic.json_schema import GenerateJsonSchema
 
 from opshift.registry.described import Descriptions
 from opshift.registry.models import Operator
-from opshift.registry.record import type_adapter
+from opshift.registry.record import Record, type_adapter
+from opshift.registry.schema_constraints import add_constraints
 from opshift.registry.steps import VERBS, AnyVerb, Verb
 
 Schema = dict[str, Any]
@@ -41,11 +45,30 @@ def operator_file_schema() -> Schema:
     schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=_Untitled))
     definitions = schema.pop("$defs")
     definitions["Descriptions"] = type_adapter(Descriptions).json_schema(schema_generator=_Untitled)
+    for name, each in {"Operator": schema, **definitions}.items():
+        for field, text in _texts(Record.classes[name]).items():
+            if field in each["properties"]:
+                each["properties"][field] = {**each["properties"][field], "description": text}
     for described in ("Parameter", "Attribute"):
         del definitions[described]["properties"]["description"]
     definitions["OperatorVersion"] = _version_in_file(definitions["OperatorVersion"])
     definitions["Verb"] = _verb(definitions)
+    add_constraints(schema, definitions)
     return {"$schema": DRAFT, "$comment": GENERATED, **schema, "$defs": dict(sorted(definitions.items()))}
+
+
+def _texts(kind: type[Record]) -> dict[str, str]:
+    """Return the text below each field of a class and its bases, which Python does not keep."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("opshift."):
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            assert isinstance(tree, ast.ClassDef)
+            for field, text in pairwise(tree.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    assert isinstance(field.target, ast.Name)
+                    found[field.target.id] = inspect.cleandoc(ast.literal_eval(text.value))
+    return found
 
 
 def _verbs_by_name(schema: Any) -> Any:
@@ -61,7 +84,8 @@ def _version_in_file(version: Schema) -> Schema:
     """Remove keys that belong to the top of the file, and allow names of type sets as types."""
     outside = ("domain", "name", "description", "type_descriptions")
     fields = {key: value for key, value in version["properties"].items() if key not in outside}
-    fields["descriptions"] = {"$ref": "#/$defs/Descriptions"}
+    texts = {"$ref": "#/$defs/Descriptions", "description": "Texts for users; others are inherited."}
+    fields["descriptions"] = texts
     for inherited in fields.keys() & {each.name for each in dataclasses.fields(Operator)}:
         description = f"Overrides the {inherited} at the top of the file for this version."
         fields[inherited] = {**fields[inherited], "description": description}
@@ -77,7 +101,10 @@ def _verb(definitions: Schema) -> Schema:
     return {
         "description": inspect.getdoc(Verb),
         "type": "object",
-        "properties": {name: _arguments(verb, definitions[verb.__name__]) for name, verb in VERBS.items()},
+        "properties": {
+            name: {"description": inspect.getdoc(verb), **_arguments(verb, definitions[verb.__name__])}
+            for name, verb in VERBS.items()
+        },
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,

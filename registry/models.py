@@ -38,13 +38,17 @@ class Parameter(Described):
     """A formal input or output."""
 
     name: str
+    """The name, which nodes do not use: they list values by position."""
     type: str
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
+    """Whether a node must have the value, may omit it, or may have any number of values."""
     homogeneous: Annotated[bool, Checked(strict=True)] = True
     """Whether all values of a variadic parameter have the same type."""
     min_arity: int = 1
+    """The minimum number of values of a variadic parameter."""
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
+    """Whether gradients exist with respect to an input, or of an output."""
     type_attribute: str | None = None
     """The attribute that sets an output's element type, by number or as a tensor of that type."""
     absent_type: str | None = None
@@ -55,13 +59,17 @@ class Attribute(Described):
     """The type, default and allowed values of an attribute."""
 
     type: AttributeTypeName
+    """The type, as in `AttributeProto.AttributeType` of ONNX."""
     required: Annotated[bool, Checked(strict=True)] = False
+    """Whether every node must have the attribute."""
     default: Value | None = None
     """The value of an absent attribute; `None` if the definition has no default."""
     values: tuple[Scalar, ...] | None = None
     """The allowed values (of each element, for a list attribute)."""
     minimum: Number | None = None
+    """The smallest allowed number (of each element, for a list attribute)."""
     maximum: Number | None = None
+    """The greatest allowed number (of each element, for a list attribute)."""
     absent: str = ""
     """The meaning of an absent attribute that no single default value expresses."""
 
@@ -88,6 +96,7 @@ class Deprecation(Record):
     replaced_by: str | tuple[str, ...] | None = None
     """An operator, or several whose nodes together replace a node; with the domain if it is another one."""
     mapping: str = ""
+    """The conversion to these operators, for users."""
 
     @property
     def replacements(self) -> tuple[str, ...]:
@@ -100,6 +109,7 @@ class Removal(Deprecation):
     """The removal of an operator from its domain at opset `removed_in`."""
 
     removed_in: Annotated[int, Checked(ge=2)]
+    """The first opset without the operator."""
     up: Annotated[StepAction, Checked(before=parse_action)]
     """The conversion of a node to operators that exist at `removed_in`."""
 
@@ -110,26 +120,35 @@ class OperatorVersion(Described, FunctionDefinition):
     domain: str
     name: str
     since_version: Annotated[int, Checked(ge=1, strict=True)]
+    """The opset that introduces the version."""
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
+    """Whether the version is stable; an experimental one may change after its release."""
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
     """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
     axes: Axes | None = None
+    """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set."""
     inputs: tuple[Parameter, ...] = ()
+    """The inputs in the order of nodes."""
     outputs: tuple[Parameter, ...] = ()
+    """The outputs in the order of nodes."""
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    """Attributes by name."""
     type_constraints: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Type variable to the types it allows, sorted."""
     type_descriptions: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Type variable to its text."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
+    """Whether a node computes equal outputs from equal inputs."""
     known_mistakes: tuple[str, ...] = ()
     """Lint rules that the published version breaks; it cannot change."""
     deprecation: Deprecation | None = None
+    """The deprecation of the operator by this version."""
     removal: Removal | None = None
+    """The later removal of the operator from its domain."""
     step: Step | None = None
     """The conversion between the previous version and this one; `None` for the first version."""
     before: Annotated[StepAction | Literal["body"] | None, Checked(before=parse_action)] = None
@@ -226,12 +245,19 @@ class Operator(Record):
     """An operator of a domain with all its versions, oldest first."""
 
     domain: str
+    """The domain, which is also the name of the folder."""
     name: str
+    """The name, which is also that of the file."""
     shape: str = ""
+    """The rule in `registry.shapes` that infers the output shapes, for all versions."""
     bridge: Bridge | None = None
+    """The class of wider types with the same result, see `Bridge`, for all versions."""
     axes: Axes | None = None
+    """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
+    """Groups of attributes of which exactly one must be set, for all versions."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
+    """The versions, oldest first."""
 
     @property
     def newest_opset(self) -> int:

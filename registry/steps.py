@@ -36,6 +36,7 @@ class DropAttribute(Verb):
 
     name = "drop_attribute"
     attribute: str
+    """The name of the attribute."""
 
 
 class IgnoreAttribute(Verb):
@@ -43,6 +44,7 @@ class IgnoreAttribute(Verb):
 
     name = "ignore_attribute"
     attribute: str
+    """The name of the attribute."""
 
 
 class AddAttribute(Verb):
@@ -50,7 +52,9 @@ class AddAttribute(Verb):
 
     name = "add_attribute"
     attribute: str
+    """The name of the attribute."""
     value: Literals
+    """The value that the attribute gets."""
 
 
 class RenameAttribute(Verb):
@@ -58,7 +62,9 @@ class RenameAttribute(Verb):
 
     name = "rename_attribute"
     attribute: str
+    """The name of the attribute."""
     to: str
+    """The new name."""
 
 
 class AttributeInputVerb(Verb):
@@ -87,8 +93,11 @@ class AttributeToInput(AttributeInputVerb):
 
     name = "attribute_to_input"
     attribute: str
+    """The name of the attribute."""
     input: str = ""
+    """The name of the input, if it differs from that of the attribute."""
     rank: Literal[0, 1] | None = None
+    """The rank of the constant for a number."""
 
 
 class InputToAttribute(AttributeInputVerb):
@@ -97,7 +106,9 @@ class InputToAttribute(AttributeInputVerb):
     name = "input_to_attribute"
     shorthand = "input"
     input: str
+    """The name of the input."""
     attribute: str = ""
+    """The name of the attribute, if it differs from that of the input."""
 
 
 class RequireAttribute(Verb):
@@ -105,7 +116,9 @@ class RequireAttribute(Verb):
 
     name = "require_attribute"
     attribute: str
+    """The name of the attribute."""
     value: Literals
+    """The required value."""
 
 
 class RenameValue(Verb):
@@ -113,7 +126,9 @@ class RenameValue(Verb):
 
     name = "rename_value"
     attribute: str
+    """The name of the attribute."""
     values: dict[str, str]
+    """Each value, and its name in the target."""
 
 
 class RequireNoInput(Verb):
@@ -122,6 +137,7 @@ class RequireNoInput(Verb):
     name = "require_no_input"
     shorthand = "input"
     input: str
+    """The name of the input."""
 
 
 class RequireNoOutput(Verb):
@@ -130,6 +146,7 @@ class RequireNoOutput(Verb):
     name = "require_no_output"
     shorthand = "output"
     output: str
+    """The name of the output."""
 
 
 class RenameOp(Verb):
@@ -138,6 +155,7 @@ class RenameOp(Verb):
     name = "rename_op"
     shorthand = "op_type"
     op_type: str
+    """The name of the other operator."""
 
 
 AnyVerb = (
@@ -161,7 +179,9 @@ class Refuse(Record):
     """A conversion that is impossible, with the reason."""
 
     refuse: Annotated[str, Checked(min_length=10)]
+    """The reason, which users see."""
     remedy: str = ""
+    """A change of the model that helps."""
 
 
 StepAction = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
@@ -180,7 +200,9 @@ class Step(Record):
     change: str = ""
     """The change, and its effect on a converted model."""
     up: Annotated[StepAction | None, Checked(before=parse_action)] = None
+    """The conversion of nodes of the previous version; derived if only element types differ."""
     down: Annotated[StepAction | None, Checked(before=parse_action)] = None
+    """The conversion of nodes to the previous version; refused if it is neither declared nor derived."""
 
 
 def _parse_verb(item: object) -> Verb:

@@ -15,7 +15,7 @@ from opshift.registry.yaml_files import load_yaml, place_of
 
 _ELEMENT = "|".join(BY_NAME)
 
-_TYPE = re.compile(
+TYPE = re.compile(
     rf"(?:sparse_)?tensor\((?:{_ELEMENT})\)|opaque\(.*\)"
     rf"|map\((?:{'|'.join(INTEGER_BITS)}|string), (?:{_ELEMENT}|tensor\((?:{_ELEMENT})\))\)"
 )
@@ -109,7 +109,7 @@ def is_type(text: str) -> bool:
     """Return whether a text is a type of ONNX, such as `seq(tensor(float))`."""
     while (nested := _NESTED.fullmatch(text)) is not None:
         text = nested[1]
-    return _TYPE.fullmatch(text) is not None
+    return TYPE.fullmatch(text) is not None
 
 
 def similar_types(text: str) -> Iterator[str]:

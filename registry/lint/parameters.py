@@ -9,10 +9,10 @@ from opshift.model.operator_ids import PATH_NAME_REMEDY, is_path_name
 from opshift.registry.lint.rule_table import Keys, Problem, rule
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.\.\.)?")
 """Identifiers of C, as the IR specification demands; ONNX 1.0 marks variadic parameters by three dots."""
 
-_DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
+DOMAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
 
 
 def parameters(version: OperatorVersion) -> Iterator[tuple[Keys, Parameter]]:
@@ -25,7 +25,7 @@ def parameters(version: OperatorVersion) -> Iterator[tuple[Keys, Parameter]]:
 @rule("name.domain", "reverse a domain name that you own, such as com.example")
 def name_domain(operator: Operator) -> Iterator[Problem]:
     """A domain is a reversed DNS name of ASCII characters."""
-    if not _DOMAIN.fullmatch(operator.domain) or not is_path_name(operator.domain):
+    if not DOMAIN.fullmatch(operator.domain) or not is_path_name(operator.domain):
         yield Problem(f"{operator.domain!r} is not a valid domain", ("domain",))
 
 
@@ -43,7 +43,7 @@ def name_identifier(version: OperatorVersion) -> Iterator[Problem]:
     names |= {("attributes", name): name for name in version.attributes}
     names |= {("type_constraints", name): name for name in version.type_constraints}
     for keys, name in names.items():
-        if not _IDENTIFIER.fullmatch(name):
+        if not IDENTIFIER.fullmatch(name):
             yield Problem(f"{name!r} is not a valid name", keys)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from support.mistakes import MISTAKES
+from support.mistakes import VALID as VALID_FILE
 
 from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
@@ -240,6 +242,31 @@ def test_schema_and_loader_refuse_an_invalid_definition(tmp_path: Path, content:
     assert _problems(content)
     with pytest.raises(DefinitionError):
         _load(content, tmp_path)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_schema_refuses_mistakes_that_it_can_express(tmp_path: Path, name: str) -> None:
+    mistake = MISTAKES[name]
+    if mistake.rule.startswith("yaml."):
+        return
+    path = tmp_path / "Blur.yaml"
+    path.write_text(mistake.text, "utf-8")
+    assert bool(_problems(load_yaml(path))) == mistake.in_schema
+
+
+def test_schema_accepts_the_definition_without_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "Blur.yaml"
+    path.write_text(VALID_FILE, "utf-8")
+    assert _problems(load_yaml(path)) == []
+
+
+def test_the_schema_describes_every_property() -> None:
+    parts = {"Operator": SCHEMA, **SCHEMA["$defs"]}
+    properties = {
+        (name, key): each for name, part in parts.items() for key, each in part["properties"].items()
+    }
+    assert len(properties) > 90
+    assert [key for key, each in properties.items() if not each.get("description")] == []
 
 
 def test_the_valid_definitions_use_every_verb() -> None:
