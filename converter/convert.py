@@ -1,7 +1,7 @@
 """Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
 import os
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
@@ -17,6 +17,7 @@ from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
 from opshift.model.messages import ModelProto
 from opshift.model.signals import signals_deferred
+from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -256,8 +257,9 @@ def _plan(model: ModelProto, options: Options) -> Plan:
 def _preload() -> None:
     """Load what conversions of most models need, so that the first one in a process does not wait for it."""
     import_module("opshift.registry.shapes")
-    default_registry()
     precompiled_routes()
+    with suppress(DefinitionError):  # the conversion raises it
+        default_registry().newest_opset()
 
 
 _preload()

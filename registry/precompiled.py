@@ -125,6 +125,9 @@ def _write_cached(path: Path, text: str) -> None:
             each.unlink(missing_ok=True)
 
 
+_PROJECT: Final = os.path.join(OPSETS, "")
+"""Prefix of the paths of the project's files: comparing strings is faster than `Path.is_relative_to`."""
+
 DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent])
 DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json"), [Path(__file__).parent])
 """The texts of definitions, which conversions do not need."""
@@ -144,7 +147,7 @@ def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Con
 
 def is_precompiled(path: Path) -> bool:
     """Return whether a file is one of the project's, which have compiled copies."""
-    return path.is_relative_to(OPSETS)
+    return str(path).startswith(_PROJECT)
 
 
 def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str]]:
@@ -155,7 +158,7 @@ def load_texts(path: Path, read: Callable[[], list[list[str]]]) -> list[list[str
 
 
 def _name(path: Path) -> str:
-    return path.relative_to(OPSETS).as_posix()
+    return str(path).removeprefix(_PROJECT).replace(os.sep, "/")
 
 
 def _key(name: str, sources: Iterable[Path]) -> str:

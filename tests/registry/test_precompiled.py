@@ -233,3 +233,12 @@ def test_an_invalid_definition_fails_conversions_of_its_operator_only(tree: Path
     assert _convert(tree).returncode == 0
     reduce_mean.write_text("domain: ai.onnx\nname: ReduceMean\n", "utf-8")
     assert "opsets/ai.onnx/ReduceMean.yaml" in _convert(tree).stderr.replace(os.sep, "/")
+
+
+def test_an_invalid_list_of_releases_fails_conversions_but_no_import(tree: Path) -> None:
+    (tree / "opshift" / "opsets" / "releases.yaml").write_text("onnx: 1\n", "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    subprocess.run([sys.executable, "-c", "import opshift.converter.convert"], env=environment, check=True)
+    failed = _convert(tree)
+    assert failed.returncode == 1
+    assert "opsets/releases.yaml" in failed.stderr.replace(os.sep, "/")
