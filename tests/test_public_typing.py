@@ -19,6 +19,7 @@ from pathlib import Path
 
 import opshift
 import opshift.defs as defs
+from opshift.compat import version_converter
 from onnx.onnx_ml_pb2 import ModelProto
 
 model = ModelProto()
@@ -35,11 +36,13 @@ reveal_type(defs.get_schema("Softmax", 12).domain)
 reveal_type(defs.get_schema("Softmax", 12).inputs[0].option)
 reveal_type(defs.get_schema("Softmax", 12).attributes["axis"].default_value)
 reveal_type(defs.get_schema("Softmax", 12).function_body)
+reveal_type(version_converter.convert_version(model, 17))
 opshift.convert_version(model, 17, allow="aproximate")
 opshift.convert(model, 17, checks=True)
 opshift.plan_version(17, 17)
 opshift.nothing
 defs.get_schema("Softmax", 12).nothing
+version_converter.convert_version(model, "17")
 """
 
 REVEALED = [
@@ -56,9 +59,10 @@ REVEALED = [
     "FormalParameterOption",
     "AttributeProto",
     "FunctionProto",
+    "ModelProto",
 ]
 
-REJECTED_LINES = [21, 22, 23, 24, 25]
+REJECTED_LINES = [23, 24, 25, 26, 27, 28]
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])

@@ -23,6 +23,7 @@ PACKAGE_FOLDERS = {
     "opshift/proposals": ROOT / "proposals",
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",
+    "opshift/compat": ROOT / "src" / "opshift" / "compat",
 }
 SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template"}
 

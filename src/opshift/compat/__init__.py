@@ -1,0 +1,1 @@
+"""Modules with the names, signatures and errors of other packages, implemented by opshift."""

@@ -1,0 +1,64 @@
+"""Drop-in replacement for `onnx.version_converter`.
+
+    from opshift.compat import version_converter  # instead of: from onnx import version_converter
+    version_converter.convert_version(model, 17)
+
+The signature and the types of errors are ONNX's, and the result has inferred shapes. Differences:
+
+* Models with functions, subgraphs or other domains are converted, too, to and from every opset.
+* Nodes, names and weights that need no conversion are kept.
+* The IR version follows the opset.
+"""
+
+import sys
+
+from opshift.converter import convert
+from opshift.model.errors import OpshiftError
+from opshift.model.files import Model, model_of
+
+__all__ = ["ConvertError", "convert_version"]
+
+
+class ConvertError(RuntimeError):
+    """The model is invalid or cannot be converted; `__cause__` is an `OpshiftError` with the details."""
+
+
+def convert_version(model: Model, target_version: int) -> Model:
+    """Convert the default domain of a model to another opset.
+
+    Args:
+        model: a ModelProto; it is not modified.
+        target_version: opset of the default domain.
+
+    Returns:
+        The converted model, of the same class; an `onnx.ModelProto` gets the shapes that ONNX infers.
+
+    Raises:
+        ConvertError: the model is invalid or cannot be converted, or the opset does not exist.
+        TypeError: the model is not a ModelProto, or the opset is not an integer.
+    """
+    if not (hasattr(model, "opset_import") and hasattr(model, "graph")):
+        raise TypeError(f"expected a ModelProto as model, got {type(model).__name__}")
+    if not isinstance(target_version, int):
+        raise TypeError(f"expected an integer as target_version, got {type(target_version).__name__}")
+    try:
+        converted = convert.convert_version(model, target_version)
+    except OpshiftError as error:
+        raise ConvertError(str(error)) from error
+    return _with_shapes(converted, model)
+
+
+def _with_shapes(model: Model, source: Model) -> Model:
+    """Return a converted model with the shapes that ONNX infers, or the model itself if ONNX fails."""
+    onnx = sys.modules.get("onnx")  # without it, no model is an onnx.ModelProto
+    if onnx is None or not isinstance(model, onnx.ModelProto):
+        return model
+    try:
+        # Shapes of outputs: ONNX cannot infer all of them from the nodes that replace others.
+        known = onnx.shape_inference.infer_shapes(source).graph.output
+        for output, same in zip(model_of(model)[0].graph.output, known, strict=True):
+            output.type.CopyFrom(same.type)
+        inferred: Model = onnx.shape_inference.infer_shapes(model)
+    except Exception:  # the shapes are optional, and ONNX does not document its errors
+        return model
+    return inferred
