@@ -15,6 +15,7 @@ from opshift.checker.rule_table import rule_table
 from opshift.converter.options import ALLOW_VALUES
 from opshift.proposals.rules.rule_table import rule_table as proposal_rule_table
 from opshift.registry.changes.rules import CHANGE_RULES
+from opshift.registry.lint.rule_table import rule_table as lint_rule_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "specification.md").read_text("utf-8")
@@ -30,7 +31,14 @@ OTHER_NAMES = re.compile(r"opshift \w+|--\w+|check|[a-z_]+\*?|\*|\d\.\d\.\d|ai\.
 
 @cache
 def rule_ids() -> set[str]:
-    return {*rule_table(), *proposal_rule_table(), *RULES, *CHANGE_RULES, *ALLOW_VALUES}
+    return {
+        *rule_table(),
+        *proposal_rule_table(),
+        *lint_rule_table(),
+        *RULES,
+        *CHANGE_RULES,
+        *ALLOW_VALUES,
+    }
 
 
 @cache
