@@ -8,6 +8,7 @@ from typing import NamedTuple
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.operator_ids import require_path_names
+from opshift.opsets import OPSETS
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
 from opshift.proposals.content.staged_registry import (
@@ -87,7 +88,10 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
 
 def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) -> str:
     """Return the text of the file that an accepted proposal wrote for a version; empty if there is none."""
-    paths = (tree / folder / module_name(*version.id) for tree in registry.folders)
+    name = module_name(*version.id)
+    paths = [tree / folder / name for tree in registry.folders]
+    if folder == "adapters":  # adapters of opshift's own operators are not in its tree
+        paths += (OPSETS.parent / "adapters" / "ops").rglob(name)
     return next((path.read_text("utf-8") for path in paths if path.is_file()), "")
 
 

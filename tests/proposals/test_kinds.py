@@ -493,6 +493,26 @@ def test_unreleased_update_is_edited_with_its_adapters(bench: Workbench) -> None
     np.testing.assert_allclose(run(older, {"x": X})[0], np.cosh(2 * X), rtol=1e-5)
 
 
+def test_update_of_unreleased_version_finds_adapters_in_clone(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = _reference("np.cosh(X * X.dtype.type(factor))", "X, *, factor")
+    definition = {
+        "attributes": {"factor": {"type": "FLOAT", "default": 1.0}},
+        "step": {"change": "The factor multiplies the input.", "up": "adapter", "down": "adapter"},
+        "descriptions": {"attributes": {"factor": "The factor of the input before cosh."}},
+        **FLOAT,
+    }
+    examples = EXAMPLES + "- {name: factor, inputs: [{values: [1, 2]}], attributes: {factor: 0.5}}\n"
+    files = {"reference.py": reference, "examples.yaml": examples, "adapters.py": _cosh_adapters(1.0)}
+    bench.fill(bench.start("update", "Cosh"), definition, files)
+    (bench.folder / "adapters" / "ops").mkdir(parents=True)
+    (bench.tree / "adapters").rename(bench.folder / "adapters" / "ops" / "math")
+    monkeypatch.setattr("opshift.proposals.scaffold.OPSETS", bench.tree)
+    path = bench.start("update", "Cosh")
+    assert (path / "adapters.py").read_text() == _cosh_adapters(1.0)
+
+
 @pytest.mark.parametrize("kind", ["deprecation", "removal"])
 def test_unreleased_operator_is_neither_deprecated_nor_removed(bench: Workbench, kind: str) -> None:
     _accept_cube(bench)
