@@ -35,7 +35,7 @@ def _product(first: Shape | None, second: Shape | None) -> Iterator[str]:
         return
     if not first or not second:
         yield "a factor is a scalar"
-    elif _differ(first[-1], second[-2] if len(second) > 1 else second[-1]):
+    elif _differ(first[-1], second[-2:][0]):
         yield f"{_listed([first, second])} cannot be multiplied"
     else:
         yield from _unlike([first[:-2], second[:-2]])

@@ -126,7 +126,9 @@ def attribute_value_problem(name: str, value: object, declared: Attribute) -> st
     if not has_type or isinstance(value, list | tuple) != declared.type.endswith("S"):
         return f"expected a value of type {declared.type} for {name!r}, got {value!r}"
     try:
-        stored_value(value if isinstance(value, int | float | str) else tuple(listed), declared.type)
+        for each in listed:
+            if isinstance(each, int | float):
+                stored_value(each, declared.type.removesuffix("S"))
     except ValueError as error:
         return f"{name!r}: {error}"
     return None
