@@ -11,6 +11,9 @@ from opshift.model.errors import OpshiftError, Place
 
 PACKAGE = "opshift."
 
+FAILURES = (Exception, SystemExit)
+"""What private code may raise; a call of `sys.exit` must not end a conversion without a message."""
+
 
 class ExtensionFailed(OpshiftError):
     """Private code, such as an adapter, raises an exception or returns an invalid result.
@@ -38,7 +41,7 @@ def is_external(function: Callable[..., object]) -> bool:
 
 
 def extension_failed(
-    extension: str, function: Callable[..., object], cause: Exception | str, node: str = ""
+    extension: str, function: Callable[..., object], cause: BaseException | str, node: str = ""
 ) -> ExtensionFailed:
     """Return the error for a function that raises an exception, or whose result has a problem.
 

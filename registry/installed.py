@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from opshift.model.errors import OpshiftError
+from opshift.model.extensions import FAILURES
 from opshift.registry.definition_files import definition_files
 from opshift.registry.errors import DefinitionError
 
@@ -74,7 +75,7 @@ def _definition_folder(entry_point: EntryPoint) -> Path:
         package = entry_point.load()
     except OpshiftError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         reason = f"the package cannot be imported: {type(error).__name__}: {error}"
         raise DefinitionError(reason, place=place, remedy="correct or uninstall the package") from error
     for folder in map(Path, getattr(package, "__path__", ())):

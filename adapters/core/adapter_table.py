@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.extensions import error_line, module_name, run_file
+from opshift.model.extensions import FAILURES, error_line, module_name, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 from opshift.registry.installed import installed_entry_points
@@ -165,9 +165,10 @@ def load_installed_adapters() -> None:
             entry_point.load()
         except OpshiftError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             place = f"{entry_point.name} = {entry_point.value}"
-            raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
+            remedy = "correct or uninstall the package"
+            raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place, remedy=remedy) from error
 
 
 def load_adapters(path: Path | str) -> tuple[str, ...]:
@@ -205,7 +206,7 @@ def _import_file(file: Path) -> str:
     except BaseException as error:
         for key in [key for key, function in _registered.items() if function.__module__ == name]:
             del _registered[key]
-        if not isinstance(error, Exception) or isinstance(error, OpshiftError):
+        if not isinstance(error, FAILURES) or isinstance(error, OpshiftError):
             raise
         place = Place(str(file), error_line(error, file))
         raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error

@@ -12,7 +12,7 @@ from onnx.reference.op_run import OpRun
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.analysis.verification.reference_runtime import executed_graphs
 from opshift.analysis.verification.references import REFERENCES
-from opshift.model.extensions import extension_failed
+from opshift.model.extensions import FAILURES, extension_failed
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import called_function, canonical_domain, function_id
 from opshift.registry.models import OperatorVersion, Parameter
@@ -107,7 +107,7 @@ def call_reference(
     label = f"reference {version.id}"
     try:
         results = function(*copies, **attributes)
-    except Exception as error:
+    except FAILURES as error:
         failed = extension_failed(label, function, error)
         raise ReferenceRaises(f"{failed.reason} ({failed.place})") from error
     found = results if isinstance(results, tuple) else (results,)

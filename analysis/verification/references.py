@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.model.extensions import error_line, run_file
+from opshift.model.extensions import FAILURES, error_line, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 
 Reference = Callable[..., object]
@@ -67,7 +67,7 @@ def load_references(source: Path | str) -> None:
             import_module(str(source))
     except OpshiftError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         place = Place(str(source), error_line(error, path) if is_file else 0)
         remedy = "name an importable module, or a Python file"
         raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy=remedy) from error

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from opshift.adapters.core.adapter_table import StepKey
 from opshift.adapters.core.rewriter import Output, Rewriter
 from opshift.converter.rewrite.validation import validate_counts, validate_emitted_attributes
-from opshift.model.errors import CannotConvert, OpshiftError
-from opshift.model.extensions import extension_failed
+from opshift.model.errors import CannotConvert, OpshiftError, UsageError
+from opshift.model.extensions import FAILURES, extension_failed
 from opshift.model.graphs import node_label
-from opshift.model.node import Emitted, Node, Tensor
+from opshift.model.node import Emitted, Graph, Node, Tensor
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
@@ -37,7 +37,7 @@ def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: 
         problem = _problem(node, out, names.created, registry)
     except OpshiftError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise extension_failed(f"adapter {key}", step.private_adapter, error, label) from error
     finally:
         out.workspace = workspace
@@ -78,9 +78,12 @@ def _contradiction(emitted: Emitted, registry: Registry) -> str:
         operator = registry.get_schema(node.op_type, emitted.opset, node.domain)
         validate_counts(node, operator)
         validate_emitted_attributes(node, operator)
-    except (CannotConvert, ResolveError) as error:
-        return error.reason + (f"; {error.remedy}" if isinstance(error, ResolveError) else "")
-    return ""
+    except (CannotConvert, ResolveError, UsageError) as error:
+        return error.reason + ("" if isinstance(error, CannotConvert) else f"; {error.remedy}")
+    graphs = (value for value in node.attributes.values() if isinstance(value, Graph))
+    nested = (each for graph in graphs for each in (*graph.nodes, *graph.nodes_after))
+    found = ((each, _contradiction(each, registry)) for each in nested)
+    return next((f"{each.node.op_type} in a subgraph: {reason}" for each, reason in found if reason), "")
 
 
 class _RecordedNames:

@@ -6,7 +6,7 @@ from functools import wraps
 from itertools import chain
 
 from opshift.model.errors import OpshiftError
-from opshift.model.extensions import extension_failed, is_external
+from opshift.model.extensions import FAILURES, extension_failed, is_external
 from opshift.model.rule_table import RuleTable
 from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.shape_context import InvalidFlag, ShapeContext
@@ -120,7 +120,7 @@ def _private_rule(name: str, function: ShapeRule) -> ShapeRule:
             lists = [None if shape is None else tuple(shape) for shape in shapes]
         except (InvalidFlag, OverflowError, OpshiftError):
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise extension_failed(f"shape rule {name}", function, error, label) from error
         for dim in chain.from_iterable(filter(None, lists)):
             if dim is not None and type(dim) is not int:

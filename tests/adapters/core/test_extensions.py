@@ -74,6 +74,7 @@ def test_separates_modules_of_two_folders(tmp_path: Path) -> None:
     [
         pytest.param("raise RuntimeError('broken')", "RuntimeError: broken", id="exception"),
         pytest.param("def (", "SyntaxError", id="syntax error"),
+        pytest.param("import sys; sys.exit(3)", "SystemExit: 3", id="exit"),
         pytest.param("import nobody_has_this", "ModuleNotFoundError", id="missing module"),
     ],
 )

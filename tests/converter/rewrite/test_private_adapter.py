@@ -42,6 +42,7 @@ FAILING = {
     "recursion": ("f = lambda: f(); f()", "raises RecursionError"),
     "unknown constant": ('out.constant_value("nowhere").scalar', "raises AttributeError"),
     "wrong argument": ("out.constant()", "raises TypeError"),
+    "exit": ("import sys; sys.exit(0)", "raises SystemExit: 0"),
 }
 
 INVALID = {
@@ -93,6 +94,15 @@ INVALID = {
         'out.emit("Gelu", node.inputs[:1], node.outputs, domain="")',
         "emits Gelu: Gelu is not in opset 13 of ai.onnx",
     ),
+    "opset that is no number": (
+        'out.emit("Relu", node.inputs[:1], node.outputs, domain="", opset=1.5)',
+        "emits Relu: expected a name, an opset and a domain",
+    ),
+    "unknown operator in a subgraph": (
+        'from opshift.adapters import Emitted, Graph, Node; out.emit("If", node.inputs[:1], node.outputs, '
+        'domain="", then_branch=Graph("g", (), (), (Emitted(Node("Rel", (), ("z",), {}), 13, False),)))',
+        "emits If: Rel in a subgraph: ai.onnx has no operator 'Rel'",
+    ),
     "unknown domain": (
         'out.emit("Scale", node.inputs[:1], node.outputs, domain="com.other")',
         "emits Scale: no definitions for domain 'com.other'",
@@ -132,7 +142,7 @@ def test_reports_exception_with_line(tmp_path: Path, body: str, reason: str) -> 
     assert f"the adapter com.acme.Scale 1 -> 2 {reason}" in found.reason
     assert f"raises {found.exception}" in found.reason
     assert found.place == Place(str(file), 5, "node Scale -> y")
-    assert isinstance(found.__cause__, Exception)
+    assert isinstance(found.__cause__, BaseException)
 
 
 def test_reports_exception_of_downgrade(tmp_path: Path) -> None:

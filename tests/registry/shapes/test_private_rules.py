@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,14 @@ def _generate(node: ShapeContext) -> Any:
     yield [][len(node.inputs)]
 
 
+def _exit(node: ShapeContext) -> Shapes:
+    sys.exit("done")
+
+
 FAILING: dict[str, tuple[Callable[[ShapeContext], Any], str]] = {
     "exception": (_raise, "raises KeyError: 'x'"),
     "exception in a generator": (_generate, "raises IndexError: list index out of range"),
+    "exit": (_exit, "raises SystemExit: done"),
     "no list": (lambda node: 5, "raises TypeError: 'int' object is not iterable"),
     "nothing": (lambda node: None, "raises TypeError: 'NoneType' object is not iterable"),
     "one shape": (lambda node: (3, 4), "raises TypeError: 'int' object is not iterable"),
