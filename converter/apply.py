@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.constant_nodes import (
     ANY_CONSTANT_SINCE,
     add_cast_constant,
@@ -39,8 +39,9 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
+    has_devices = model.ir_version >= since("device_configurations")
     opset = _final_opset(model.opset_import, plan.targets)
-    graphs = _Constants(model.graph, graph_takes_initializers, opset)
+    graphs = _Target(model.graph, graph_takes_initializers, opset, has_devices)
     # Copies are appended to the functions of the model, so both sequences have the same order.
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
     unread_in_functions = list(map(_unread_inputs, containers))
@@ -54,7 +55,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         function.name = copy.name
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
-        _apply_container(container, function, _Constants(None, False, opset))
+        _apply_container(container, function, _Target(None, False, opset, has_devices))
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
     if (
@@ -74,14 +75,22 @@ def _unread_inputs(plan: ContainerPlan) -> set[str]:
     return {name for each in plan.walk() for name in each.unread_inputs()}
 
 
-class _Constants(NamedTuple):
-    """Where to add constants: `main` is the main graph of the model, `None` in functions."""
+class _Target(NamedTuple):
+    """What is legal in a graph or function after the conversion.
+
+    Attributes:
+        main: the main graph of the model; `None` in functions.
+        takes_initializers: whether constants may be initializers.
+        opset: opset of the default domain.
+        has_devices: whether nodes may have device configurations.
+    """
 
     main: GraphProto | None
     takes_initializers: bool
     opset: int
+    has_devices: bool
 
-    def add(self, container: ContainerProto, plan: ContainerPlan) -> int:
+    def add_constants(self, container: ContainerProto, plan: ContainerPlan) -> int:
         """Add the constants of a container, and return the number of nodes that this appends to it."""
         before = len(container.node)
         initializers = container.initializer if self.takes_initializers and is_graph(container) else None
@@ -118,22 +127,22 @@ def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPla
         imports.add(domain=model_domain(domain), version=opset)
 
 
-def _apply_container(plan: ContainerPlan, container: ContainerProto, constants: _Constants) -> None:
+def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Target) -> None:
     nodes = container.node
     # Subgraphs first: new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
-            _apply_container(inner, _subgraph(nodes[index], attribute, position), constants)
+            _apply_container(inner, _subgraph(nodes[index], attribute, position), target)
     for index, name in plan.calls:
         nodes[index].op_type = name
     _restore_originals(plan.reversal, nodes)
     order: list[int] = []
     for change in plan.changes:
-        order += _replace(nodes, change)
+        order += _replace(nodes, change, target)
     _clear_shared_names(
         nodes, [nodes[each.record[0]] for each in plan.changes if each.record[2] == "Constant"]
     )
-    order += [-SORT_KEY_STRIDE] * constants.add(container, plan)
+    order += [-SORT_KEY_STRIDE] * target.add_constants(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])
     _remove_leftovers(plan.reversal, container)
@@ -144,18 +153,18 @@ def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
     return list(graphs_in(found))[position]
 
 
-def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
+def _replace(nodes: Repeated[NodeProto], change: NodeChange, target: _Target) -> list[int]:
     """Write the replacement over a node, append the other new nodes, and return the sort keys of these."""
     result, position = change.result, change.record[0]
     original = nodes[position]
-    main, count = result.replacement_index, len(result.operators)
-    if count == 1:
+    count = len(result.operators)
+    if count == 1 and not target.has_devices:  # most nodes
         result.write((original,))
-        _copy_device_configurations(original, ())
         return []
-    added = [nodes.add() for _ in range(count - 1)]
+    main, added = result.replacement_index, [nodes.add() for _ in range(count - 1)]
     result.write([*added[:main], original, *added[main:]])
-    _copy_device_configurations(original, added)
+    if target.has_devices:
+        _copy_device_configurations(original, added)
     return [position * SORT_KEY_STRIDE + place - main for place in range(count) if place != main]
 
 

@@ -73,7 +73,10 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
-    text = require_utf8_names(names)
+    try:
+        text = "".join(names)
+    except TypeError as error:
+        raise _not_text() from error
     length = len(text)
     if length > MAX_TWO_BYTE_LENGTH or not text.isascii():
         return None
@@ -101,7 +104,11 @@ def require_utf8_names(names: Iterable[str]) -> str:
     try:
         return "".join(names)
     except TypeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text", remedy="write names as UTF-8") from error
+        raise _not_text() from error
+
+
+def _not_text() -> InvalidModel:
+    return InvalidModel("a name in the model is not UTF-8 text", remedy="write names as UTF-8")
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:

@@ -7,10 +7,12 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, fill_node, update_node
+from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.converter.rewrite.workspace import constant_key
 from opshift.inference.facts import Facts
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor, serialized_attributes
+from opshift.registry.models import OperatorVersion
 
 ValueNames = tuple[str, ...]
 """All value names of one rewrite; templates refer to them by position."""
@@ -170,17 +172,29 @@ class CachedRewrite:
 class CacheHit:
     """Rewrite of a node that matches a cached rewrite; it is written from templates."""
 
-    __slots__ = ("_cached", "_names", "is_unchanged", "operator", "operators", "replacement_index", "steps")
+    __slots__ = ("_cached", "_names", "is_unchanged", "operators")
 
     def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
         """Fill in the names of the node, then fresh names, names of constants, and the empty name."""
         self._cached = cached
         self._names = names
-        self.operator = cached.operator
-        self.steps = cached.steps
         self.operators = cached.operators
-        self.replacement_index = cached.replacement_index
         self.is_unchanged = cached.is_unchanged
+
+    @property
+    def operator(self) -> OperatorVersion:
+        """Operator version of the original."""
+        return self._cached.operator
+
+    @property
+    def steps(self) -> tuple[VersionStep, ...]:
+        """Steps that the rewrite took."""
+        return self._cached.steps
+
+    @property
+    def replacement_index(self) -> int:
+        """Position of the replacement among the new nodes."""
+        return self._cached.replacement_index
 
     @property
     def node_count(self) -> int:
@@ -200,8 +214,9 @@ class CacheHit:
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""
+        names = self._names
         for template, proto in zip(self._cached.templates, protos, strict=True):
-            template.fill(proto, self._names)
+            template.fill(proto, names)
 
 
 NodeRewrite = ComputedRewrite | CacheHit
