@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.proposals import Edit, proposal
 from support.released import released_definitions
+from support.workbench import OPSETS, Workbench
 
 from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.sign_off import sign
@@ -56,3 +57,11 @@ def tree(tmp_path: Path, released: Path) -> Path:
     lock = lock_text(build_lock(Registry((folder,)).operators()))
     (folder / LOCK).write_text(lock, "utf-8")
     return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    shutil.copytree(
+        OPSETS, tmp_path / "opsets", ignore=shutil.ignore_patterns("*.py", "*.binpb", "__pycache__")
+    )
+    return Workbench(tmp_path)
