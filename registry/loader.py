@@ -21,10 +21,7 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.releases import Releases
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.yaml_files import Positions, load_yaml
-
-MAX_FINDINGS = 100
-"""Maximum number of findings in one file: the search for similar names takes time."""
+from opshift.registry.yaml_files import MAX_FINDINGS, Positions, load_yaml
 
 
 class _Mistakes(Exception):

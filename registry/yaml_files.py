@@ -21,6 +21,9 @@ from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidD
 Keys = tuple[int | str, ...]
 """The keys and positions that lead to a part of a file, from its top."""
 
+MAX_FINDINGS = 100
+"""Maximum number of findings in one file: the search for similar names takes time."""
+
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
 if TYPE_CHECKING:
     from yaml import SafeDumper as _BaseDumper
@@ -74,6 +77,14 @@ class _YamlError(Exception):
         super().__init__(reason)
 
 
+class _AmbiguousWords(Exception):
+    """All ambiguous words of a file: authors who write one usually write several."""
+
+    def __init__(self, errors: list[_YamlError]) -> None:
+        self.errors = errors
+        super().__init__()
+
+
 def load_yaml(path: Path) -> Any:
     """Return plain data; raise `DefinitionError` if a file cannot be read, is not YAML, or repeats a key."""
     content = _read(path)
@@ -99,6 +110,9 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
         yield
     except _YamlError as error:
         raise _invalid(path, error.rule, error.reason, error.mark) from error
+    except _AmbiguousWords as words:
+        found = [_invalid(path, each.rule, each.reason, each.mark) for each in words.errors[:MAX_FINDINGS]]
+        raise InvalidDefinition([each.findings[0] for each in found]) from words
     except yaml.MarkedYAMLError as error:
         raise _invalid(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
     except yaml.reader.ReaderError as error:
@@ -140,13 +154,14 @@ class _Builder:
         self._open = [_Collection(self._documents)]
         self._count = 0
         self._anchored: dict[str, tuple[object, int]] = {}
+        self._ambiguous: list[_YamlError] = []
 
     def build(self, content: bytes) -> object:
         """Return the data of the only document."""
         for event in yaml.parse(content, Loader=_Parser):
             if isinstance(event, yaml.ScalarEvent):
                 self._count += 1
-                self._add(_scalar(event), event.start_mark, event.anchor, 1)
+                self._add(self._scalar(event), event.start_mark, event.anchor, 1)
             elif isinstance(event, yaml.CollectionStartEvent):
                 self._start(event)
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -157,7 +172,18 @@ class _Builder:
             elif isinstance(event, yaml.DocumentStartEvent) and self._documents:
                 reason = "expected one document, but found another document"
                 raise _YamlError("yaml.syntax", reason, event.start_mark)
+        if self._ambiguous:
+            raise _AmbiguousWords(self._ambiguous)
         return self._documents[0] if self._documents else None
+
+    def _scalar(self, event: yaml.ScalarEvent) -> object:
+        try:
+            return _scalar(event)
+        except _YamlError as error:
+            if error.rule != "yaml.ambiguous":
+                raise
+            self._ambiguous.append(error)
+            return event.value
 
     def _start(self, event: yaml.CollectionStartEvent) -> None:
         is_list = isinstance(event, yaml.SequenceStartEvent)

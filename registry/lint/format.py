@@ -111,8 +111,11 @@ def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
         if choices and isinstance(value, str):
             return "format.choice", problem._replace(remedy=nearest(value, choices))
         return "format.type", problem
-    text = _LIMITS[kind].format(**first["ctx"]) if kind in _LIMITS else first["msg"]
-    return "format.value", Problem(f"{text.removeprefix('Value error, ')}, got {short_repr(value)}", keys)
+    if kind in _LIMITS:
+        text = f"{_LIMITS[kind].format(**first['ctx'])}, got {short_repr(value)}"
+    else:
+        text = first["msg"].removeprefix("Value error, ")
+    return "format.value", Problem(text, keys)
 
 
 def _choices(error: ErrorDetails) -> list[str]:

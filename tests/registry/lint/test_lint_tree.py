@@ -7,9 +7,9 @@ from support.mistakes import HERE, MISTAKES, VALID
 
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
 from opshift.registry.lint_tree import lint_tree
-from opshift.registry.loader import MAX_FINDINGS
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
+from opshift.registry.yaml_files import MAX_FINDINGS
 
 
 def _tree(folder: Path, **files: str) -> Path:
@@ -49,6 +49,13 @@ def test_limits_the_findings_of_a_file(tmp_path: Path) -> None:
     attributes = "".join(f"    a-{number}: {{type: INT}}\n" for number in range(2 * MAX_FINDINGS))
     text = VALID.replace("  attributes:\n", f"  attributes:\n{attributes}", 1)
     assert len(lint_tree(_tree(tmp_path, Blur=text))) == MAX_FINDINGS
+
+
+def test_reports_all_ambiguous_words(tmp_path: Path) -> None:
+    text = VALID.replace("values: [soft, hard]", "values: [yes, no]").replace("default: soft", "default: on")
+    findings = lint_tree(_tree(tmp_path, Blur=text))
+    words = [each.reason.partition(" ")[0] for each in findings]
+    assert (words, {each.rule for each in findings}) == (["on", "yes", "no", "on"], {"yaml.ambiguous"})
 
 
 def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
