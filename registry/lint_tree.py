@@ -17,7 +17,7 @@ from opshift.registry.models import Operator
 from opshift.registry.onnx_defs import ONNX_DEFS
 from opshift.registry.registry import Registry, load_registry
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.yaml_files import Positions
+from opshift.registry.yaml_files import place_of
 
 _OTHER_FILES = (CONSUMERS, RELEASES, REVIEWERS, TYPES, LOCK, IR_VERSIONS.name, ONNX_DEFS.name)
 
@@ -33,23 +33,25 @@ def lint_tree(
     """
     found = list(_ignored_files(folder))
     try:
-        registry = load_registry([folder])
-        # reads the files and every set
-        registry.types.expand(TypeSets.load(folder / TYPES).names())
-        operators = dict(_load(registry, folder, found))
+        found += _findings_in(load_registry([folder]), folder, adapters)
     except DefinitionError as error:
         found += _findings(error)
-        operators = {}
-    for path, operator in operators.items():
-        subject = TreeOperator(operator, registry.names, adapters)
-        positions: Positions | None = None
-        for rule in rules_for(TreeOperator):
-            for problem in rule.check(subject):
-                positions = positions or Positions(path)
-                place = positions.place(problem.keys)
-                found.append(DefinitionFinding.of_rule(rule.id, place, problem.reason, problem.remedy))
     places = {each: (each.place.file, each.place.line, each.place.column) for each in found}
     return tuple(sorted(places, key=places.__getitem__))
+
+
+def _findings_in(
+    registry: Registry, folder: Path, adapters: Collection[tuple[str, str, int, int]]
+) -> Iterable[DefinitionFinding]:
+    # reads the files and every set
+    registry.types.expand(TypeSets.load(folder / TYPES).names())
+    found: list[DefinitionFinding] = []
+    for path, operator in dict(_load(registry, folder, found)).items():
+        subject = TreeOperator(operator, registry.names, adapters)
+        problems = [(rule.id, each) for rule in rules_for(TreeOperator) for each in rule.check(subject)]
+        for rule, (reason, keys, remedy) in problems:
+            found.append(DefinitionFinding.of_rule(rule, place_of(path, keys), reason, remedy))
+    return found
 
 
 def _load(

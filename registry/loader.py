@@ -188,14 +188,13 @@ def _expanded_constraints(
     constraints: Json, keys: Keys, types: TypeSets, problems: list[tuple[str, Problem]]
 ) -> Json:
     if not isinstance(constraints, dict):
-        return constraints or {}
-    expanded = {}
+        return {} if constraints is None else constraints
+    expanded: dict[str, Json] = {}
     for name, entries in constraints.items():
         listed = [entries] if isinstance(entries, str) else entries
-        if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-            expanded[name] = _expanded_types(listed, (*keys, name), types, problems)
-        else:
-            expanded[name] = entries
+        names = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+        is_list = names == listed
+        expanded[name] = _expanded_types(names, (*keys, name), types, problems) if is_list else entries
     return expanded
 
 

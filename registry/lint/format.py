@@ -86,8 +86,7 @@ def _place(error: ErrorDetails, data: Any) -> Keys:
     """Return the keys of an error in the file: pydantic inserts the names of a union's alternatives."""
     keys: list[int | str] = []
     for key in error["loc"]:
-        is_item = isinstance(data, list) and isinstance(key, int)
-        if is_item or (isinstance(data, dict) and key in data):
+        if _has(data, key):
             data = data[key]
             keys.append(key)
     return (*keys, error["loc"][-1]) if error["type"] == "missing" else tuple(keys)
@@ -112,14 +111,16 @@ def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, Problem]:
             return "format.choice", problem._replace(remedy=nearest(value, choices))
         return "format.type", problem
     if kind in _LIMITS:
-        text = f"{_LIMITS[kind].format(**first['ctx'])}, got {short_repr(value)}"
+        text = f"{_LIMITS[kind].format(**first.get('ctx', {}))}, got {short_repr(value)}"
     else:
         text = first["msg"].removeprefix("Value error, ")
     return "format.value", Problem(text, keys)
 
 
 def _choices(error: ErrorDetails) -> list[str]:
-    return re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
+    return (
+        re.findall(r"'([^']*)'", error.get("ctx", {})["expected"]) if error["type"] == "literal_error" else []
+    )
 
 
 def _list_of_verbs(keys: Keys, data: object) -> Keys:
@@ -131,11 +132,14 @@ def _list_of_verbs(keys: Keys, data: object) -> Keys:
 
 def _value(data: Any, keys: Keys) -> Any:
     for key in keys:
-        is_item = isinstance(data, list) and isinstance(key, int)
-        if not is_item and not (isinstance(data, dict) and key in data):
+        if not _has(data, key):
             return None
         data = data[key]
     return data
+
+
+def _has(data: object, key: int | str) -> bool:
+    return isinstance(key, int) if isinstance(data, list) else isinstance(data, dict) and key in data
 
 
 def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, Problem]]:
