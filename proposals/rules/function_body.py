@@ -34,13 +34,17 @@ def check_body_names(draft: DefinedDraft) -> Problems:
     ERROR,
     FUNCTIONS,
     "use operators of the imported opsets, with the number of inputs and outputs they allow",
+    unless=("body.opset",),
 )
 def check_body_operators(draft: DefinedDraft) -> Problems:
     """Every node of the body is a valid, non-deprecated operator of an opset that the body imports."""
+    unknown: set[str] = set()
     for position, node, operator in _resolve_nodes(draft):
         if isinstance(operator, ResolveError):
-            unresolved = draft.at_version(operator.reason, "body", "nodes", position)
-            yield unresolved._replace(remedy=operator.remedy)
+            if operator.reason not in unknown:  # a wrong opset import concerns many nodes
+                unresolved = draft.at_version(operator.reason, "body", "nodes", position)
+                yield unresolved._replace(remedy=operator.remedy)
+            unknown.add(operator.reason)
         else:
             for reason in _signature_mismatches(node, operator):
                 yield draft.at_version(reason, "body", "nodes", position)

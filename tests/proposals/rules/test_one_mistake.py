@@ -32,6 +32,15 @@ def _new_findings(base: str, folder: Path, edit: Edit) -> list[ProposalFinding]:
 @pytest.mark.parametrize(
     ("base", "edit", "rule"),
     [
+        pytest.param(
+            "function", replace_text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 30}"), "body.opset", id="opset"
+        ),
+        pytest.param(
+            "function",
+            replace_text(OPERATOR, "op_type: CastLike", "op_type: Like"),
+            "body.operators",
+            id="nodes",
+        ),
         pytest.param("function", set_answers(numpy="numpy.squareplus"), "proposal.numpy", id="numpy name"),
         pytest.param("function", rename_operator("Softplus"), "operator.taken", id="name in use"),
         pytest.param(
