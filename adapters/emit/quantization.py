@@ -100,12 +100,21 @@ def _has_effective_zero_point(scheme: QuantizationScheme, out: Rewriter) -> bool
 
 
 def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
-    """Reshape or repeat scales or zero points so that they broadcast with the data."""
+    """Reshape or repeat scales or zero points so that they broadcast with the data.
+
+    Raises:
+        CannotConvert: quantization is blocked, and the ranks differ or that of the data is unknown.
+    """
     if not scheme.block_size and is_per_tensor(scheme, out):
         return name if out.known_rank(scheme.data) else as_scalar(name, out)
     rank = out.rank(scheme.data)
     axis = scheme.axis % rank
     if scheme.block_size:
+        for each in (scheme.scale, scheme.zero_point):
+            found = out.known_rank(each)
+            if found not in (None, rank):  # broadcasting could apply it along another axis
+                reason = f"{each!r} has rank {found}, but blocks of {scheme.data!r} require rank {rank}"
+                raise CannotConvert(reason, remedy="correct the shape, or remove block_size")
         # The last block may be shorter than the others, hence the exact dimension.
         size = out.require_elements(out.dimension(scheme.data, axis))
         blocks = [position // scheme.block_size for position in range(size)]

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.running import Array, build, op_types, run
 
 from opshift import convert_version
 
@@ -288,3 +288,21 @@ def test_repeats_block_zero_points_in_a_type_that_gather_supports(op_type: str) 
     model = convert_version(build([node], {"x": data}, {"y": output_type}, 21, initializers=initializers), 19)
     inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     assert inferred.graph.output[0].type.tensor_type.elem_type == output_type
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("wrong", ["s", "z"])
+@pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
+def test_refuses_blocks_whose_scale_or_zero_point_has_another_rank(
+    op_type: str, wrong: str, constant: bool
+) -> None:
+    parameters: dict[str, Array] = {"s": np.ones((8, 16), np.float32), "z": np.zeros((8, 16), np.int8)}
+    parameters[wrong] = parameters[wrong][:, 0]
+    types = (np.float32, np.int8) if op_type[0] == "Q" else (np.int8, np.float32)
+    data: Array = np.ones((16, 16), types[0])
+    model, feeds = _model(op_type, data, parameters, 21, types[1], constant, axis=0, block_size=2)
+    with pytest.raises(Exception, match=r"(?i)block|shape"):
+        run(model, feeds)
+    refusal = refusal_of(model, 20)
+    assert refusal.reason.endswith(f"{wrong!r} has rank 1, but blocks of 'x' require rank 2")
+    assert refusal.remedy == "correct the shape, or remove block_size"
