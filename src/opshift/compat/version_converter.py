@@ -6,7 +6,7 @@
 The signature and the types of errors are ONNX's, and the result has inferred shapes. Differences:
 
 * Models with functions, subgraphs or other domains are converted, too, to and from every opset.
-* Nodes, names and weights that need no conversion are kept.
+* Nodes, names and weights that need no conversion are kept; such nodes are not validated.
 * The IR version follows the opset.
 """
 
