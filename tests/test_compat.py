@@ -75,6 +75,24 @@ def test_result_has_the_shapes_that_onnx_adds(target: int) -> None:
     assert not model.graph.value_info
 
 
+@pytest.mark.parametrize(("output", "passes"), [("float[2, 3, 4] y", 1), ("float[] y", 2)])
+def test_infers_shapes_of_the_source_only_if_an_output_has_none(
+    output: str, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass serializes all weights."""
+    models = []
+    infer_shapes = onnx.shape_inference.infer_shapes
+
+    def counted(model: onnx.ModelProto) -> onnx.ModelProto:
+        models.append(model)
+        return infer_shapes(model)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", counted)
+    result = ours.convert_version(parse_model(SOFTMAX.replace("float[] y", output)), 13)
+    assert _shape(result.graph.output[0]) == [2, 3, 4]
+    assert len(models) == passes
+
+
 @pytest.mark.parametrize(("condition", "target"), [(True, 13), (False, 13), (True, 10), (False, 10)])
 def test_converts_branches_and_functions(condition: bool, target: int) -> None:
     model = parse_model(BRANCHES)

@@ -53,11 +53,13 @@ def _with_shapes(model: Model, source: Model) -> Model:
     onnx = sys.modules.get("onnx")  # without it, no model is an onnx.ModelProto
     if onnx is None or not isinstance(model, onnx.ModelProto):
         return model
+    outputs = model_of(model)[0].graph.output
     try:
-        # Shapes of outputs: ONNX cannot infer all of them from the nodes that replace others.
-        known = onnx.shape_inference.infer_shapes(source).graph.output
-        for output, same in zip(model_of(model)[0].graph.output, known, strict=True):
-            output.type.CopyFrom(same.type)
+        # ONNX cannot infer all shapes through nodes that replace others. This pass serializes all weights.
+        if not all(each.type.tensor_type.HasField("shape") for each in outputs):
+            known = onnx.shape_inference.infer_shapes(source).graph.output
+            for output, same in zip(outputs, known, strict=True):
+                output.type.CopyFrom(same.type)
         inferred: Model = onnx.shape_inference.infer_shapes(model)
     except Exception:  # the shapes are optional, and ONNX does not document its errors
         return model
