@@ -2,6 +2,8 @@
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 
+DEFAULT_RATIO = 0.5
+
 
 @adapter("Dropout", 7, 10)
 @adapter("Dropout", 10, 7)
@@ -24,6 +26,15 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
         reason = "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged"
         raise CannotConvert(reason, remedy="set is_test to 1 if the model is for inference")
     out.replace(node, attributes=node.without("is_test"))
+
+
+@adapter("Dropout", 10, 12)
+def move_ratio_to_input(node: Node, out: Rewriter) -> None:
+    """Move `ratio` to an input, but drop a ratio outside of [0, 1): runtimes reject it, even in inference."""
+    ratio = node.attribute("ratio", DEFAULT_RATIO)
+    is_needed = 0 <= ratio < 1 and ratio != DEFAULT_RATIO
+    inputs = [*node.inputs, out.constant(ratio, "float")] if is_needed else node.inputs
+    out.replace(node, inputs=inputs, attributes=node.without("ratio"))
 
 
 @adapter("Dropout", 12, 10)

@@ -47,6 +47,14 @@ def test_preserves_data_in_inference(
     assert attribute_names == (["ratio"] if "ratio" in attributes and target < 12 else [])
 
 
+@pytest.mark.parametrize("opset", [7, 10])
+@pytest.mark.parametrize("ratio", [-0.5, 1.0, 1.5, float("nan")])
+@pytest.mark.parametrize("outputs", [["y"], ["y", "mask"]])
+def test_drops_a_ratio_that_runtimes_reject(opset: int, ratio: float, outputs: Sequence[str]) -> None:
+    result = convert_and_check(_model(opset, outputs, ratio=ratio), 13, {"x": DATA}, [DATA])
+    assert [list(each.input) for each in result.graph.node] == [["x"]]
+
+
 @pytest.mark.parametrize("opset", [1, 6])
 @pytest.mark.parametrize("attributes", [{}, {"is_test": 0}], ids=["default", "explicit"])
 def test_refuses_training(opset: int, attributes: Mapping[str, int]) -> None:
