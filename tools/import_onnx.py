@@ -22,9 +22,9 @@ import yaml
 from onnx import defs
 
 from opshift.model.operator_ids import canonical_domain
+from opshift.registry.loader import load_operator
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.record import from_plain_data
-from opshift.registry.registry import Registry
 from opshift.registry.type_sets import TypeSets
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
@@ -43,10 +43,12 @@ def main() -> int:
 def import_all(folder: Path, write: bool) -> int:
     """Append every missing version to the files in `folder`; return 1 if a published version differs."""
     types = TypeSets.load(folder / "types.yaml")
-    registry = Registry((folder,)) if any(folder.glob("*/*.yaml")) else None
+    # Versions of an earlier import may still lack their steps: they are drafts.
+    operators = [load_operator(path, types, draft=True) for path in sorted(folder.glob("*/*.yaml"))]
+    by_name = {(operator.domain, operator.name): operator for operator in operators}
     differences = 0
     for (domain, name), schemas in sorted(_schemas().items()):
-        operator = registry.operator(name, domain) if registry else None
+        operator = by_name.get((domain, name))
         known = {version.since_version: version for version in operator.versions} if operator else {}
         for schema in schemas:
             if schema.since_version in known:

@@ -15,8 +15,9 @@ from support.released import NEWEST, is_released
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.registry.errors import ResolveError
+from opshift.registry.loader import load_operator
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import default_registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
@@ -333,7 +334,6 @@ class Appended(NamedTuple):
 
     folder: Path
     printed: list[str]
-    registry: Registry
     types: TypeSets
 
 
@@ -344,7 +344,7 @@ def appended(tmp_path_factory: pytest.TempPathFactory) -> Appended:
         printed: list[str] = []
         patch.setitem(import_all.__globals__, "print", lambda text: printed.append(str(text)))
         import_all(folder, True)
-    return Appended(folder, printed, Registry((folder,)), TypeSets.load(folder / "types.yaml"))
+    return Appended(folder, printed, TypeSets.load(folder / "types.yaml"))
 
 
 def test_finds_versions_to_append() -> None:
@@ -369,8 +369,9 @@ def test_appends_a_missing_version_with_the_facts_of_onnx(appended: Appended, ea
 
 @pytest.mark.parametrize("each", sorted(TO_APPEND), ids=str)
 def test_loads_an_appended_version(appended: Appended, each: OperatorId) -> None:
-    operator = appended.registry.operator(each.op_type, each.domain)
-    assert operator is not None
+    operator = load_operator(
+        appended.folder / each.domain / f"{each.op_type}.yaml", appended.types, draft=True
+    )
     assert _our_facts(operator.versions[-1])._asdict() == _onnx_facts(ONNX_SCHEMAS[each])._asdict()
     assert [version.id for version in operator.versions] == [
         key for key in OUR_VERSIONS if key[:2] == each[:2]
@@ -407,7 +408,9 @@ def test_imports_every_version_into_an_empty_folder(
     assert {
         line.split()[1].rstrip(":") for line in _printed_lines(capsys) if line.startswith("decide ")
     } == steps
-    imported = {version.id: version for version in Registry((tmp_path,)).get_all_schemas_with_history()}
+    types = TypeSets.load(tmp_path / "types.yaml")
+    operators = [load_operator(path, types, draft=True) for path in tmp_path.glob("*/*.yaml")]
+    imported = {version.id: version for operator in operators for version in operator.versions}
     assert {each: _our_facts(version) for each, version in imported.items()} == {
         each: _onnx_facts(schema) for each, schema in ONNX_SCHEMAS.items()
     }
