@@ -22,6 +22,7 @@ from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
+from opshift.registry.errors import DefinitionFinding, InvalidDefinition
 
 SOFTMAX = onnx.parser.parse_model("""
 <ir_version: 7, opset_import: ["" : 11]>
@@ -50,6 +51,9 @@ def _errors() -> Iterator[OpshiftError]:
             exception="KeyError: 0",
         ),
         ConversionRefused: ConversionRefused([Refusal("node a", "ai.onnx.Mod:1", "reason", "remedy")] * 2),
+        InvalidDefinition: InvalidDefinition(
+            [DefinitionFinding("type.unknown", Place("f.yaml", 3), "reason", "remedy")]
+        ),
         IllegalModel: IllegalModel([Finding("graph.order", Level.ERROR, "node a", "reason", "remedy")]),
         NoCommonOpset: NoCommonOpset([reach(SOFTMAX)] * 2),
         NotAcceptable: NotAcceptable(

@@ -88,7 +88,14 @@ CASES = {
         "attribute_to_input", "Squeeze", 11, 13, {"x": IMAGE}, {}, inputs=["x"]
     ),
     "a default of both versions is omitted": RewriteCase(
-        "attribute_to_input", "Dropout", 10, 12, {"x": VECTOR}, {"ratio": 0.5}, inputs=["x"]
+        "attribute_to_input",
+        "Pad",
+        2,
+        11,
+        {"x": VECTOR},
+        {"pads": [0, 1], "value": 0.0},
+        expected=np.pad(VECTOR, (0, 1)),
+        inputs=["x", "const"],
     ),
     "two lists become inputs and a third is omitted": RewriteCase(
         "attribute_to_input",
