@@ -16,7 +16,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 SECONDS_TO_END = 10.0
-"""Time that a worker gets to remove its temporary files before it is killed."""
+"""Time that a worker gets to end, and to remove its temporary files, before it is killed."""
 
 
 class Lost(NamedTuple):
@@ -91,8 +91,8 @@ class _Worker(Generic[Task, Result]):
         return task, result
 
     def stop(self) -> None:
-        self.connection.close()
-        self.process.terminate()
+        """Wait for the end of a worker that has no task, or was terminated."""
+        self.connection.close()  # the worker ends by itself: a signal could interrupt its exit handlers
         self.process.join(SECONDS_TO_END)
         self.process.kill()
         self.process.join()
