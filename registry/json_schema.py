@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import json
 import textwrap
+from functools import cache
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -40,6 +41,7 @@ def schema_text() -> str:
     return json.dumps(operator_file_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
+@cache  # 0.2 s, and each unknown key of a definition looks up the known ones
 def operator_file_schema() -> Schema:
     """Return the schema of `<domain>/<name>.yaml`; the loader checks more and has better error messages."""
     schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=_Untitled))
