@@ -1,88 +1,40 @@
 """Review page of a proposal in Markdown and HTML."""
 
-import html
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from string import Template
-from typing import Final
 
+from opshift.analysis.pages.diagram import MAX_NODES, Box, mermaid, svg
+from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import (
+    anchor,
+    code_block,
+    code_span,
+    escape_line,
+    escape_text,
+    table,
+    web_link,
+)
 from opshift.analysis.verification.numpy_types import Array
 from opshift.proposals.check import CheckResult, check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
-from opshift.proposals.diagram import mermaid, svg
 from opshift.proposals.evidence.cases import parameter_at
 from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
-from opshift.proposals.markdown import (
-    anchor,
-    code_block,
-    code_span,
-    escape_line,
-    escape_text,
-    plain_text,
-    table,
-    web_link,
-)
 from opshift.registry.changes.classify import classify
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 
-HTML_PAGE: Final = Template("""\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>$title</title>
-<style>
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: sans-serif; line-height: 1.5; }
-table { border-collapse: collapse; }
-th, td { border: 1px solid #bbb; padding: .2rem .6rem; text-align: left; }
-svg { max-width: 100%; height: auto; font: 12px monospace; text-anchor: middle; dominant-baseline: central; }
-svg rect { fill: #fff; stroke: #444; }
-svg path { fill: none; stroke: #888; }
-svg path.head { fill: #888; stroke: none; }
-pre, code { background: #f4f4f4; }
-</style>
-$body</html>
-""")
-
 MAX_SHOWN_VALUES = 40
 """Larger tensors are shown by their element count only, which keeps table rows readable."""
 
 
-@dataclass(frozen=True)
-class ReviewPage:
-    """Review page in Markdown, with a Mermaid diagram of the function body, and the same diagram as SVG."""
-
-    markdown: str
-    diagram: str = ""
-
-    def html(self) -> str:
-        """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
-        from markdown_it import MarkdownIt
-
-        # Proposals are untrusted text: with html disabled, tags in it are escaped.
-        renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
-        tokens = renderer.parse(self.markdown)
-        for token, following in pairwise(tokens):
-            if token.type == "heading_open" and token.tag == "h2":
-                token.attrSet("id", anchor(following.content))
-            if token.type == "fence" and token.info == "mermaid":
-                # No other block names a language, so texts of the proposal cannot be mistaken for it.
-                token.type, token.content = "html_block", self.diagram
-        title = plain_text(self.markdown.partition("\n")[0].lstrip("# "))
-        body = renderer.renderer.render(tokens, renderer.options, {})
-        return HTML_PAGE.substitute(title=html.escape(title), body=body)
-
-
-def review_page(path: Path, registry: Registry) -> ReviewPage:
+def review_page(path: Path, registry: Registry) -> Document:
     """Return the review page. The proposal's code is executed.
 
     Raises:
@@ -94,8 +46,8 @@ def review_page(path: Path, registry: Registry) -> ReviewPage:
     parts += ["\n".join(f"* [{title}](#{anchor(title)})" for title, _ in sections)]
     for title, text in sections:
         parts += [f"## {title}", text]
-    diagram = svg(checked.draft.version) if isinstance(checked.draft, DefinedDraft) else ""
-    return ReviewPage("\n\n".join(parts) + "\n", diagram)
+    boxes = _body_boxes(checked.draft.version) if isinstance(checked.draft, DefinedDraft) else []
+    return Document("\n\n".join(parts) + "\n", (svg(boxes, "Function body"),))
 
 
 def operator_page(draft: Evaluated) -> str:
@@ -186,9 +138,24 @@ def _signature(version: OperatorVersion) -> str:
         table(("", "name", "type", "", "default", "range", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
         code_block(str(version.body)) if version.body else "",
-        mermaid(version),
+        mermaid(_body_boxes(version)),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _body_boxes(version: OperatorVersion) -> list[Box]:
+    """Return the inputs, the nodes and the outputs of a function body; nothing if it is too large to draw."""
+    if version.body is None or len(version.body.nodes) > MAX_NODES:
+        return []
+    boxes = [Box(each.name) for each in version.inputs]
+    producers = {each.name: position for position, each in enumerate(version.inputs)}
+    for node in version.body.nodes:
+        values = " ".join(f"{name}={value}" for name, value in node.attributes.items())
+        sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
+        producers.update(dict.fromkeys(node.outputs, len(boxes)))
+        boxes.append(Box(f"{node.op_type} {values}".strip(), tuple(sources), "node"))
+    produced = [each.name for each in version.outputs if each.name in producers]
+    return [*boxes, *(Box(name, (producers[name],), "value") for name in produced)]
 
 
 def _range(attribute: Attribute) -> str:

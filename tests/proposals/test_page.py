@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from tempfile import mkdtemp
 from xml.etree import ElementTree
@@ -13,15 +11,15 @@ from xml.etree import ElementTree
 import pytest
 from support.proposals import proposal, replace_text, set_answers, worked_example
 
-from opshift.proposals.content.folder import ProposalFolder
-from opshift.proposals.diagram import mermaid, svg
-from opshift.proposals.markdown import web_link
-from opshift.proposals.page import ReviewPage, review_page
+from opshift.analysis.pages.diagram import MAX_NODES
+from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import web_link
+from opshift.proposals.page import review_page
 from opshift.registry.registry import default_registry
 
 
 @cache
-def _page(name: str) -> ReviewPage:
+def _page(name: str) -> Document:
     return review_page(worked_example(name, Path(mkdtemp()) / name), default_registry())
 
 
@@ -85,53 +83,22 @@ def test_html_has_working_anchors_and_one_drawing() -> None:
     page = _page("squareplus").html()
     for name in re.findall('href="#([^"]*)"', page):
         assert page.count(f'<h2 id="{name}">') == 1
-    drawing = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + len("</svg>")])
+    assert page.count("<figure") == 1
+    drawing = ElementTree.fromstring(page[page.index("<figure") : page.index("</figure>") + len("</figure>")])
     texts = [each.text for each in drawing.iter() if each.tag.endswith("}text")]
     assert sorted(map(str, texts))[:3] == ["Add", "Add", "CastLike"]
     assert "mermaid" not in page
 
 
-def test_boxes_of_drawing_do_not_overlap() -> None:
-    drawing = ElementTree.fromstring(_page("squareplus").diagram)
-    size = [float(each) for each in drawing.attrib["viewBox"].split()[2:]]
-    boxes = [
-        [float(each.attrib[name]) for name in ("x", "y", "width", "height")]
-        for each in drawing.iter()
-        if each.tag.endswith("}rect")
-    ]
-    assert len(boxes) == 11
-    for (x, y, width, height), (other_x, other_y, other_width, _) in combinations(boxes, 2):
-        assert y != other_y or x + width < other_x or other_x + other_width < x
-        assert 0 <= x < x + width <= size[0]
-        assert 0 <= y < y + height <= size[1]
-
-
-def test_diagram_shows_names_without_effect(tmp_path: Path) -> None:
-    hostile = '"]; click n0 "javascript:alert(1)" </text><script>\x1b'
+def test_draws_no_body_that_is_too_large(tmp_path: Path) -> None:
+    node = "    - {op_type: Identity, inputs: [X], outputs: [unused%d]}\n"
+    nodes = "".join(node % each for each in range(MAX_NODES + 1))
     path = proposal(
-        "function", tmp_path / "sq", replace_text("operator.yaml", "op_type: Sqrt", "op_type: EVIL")
+        "function", tmp_path / "sq", replace_text("operator.yaml", "    nodes:\n", f"    nodes:\n{nodes}")
     )
-    version = ProposalFolder(path).operator(default_registry().types).versions[-1]
-    assert version.body is not None
-    nodes = [
-        replace(each, op_type=hostile) if each.op_type == "EVIL" else each for each in version.body.nodes
-    ]
-    changed = replace(version, body=replace(version.body, nodes=tuple(nodes)))
-    assert "<script" not in svg(changed)
-    ElementTree.fromstring(svg(changed))
-    assert all(
-        re.fullmatch(r'[\w .=#;\[\]()">-]*|```(mermaid)?', line) for line in mermaid(changed).split("\n")
-    )
-    assert mermaid(changed).count('"') % 2 == 0
-
-
-@pytest.mark.parametrize("nodes", [61, 0])
-def test_draws_no_body_that_is_missing_or_too_large(nodes: int) -> None:
-    version = default_registry().get_schema("Elu", 18)
-    assert version.body is not None
-    body = replace(version.body, nodes=version.body.nodes[:1] * nodes) if nodes else None
-    changed = replace(version, body=body)
-    assert (svg(changed), mermaid(changed)) == ("", "")
+    page = review_page(path, default_registry())
+    assert f"unused{MAX_NODES} = Identity" in page.markdown
+    assert page.drawings == ("",)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Diagrams of function bodies: Mermaid for Markdown, and SVG for HTML.
+"""Diagrams of nodes and values: Mermaid for Markdown, and SVG for HTML.
 
 Source: https://mermaid.js.org/syntax/flowchart.html, "Entity codes to escape characters".
 """
@@ -6,43 +6,52 @@ Source: https://mermaid.js.org/syntax/flowchart.html, "Entity codes to escape ch
 import html
 import re
 from collections import defaultdict
-from typing import NamedTuple
-
-from opshift.registry.models import OperatorVersion
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 MAX_NODES = 60
-"""Bodies with more nodes have no diagram: it would be too wide to read."""
+"""A diagram of more nodes would be too wide to read."""
 
 MAX_LABEL = 32
 ROW_HEIGHT, BOX_HEIGHT, CHARACTER_WIDTH, GAP = 64, 28, 7.5, 20
 
 
+BoxKind = Literal["input", "value", "node", "added", "removed", "changed"]
+
+
 class Box(NamedTuple):
-    """Input, output or node of a body, and the positions of the boxes that it reads."""
+    """Value or node, and the positions of the earlier boxes that it reads."""
 
     label: str
     sources: tuple[int, ...] = ()
-    is_node: bool = False
+    kind: BoxKind = "input"
+    """The first row of a diagram shows inputs; others without sources are above their first reader."""
+
+    @property
+    def is_node(self) -> bool:
+        """Whether the box shows a node."""
+        return self.kind not in ("input", "value")
 
 
-def mermaid(version: OperatorVersion) -> str:
-    """Return a fenced Mermaid flowchart of the body, or an empty text if there is none or it is too large."""
-    boxes = _boxes(version)
+def mermaid(boxes: Sequence[Box], caption: str = "") -> str:
+    """Return a fenced Mermaid flowchart; an empty text without boxes."""
     if not boxes:
         return ""
-    lines = ["flowchart TD"]
+    lines = ["---", f"title: {caption}", "---"] if caption else []
+    lines.append("flowchart TD")
     for position, box in enumerate(boxes):
-        text = re.sub(r"[^\w .=]", lambda match: f"#{ord(match[0])};", box.label)
+        text = re.sub(r"[^\w .=]", lambda match: f"#{ord(match[0])};", _label(box.label))
         lines.append(f'n{position}["{text}"]' if box.is_node else f'n{position}(["{text}"])')
         lines += [f"n{source} --> n{position}" for source in box.sources]
     return "\n".join(["```mermaid", *lines, "```"])
 
 
-def svg(version: OperatorVersion) -> str:
-    """Return an SVG drawing of the body, or an empty text if there is none or it is too large."""
-    boxes = _boxes(version)
+def svg(boxes: Sequence[Box], caption: str) -> str:
+    """Return an SVG drawing for `Document`; an empty text without boxes."""
+    if not boxes:
+        return ""
     centers = _centers(boxes)
-    half_widths = [len(box.label) * CHARACTER_WIDTH / 2 + 8 for box in boxes]
+    half_widths = [_width(box) / 2 for box in boxes]
     lines: list[str] = []
     for position, box in enumerate(boxes):
         (x, y), half = centers[position], half_widths[position]
@@ -54,34 +63,17 @@ def svg(version: OperatorVersion) -> str:
             lines.insert(0, f'<path d="M{start_x:g} {start_y:g}{curve}" marker-end="url(#arrow)"/>')
         radius = 3 if box.is_node else BOX_HEIGHT / 2
         place = f'x="{x - half:g}" y="{y - BOX_HEIGHT / 2:g}" width="{2 * half:g}" height="{BOX_HEIGHT}"'
-        lines.append(
-            f'<rect {place} rx="{radius:g}"/><text x="{x:g}" y="{y:g}">{html.escape(box.label)}</text>'
-        )
-    if not lines:
-        return ""
+        text = html.escape(_label(box.label))
+        shape = f'<rect {place} rx="{radius:g}"/><text x="{x:g}" y="{y:g}">{text}</text>'
+        lines.append(f'<g class="{box.kind}">{shape}</g>')
     width = max(x + half for (x, _), half in zip(centers, half_widths, strict=True)) + GAP
     height = max(y for _, y in centers) + ROW_HEIGHT / 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="Diagram of the function body"'
-        f' viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">'
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
-        f' orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs>{"".join(lines)}</svg>'
+        f'<figure tabindex="0"><figcaption>{caption}</figcaption>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{caption}"'
+        f' viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">{"".join(lines)}</svg>'
+        "</figure>"
     )
-
-
-def _boxes(version: OperatorVersion) -> list[Box]:
-    """Return the inputs, the nodes and the outputs: every box follows those that it reads."""
-    if version.body is None or len(version.body.nodes) > MAX_NODES:
-        return []
-    boxes = [Box(_label(each.name)) for each in version.inputs]
-    producers = {each.name: position for position, each in enumerate(version.inputs)}
-    for node in version.body.nodes:
-        values = " ".join(f"{name}={value}" for name, value in node.attributes.items())
-        sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
-        producers.update(dict.fromkeys(node.outputs, len(boxes)))
-        boxes.append(Box(_label(f"{node.op_type} {values}".strip()), tuple(sources), is_node=True))
-    produced = [each.name for each in version.outputs if each.name in producers]
-    return [*boxes, *(Box(_label(name), (producers[name],)) for name in produced)]
 
 
 def _label(text: str) -> str:
@@ -89,19 +81,19 @@ def _label(text: str) -> str:
     return printable if len(printable) <= MAX_LABEL else f"{printable[:MAX_LABEL]}..."
 
 
-def _centers(boxes: list[Box]) -> list[tuple[float, float]]:
+def _centers(boxes: Sequence[Box]) -> list[tuple[float, float]]:
     """Return the center of each box: below all boxes that it reads, near their mean."""
     rows: list[int] = []
     for box in boxes:
         rows.append(max((rows[source] + 1 for source in box.sources), default=0))
     for position in reversed(range(len(boxes))):
         readers = [rows[other] for other, box in enumerate(boxes) if position in box.sources]
-        if boxes[position].is_node and not boxes[position].sources and readers:
-            rows[position] = min(readers) - 1  # a constant, next to its first reader
+        if boxes[position].kind != "input" and not boxes[position].sources and readers:
+            rows[position] = min(readers) - 1
     members: dict[int, list[int]] = defaultdict(list)
     for position, row in enumerate(rows):
         members[row].append(position)
-    widths = {row: sum(_width(boxes[each]) for each in listed) for row, listed in members.items()}
+    widths = {row: sum(_width(boxes[each]) + GAP for each in listed) for row, listed in members.items()}
     centers = [(0.0, 0.0)] * len(boxes)
     for row in sorted(members):
         # Sorted by the mean of their sources, so that few lines cross.
@@ -112,12 +104,12 @@ def _centers(boxes: list[Box]) -> list[tuple[float, float]]:
         for position in placed:
             width = _width(boxes[position])
             centers[position] = (x + width / 2, (row + 0.5) * ROW_HEIGHT)
-            x += width
+            x += width + GAP
     return centers
 
 
 def _width(box: Box) -> float:
-    return len(box.label) * CHARACTER_WIDTH + 16 + GAP
+    return len(_label(box.label)) * CHARACTER_WIDTH + 16
 
 
 def _mean(values: list[float]) -> float:

@@ -1,0 +1,1 @@
+"""Pages in Markdown and HTML, with diagrams."""

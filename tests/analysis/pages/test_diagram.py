@@ -1,0 +1,59 @@
+"""Layout of diagrams, and texts in them."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+from opshift.analysis.pages.diagram import Box, mermaid, svg
+
+BOXES = [
+    Box("input with a long name"),
+    Box("X"),
+    Box("constant", kind="value"),
+    Box("Add", (0, 1), "node"),
+    Box("Mul", (2, 3), "added"),
+    Box("Sub", (1, 3), "removed"),
+    Box("Y", (4, 5), "value"),
+]
+
+HOSTILE = '"]; click n0 "javascript:alert(1)" </text><script>\x1b'
+
+
+def _rectangles(drawing: str) -> list[list[float]]:
+    boxes = [each for each in ElementTree.fromstring(drawing).iter() if each.tag.endswith("}rect")]
+    return [[float(each.attrib[name]) for name in ("x", "y", "width", "height")] for each in boxes]
+
+
+def test_boxes_of_drawing_do_not_overlap() -> None:
+    drawing = svg(BOXES, "Example")
+    size = [float(each) for each in re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawing)[0]]
+    boxes = _rectangles(drawing)
+    assert len(boxes) == len(BOXES)
+    for (x, y, width, height), (other_x, other_y, other_width, _) in combinations(boxes, 2):
+        assert y != other_y or x + width < other_x or other_x + other_width < x
+        assert 0 <= x < x + width <= size[0]
+        assert 0 <= y < y + height <= size[1]
+
+
+def test_constant_is_above_its_reader_and_input_in_first_row() -> None:
+    rows = [y for _, y, _, _ in _rectangles(svg(BOXES, "Example"))]
+    assert rows[0] == rows[1] < rows[2] == rows[3] < rows[4]
+
+
+def test_drawing_has_class_of_each_kind() -> None:
+    assert re.findall('class="([a-z]*)"', svg(BOXES, "Example")) == [each.kind for each in BOXES]
+
+
+def test_labels_have_no_effect() -> None:
+    boxes = [Box(HOSTILE), Box(HOSTILE, (0,), "node")]
+    assert "<script" not in svg(boxes, "Example")
+    ElementTree.fromstring(svg(boxes, "Example"))
+    lines = mermaid(boxes).split("\n")
+    assert all(re.fullmatch(r'[\w .=#;\[\]()">-]*|```(mermaid)?', line) for line in lines)
+    assert mermaid(boxes).count('"') % 2 == 0
+
+
+def test_no_boxes_are_no_diagram() -> None:
+    assert (svg([], "Example"), mermaid([], "Example")) == ("", "")
