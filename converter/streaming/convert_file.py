@@ -22,6 +22,7 @@ from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
+from opshift.model.progress import Progress
 from opshift.registry.registry import Registry
 
 
@@ -99,12 +100,14 @@ def converting(
     change: Callable[[ModelProto], Report],
     external: ExternalHandling = "copy",
     force: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[WrittenFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
     `change` converts a model in place. Large tensors of this model contain placeholders, see
-    `opshift.model.offloaded_tensors`.
+    `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied.
     """
+    progress = progress or Progress()
     path, destination = Path(source), write_destination(out)
     with AtomicFiles() as files:
         with SourceFile(path) as file, Weights(file) as weights:
@@ -119,10 +122,13 @@ def converting(
             is_same = destination.exists() and path.samefile(destination)
             new_file = files.new(destination, source=path, is_safe=is_same)
             with raising_cannot_write(out), new_file as (written, temporary):
-                write_pieces(pieces, file, written)
+                progress.total = sum(each.end - each.start for each in pieces if isinstance(each, Range))
+                if external == "copy":
+                    progress.total += sum(located[each] for each in transferred)
+                write_pieces(pieces, file, written, progress)
                 size = os.fstat(written).st_size
             file.require_unchanged()
-            transfer_files(transferred, *folders, external, force, files)
+            transfer_files(transferred, *folders, external, force, files, progress)
         yield WrittenFile(temporary, report, (file.size, size), tuple(located))
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.atomic_files import write_all
+from opshift.model.progress import Progress
 
 MAX_KERNEL_COPY = 1 << 26
 """Bytes for one kernel call; a keyboard interrupt is handled between two calls."""
@@ -27,36 +28,43 @@ CopyFunction = Callable[[int, int, int, int], int]
 """Function that appends bytes of a file, from a position, to another file, and returns their number."""
 
 
-def write_pieces(pieces: Iterable[Piece], source: SourceFile, target: int) -> None:
+def write_pieces(
+    pieces: Iterable[Piece], source: SourceFile, target: int, progress: Progress | None = None
+) -> None:
     """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
+
+    `progress` counts the bytes of ranges.
 
     Raises:
         InvalidModel: the source file ends too early, or cannot be read.
         OSError: the target cannot be written, for example because the disk is full.
     """
+    progress = progress or Progress()
     buffered = bytearray()
     for piece in pieces:
         if not isinstance(piece, Range):
             buffered += piece
         elif piece.end - piece.start < MIN_DIRECT_COPY:
             buffered += source.read(*piece)
+            progress.done += piece.end - piece.start
         else:
             write_all(target, buffered)
             buffered.clear()
-            copy_range(source, piece, target)
+            copy_range(source, piece, target, progress)
         if len(buffered) > MAX_BUFFERED:
             write_all(target, buffered)
             buffered.clear()
     write_all(target, buffered)
 
 
-def copy_range(source: SourceFile, part: Range, target: int) -> None:
+def copy_range(source: SourceFile, part: Range, target: int, progress: Progress | None = None) -> None:
     """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
     On failure, the next method continues; the last one raises its error, as `write_pieces` does. The kernel
     copies whole pages: if the range has different page offsets in the two files, copying through memory is
     faster.
     """
+    progress = progress or Progress()
     shift = _position(target) - part.start
     for copy in KERNEL_COPIES if shift % PAGE_SIZE == 0 else ():
         # a failed method may have copied a part, so continue at the end of the target
@@ -67,12 +75,14 @@ def copy_range(source: SourceFile, part: Range, target: int) -> None:
                 if not count:
                     break
                 start += count
+                progress.done += count
     start = _position(target) - shift
     while start < part.end:
         # blocks end at page boundaries of the target
         page_end = start + MAX_MEMORY_COPY - (start + shift) % PAGE_SIZE
         end = min(page_end, part.end)
         write_all(target, source.read(start, end))
+        progress.done += end - start
         start = end
 
 

@@ -20,6 +20,7 @@ from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.messages import TensorProto
+from opshift.model.progress import Progress
 from opshift.model.tensor_locations import MODEL
 from opshift.model.tensors import element_count
 
@@ -187,6 +188,7 @@ def transfer_files(
     how: ExternalHandling,
     force: bool,
     files: AtomicFiles,
+    progress: Progress,
 ) -> None:
     """Copy or link external data files to another folder; `files` replaces their destinations together.
 
@@ -204,5 +206,5 @@ def transfer_files(
             else:
                 path = source / location
                 with SourceFile(path) as old, files.new(new, source=path, is_new=not force) as (file, _):
-                    copy_range(old, Range(0, old.size), file)
+                    copy_range(old, Range(0, old.size), file, progress)
                     old.require_unchanged()

@@ -6,16 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
 from opshift.cli.destinations import Job, groups_of_jobs
 from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
-from opshift.cli.page import Column, Page, escape_control_characters, number
+from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file, require_writable, resolve_links
-from opshift.cli.terminal import console_for
+from opshift.cli.progress import byte_text, show_progress
 from opshift.cli.workers import Lost, run_in_workers
 from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import temporary_files
@@ -89,15 +87,18 @@ def run_jobs(batch: Batch, settings: ConversionSettings, workers: int) -> list[O
     """Convert all files; return the outcomes in the order of the jobs. Failures do not stop the others."""
     for folder in {job.out.parent for job in batch.jobs}:
         folder.mkdir(parents=True, exist_ok=True)
-    console = console_for(on_stderr=True)
-    is_hidden = settings.quiet or not console.is_terminal
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     outcomes: dict[Job, Outcome] = {}
-    with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
-        bar = progress.add_task("", total=len(batch.jobs))
-        for job, outcome in _outcomes(batch, settings._replace(quiet=True), min(workers, len(batch.groups))):
+    failed = size = 0
+    workers = min(workers, len(batch.groups))
+    with show_progress("Converting", quiet=settings.quiet, unit="models") as progress:
+        progress.total = len(batch.jobs)
+        for job, outcome in _outcomes(batch, settings._replace(quiet=True), workers):
             outcomes[job] = outcome
-            progress.update(bar, advance=1, description=escape_control_characters(str(job.source)))
+            if isinstance(outcome, FailedFile):
+                failed += 1
+            else:
+                size += outcome.sizes[0]
+            progress.done, progress.note = len(outcomes), f"{byte_text(size)}, {failed} failed"
     return [outcomes[job] for job in batch.jobs]
 
 

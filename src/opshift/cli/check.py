@@ -12,9 +12,10 @@ import typer
 from opshift.checker.findings import Finding, Level
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, LevelOption, registry_with
-from opshift.cli.output import count_text, print_result, show_progress
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
 from opshift.model.errors import UsageError
 
 

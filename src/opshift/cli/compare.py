@@ -10,9 +10,10 @@ import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
-from opshift.cli.output import print_result, show_progress
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli.errors import CommandLineError, add_file_to_errors
 from opshift.cli.options import registry_with
-from opshift.cli.output import show_progress
+from opshift.cli.progress import BYTES, show_progress
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
@@ -118,8 +118,9 @@ def convert_file(source: Path, out: Path, settings: ConversionSettings, options:
 
     external, verification = settings.external, None
     with ExitStack() as stack:
-        with show_progress(f"Converting {source}", quiet=settings.quiet):
-            written = stack.enter_context(converting(source, out, change, external, settings.force))
+        with show_progress(f"Converting {source}", quiet=settings.quiet, unit=BYTES) as progress:
+            conversion = converting(source, out, change, external, settings.force, progress)
+            written = stack.enter_context(conversion)
         if settings.verify:
             # the temporary file, which replaces `out` only at the end of the block
             verification = _verify(source, written.path, settings, options.registry)

@@ -12,8 +12,9 @@ from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import write_conversion, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import Format
-from opshift.cli.output import page_for, print_result, show_progress
+from opshift.cli.output import page_for, print_result
 from opshift.cli.paths import output_file, require_file
+from opshift.cli.progress import show_progress
 from opshift.model.errors import UsageError
 
 OutputArgument = Annotated[Path | None, typer.Argument(metavar="OUT", help="The file to write.")]

@@ -19,9 +19,10 @@ from opshift.cli.options import (
     InputArgument,
     registry_with,
 )
-from opshift.cli.output import print_result, show_progress
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
+from opshift.cli.progress import show_progress
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:

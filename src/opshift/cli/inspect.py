@@ -10,9 +10,10 @@ import typer
 
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import count_text, print_result, show_progress
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto

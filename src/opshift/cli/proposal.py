@@ -11,8 +11,9 @@ import typer
 from opshift.cli.commands import subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import print_result, show_progress
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.progress import show_progress
 from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, write_findings
 from opshift.model.errors import UsageError
 from opshift.proposals.content.models import KINDS, Kind

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
-from opshift.cli.output import print_result, show_progress
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach

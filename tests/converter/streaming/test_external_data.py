@@ -11,10 +11,15 @@ import pytest
 from onnx import TensorProto
 from support.large_models import LOCATIONS, model, raw, save
 
-from opshift.converter.streaming.convert_file import convert_file
+from opshift.converter.convert import convert_with
+from opshift.converter.options import Options
+from opshift.converter.report import Report
+from opshift.converter.streaming.convert_file import convert_file, converting
 from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.external_data import external_files
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.messages import ModelProto
+from opshift.model.progress import Progress
 
 DATA = os.urandom(4096)
 
@@ -264,3 +269,17 @@ def test_transferred_model_can_be_loaded(folder: Path) -> None:
     convert_file(folder / "in/model.onnx", folder / "out/new.onnx", 17)
     converted = onnx.load(folder / "out/new.onnx")
     assert converted.graph.initializer[0].raw_data == DATA[1024:1280]
+
+
+def test_progress_counts_the_bytes_of_all_weights(folder: Path) -> None:
+    weights = [external_tensor("w.bin", "w"), external_tensor("deep/v.bin", "v"), raw("inside", DATA)]
+    save(model(initializers=weights), folder / "in" / "model.onnx")
+    (folder / "in" / "w.bin").write_bytes(DATA[:256])
+    progress = Progress()
+
+    def change(loaded: ModelProto) -> Report:
+        return Report.of(convert_with(loaded, Options.of(17, inplace=True))[1])
+
+    with converting(folder / "in" / "model.onnx", folder / "out" / "model.onnx", change, progress=progress):
+        pass
+    assert progress.done == progress.total == 256 + 256 + len(DATA)
