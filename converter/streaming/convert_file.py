@@ -15,7 +15,6 @@ from opshift.converter.streaming.external_data import (
     files_to_transfer,
     transfer_files,
 )
-from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
@@ -23,6 +22,7 @@ from opshift.model.files import read_bytes, serialize_model
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
+from opshift.model.tensor_pieces import Piece, Range
 from opshift.registry.registry import Registry
 
 

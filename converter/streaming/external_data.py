@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from opshift.converter.streaming.copy_ranges import copy_range
-from opshift.converter.streaming.pieces import Range, rewrite_tensors
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
@@ -22,6 +21,7 @@ from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read
 from opshift.model.messages import TensorProto
 from opshift.model.progress import Progress
 from opshift.model.tensor_locations import MODEL
+from opshift.model.tensor_pieces import Range, rewrite_tensors
 from opshift.model.tensors import element_count
 
 ExternalHandling = Literal["copy", "link", "keep"]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from opshift.converter.streaming.pieces import Piece, Range, rewrite_tensors, total_size
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.files import MAX_MESSAGE_BYTES, read_bytes
 from opshift.model.messages import ModelProto
-from opshift.model.offloaded_tensors import PLACEHOLDER_KEY_SIZE, STORES
+from opshift.model.placeholder_store import Payload, PlaceholderStore
 from opshift.model.tensor_locations import (
     ATTRIBUTE,
     MODEL,
@@ -27,7 +22,8 @@ from opshift.model.tensor_locations import (
     mergeable_messages,
     tensor_fields,
 )
-from opshift.model.wire_format import LENGTH, Field, field_head, fields
+from opshift.model.tensor_pieces import Range
+from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fields
 
 MIN_STREAMED_FILE = 1 << 20
 """Smaller files, in bytes, are read as a whole."""
@@ -35,23 +31,8 @@ MIN_STREAMED_FILE = 1 << 20
 MIN_EXTRACTED_TENSOR = 1 << 10
 """Smaller tensors, in bytes, stay in the message."""
 
-
 MAX_MESSAGE_DEPTH = 100
 """Nesting limit of messages, which is protobuf's own recursion limit."""
-
-PAYLOAD_INDEX = struct.Struct("<Q")
-"""Encoding of a payload's index in its placeholder."""
-
-PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
-
-PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
-
-
-class Payload(NamedTuple):
-    """Payload of a tensor: the number of its field in TensorProto, and its range in the file."""
-
-    number: int
-    elements: Range
 
 
 @contextmanager
@@ -61,28 +42,16 @@ def open_without_weights(path: Path) -> Iterator[ModelProto]:
         yield read_bytes(weights.message(), str(path))
 
 
-class Weights:
+class Weights(PlaceholderStore):
     """Large tensors of one model file.
-
-    In the message, a placeholder in `raw_data` replaces the payload of each large tensor: a random key, which
-    does not occur in any model, and the index of the payload. `opshift.model.offloaded_tensors` provides
-    access to the payloads.
 
     Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
     fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
     """
 
     def __init__(self, source: SourceFile) -> None:
+        super().__init__(source.read)
         self._source = source
-        self._key = os.urandom(PLACEHOLDER_KEY_SIZE)
-        self._payloads: list[Payload] = []
-
-    def __enter__(self) -> Weights:
-        STORES[self._key] = self
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        del STORES[self._key]
 
     def message(self) -> bytes:
         """Return the serialized model with placeholders instead of large payloads.
@@ -147,11 +116,12 @@ class Weights:
                 payload = field
         if payload is None:
             return None
-        placeholder = (
-            field_head(RAW_DATA, PLACEHOLDER_SIZE) + self._key + PAYLOAD_INDEX.pack(len(self._payloads))
-        )
-        self._payloads.append(Payload(payload.number, Range(payload.value, payload.end)))
-        return [self._source.read(start, payload.start), placeholder, self._source.read(payload.end, end)]
+        placeholder = self.placeholder(Payload(payload.number, Range(payload.value, payload.end)))
+        return [
+            self._source.read(start, payload.start),
+            bytes_field(RAW_DATA, placeholder),
+            self._source.read(payload.end, end),
+        ]
 
     def _is_extractable(self, field: Field) -> bool:
         """Return whether a field is a large payload and contains complete elements only."""
@@ -160,39 +130,3 @@ class Weights:
             return False
         width = PAYLOAD_WIDTHS[field.number]
         return length % width == 0 if width else self._source.read(field.end - 1, field.end)[0] < 0x80
-
-    def restore(self, message: bytes, name: str = MODEL) -> list[Piece]:
-        """Return a serialized message as pieces, with ranges of the file instead of placeholders."""
-        marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
-
-        def restored(mark: int, start: int, end: int) -> list[Piece]:
-            return self._restored_tensor(message, mark, start, end)
-
-        return rewrite_tensors(message, name, marks, restored)
-
-    def whole(self, message: bytes, name: str) -> bytes:
-        """Return a serialized message with payloads instead of placeholders."""
-        pieces = self.restore(message, name)
-        return b"".join(self._source.read(*each) if isinstance(each, Range) else each for each in pieces)
-
-    def size(self, message: bytes, name: str) -> int:
-        """Return the size of a message with payloads, in bytes."""
-        return total_size(self.restore(message, name))
-
-    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
-        """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
-        (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
-        number, elements = self._payloads[index]
-        head = field_head(number, elements.end - elements.start)
-        before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
-        if number != RAW_DATA:
-            rest = before + after
-            before, after = _split_fields(rest, number)
-        return [before + head, elements, after]
-
-
-def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
-    """Return the fields of a message with numbers up to `number`, and the remaining fields."""
-    found = fields(lambda start, end: message[start:end], 0, len(message))
-    at = next((each.start for each in found if each.number > number), len(message))
-    return message[:at], message[at:]

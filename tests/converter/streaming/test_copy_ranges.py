@@ -18,9 +18,9 @@ from opshift.converter.streaming.copy_ranges import (
     copy_range,
     write_pieces,
 )
-from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
+from opshift.model.tensor_pieces import Piece, Range
 
 SIZE = 2 * MAX_MEMORY_COPY + 5 * MIN_DIRECT_COPY
 DATA = os.urandom(SIZE)

@@ -1,0 +1,94 @@
+"""Store of payloads that placeholders replace in a message."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import NamedTuple, Self
+
+from opshift.model.offloaded_tensors import PLACEHOLDER_KEY_SIZE, STORES
+from opshift.model.tensor_locations import MODEL, RAW_DATA
+from opshift.model.tensor_pieces import Piece, Range, rewrite_tensors, total_size
+from opshift.model.wire_format import ReadBytes, field_head, fields
+
+PAYLOAD_INDEX = struct.Struct("<Q")
+"""Encoding of a payload's index in its placeholder."""
+
+PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
+
+PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
+
+
+class Payload(NamedTuple):
+    """Payload of a tensor: the number of its field in TensorProto, and its range in the source."""
+
+    number: int
+    elements: Range
+
+
+class PlaceholderStore:
+    """Payloads of one model's tensors.
+
+    In the message, a placeholder in `raw_data` replaces a payload: a random key, which does not occur in any
+    model, and the index of the payload. Within a `with` block, `opshift.model.offloaded_tensors` provides
+    access to the payloads, which `read` returns.
+    """
+
+    def __init__(self, read: ReadBytes) -> None:
+        self._read = read
+        self._key = os.urandom(PLACEHOLDER_KEY_SIZE)
+        self._payloads: list[Payload] = []
+
+    def __enter__(self) -> Self:
+        STORES[self._key] = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del STORES[self._key]
+
+    def placeholder(self, payload: Payload) -> bytes:
+        """Store a payload, and return its placeholder."""
+        self._payloads.append(payload)
+        return self._key + PAYLOAD_INDEX.pack(len(self._payloads) - 1)
+
+    def payload_at(self, message: bytes, mark: int) -> Payload:
+        """Return the payload of the placeholder at a position."""
+        index: int
+        (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
+        return self._payloads[index]
+
+    def restore(self, message: bytes, name: str = MODEL) -> list[Piece]:
+        """Return a serialized message as pieces, with ranges of the source instead of placeholders."""
+        marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
+
+        def restored(mark: int, start: int, end: int) -> list[Piece]:
+            return self._restored_tensor(message, mark, start, end)
+
+        return rewrite_tensors(message, name, marks, restored)
+
+    def whole(self, message: bytes, name: str) -> bytes:
+        """Return a serialized message with payloads instead of placeholders."""
+        pieces = self.restore(message, name)
+        return b"".join(self._read(*each) if isinstance(each, Range) else each for each in pieces)
+
+    def size(self, message: bytes, name: str) -> int:
+        """Return the size of a message with payloads, in bytes."""
+        return total_size(self.restore(message, name))
+
+    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
+        """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
+        number, elements = self.payload_at(message, mark)
+        head = field_head(number, elements.end - elements.start)
+        before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
+        if number != RAW_DATA:
+            rest = before + after
+            before, after = _split_fields(rest, number)
+        return [before + head, elements, after]
+
+
+def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
+    """Return the fields of a message with numbers up to `number`, and the remaining fields."""
+    found = fields(lambda start, end: message[start:end], 0, len(message))
+    at = next((each.start for each in found if each.number > number), len(message))
+    return message[:at], message[at:]
