@@ -42,7 +42,7 @@ def check(
     except InvalidModel as error:
         if not isinstance(model, (str, os.PathLike, *BYTES_TYPES)):
             raise
-        walk.check(ModelSource(str(error.place) or "model", error.reason))
+        walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         return tuple(walk.findings)
     if not hasattr(proto, NEWEST_FIELD):
         # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
@@ -57,7 +57,7 @@ def check(
         if isinstance(error, UnicodeDecodeError) or not _is_text(proto):
             walk.check(ModelSource("model", is_text=False))
         elif isinstance(error, InvalidModel):
-            walk.check(ModelSource(str(error.place) or "model", error.reason))
+            walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         else:
             raise
     return tuple(walk.findings)

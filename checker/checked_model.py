@@ -26,6 +26,7 @@ class ModelSource(NamedTuple):
 
     place: str
     error: str = ""
+    remedy: str = ""
     is_text: bool = True
 
 

@@ -9,7 +9,9 @@ from typing import ParamSpec, Protocol, TypeVar, cast
 
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.errors import CannotWrite, InvalidModel
+from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
+from opshift.model.wire_format import ReadBytes
 
 BytesLike = bytes | bytearray | memoryview
 """Types that hold a serialized model."""
@@ -66,21 +68,24 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     """
     if not data:
         raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
-    _require_readable(len(data), place)
+
+    def read(start: int, end: int) -> bytes:
+        return data[start:end]
+
+    _require_readable(read, len(data), place)
     try:
-        return parse_model(data)
+        model = parse_model(data)
     except DecodeError as error:
-        raise InvalidModel(
+        raise named_format(read, len(data), place) or InvalidModel(
             "is not an ONNX model, is truncated, or nests graphs too deeply",
             place=place,
             remedy="check that it is the right file and was copied completely",
         ) from error
-
-
-def _require_readable(size: int, place: str) -> None:
-    if size > MAX_MESSAGE_BYTES:
-        reason = "is larger than 2 GiB and cannot be read as one message"
-        raise InvalidModel(reason, place=place, remedy=CONVERT_FILE_REMEDY)
+    # messages of other formats may be readable as a model without nodes
+    named = None if model.graph.node else named_format(read, len(data), place)
+    if named:
+        raise named
+    return model
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelProto:
@@ -89,13 +94,25 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
     Raises:
         InvalidModel: the file cannot be read, or is not a model.
     """
+
+    def read(start: int, end: int) -> bytes:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
     try:
-        _require_readable(Path(path).stat().st_size, str(path))
+        _require_readable(read, Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", error)
-        raise InvalidModel(f"cannot be read: {reason}", place=str(path)) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(Path(path), error) from error
     return read_bytes(data, str(path))
+
+
+def _require_readable(read: ReadBytes, size: int, place: str) -> None:
+    if size > MAX_MESSAGE_BYTES:
+        reason = "is larger than 2 GiB and cannot be read as one message"
+        error = InvalidModel(reason, place=place, remedy=CONVERT_FILE_REMEDY)
+        raise named_format(read, size, place) or error
 
 
 def serialize_model(model: ModelProto, place: str = "") -> bytes:

@@ -5,7 +5,7 @@ import re
 from opshift.checker.checked_model import CheckedModel, ModelSource
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph
-from opshift.checker.findings import ERROR, INFO, WARNING, repeated
+from opshift.checker.findings import ERROR, INFO, WARNING, Problem, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import REVERSED_DNS_NAME
 
@@ -23,7 +23,7 @@ CHECK_FILE = "check that it is the right file and was copied completely"
 def readable(source: ModelSource) -> Problems:
     """The bytes must be a single serialized model."""
     if source.error:
-        yield source.error
+        yield Problem(source.error, source.remedy)
 
 
 @rule("model.text", ERROR, "onnx.proto: string fields", "use valid UTF-8 names; the file may be damaged")

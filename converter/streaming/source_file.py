@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from opshift.model.errors import InvalidModel
+from opshift.model.file_formats import unreadable
 from opshift.model.wire_format import MAX_READ_SIZE
 
 
@@ -22,8 +23,8 @@ class SourceFile:
         self.path = path
         try:
             self.file = _seekable(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
-        except (OSError, ValueError) as error:  # ValueError: a null character in the path
-            raise self._unreadable(error) from error
+        except (OSError, ValueError) as error:
+            raise unreadable(path, error) from error
         self.size, self._changed = self._state()
         # nested messages start in bytes that were read for the enclosing message, so keep the last read
         self._last = 0, b""
@@ -48,7 +49,7 @@ class SourceFile:
                     raise self._changed_meanwhile("was truncated while it was read")
                 found += more
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self.path, error) from error
         if len(found) <= MAX_READ_SIZE:  # do not keep tensors or whole files in memory
             self._last = start, found
         return found
@@ -66,10 +67,6 @@ class SourceFile:
         return InvalidModel(
             reason, place=str(self.path), remedy="convert it again when no other process writes to it"
         )
-
-    def _unreadable(self, error: OSError | ValueError) -> InvalidModel:
-        reason = getattr(error, "strerror", None) or error
-        return InvalidModel(f"cannot be read: {reason}", place=str(self.path))
 
 
 def _seekable(file: int) -> int:

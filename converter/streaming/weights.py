@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel, Place
+from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, read_bytes
 from opshift.model.messages import ModelProto
 from opshift.model.placeholder_store import Payload, PlaceholderStore
@@ -62,7 +63,7 @@ class Weights(PlaceholderStore):
         pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
             reason = "is not an ONNX model, or is larger than 2 GiB without its weights"
-            raise InvalidModel(reason, place=str(self._source.path))
+            raise self._named_format() or InvalidModel(reason, place=str(self._source.path))
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
     def _extract(self) -> list[bytes] | None:
@@ -70,7 +71,10 @@ class Weights(PlaceholderStore):
             return self._reduced_message(0, self._source.size)
         except InvalidModel as error:
             error.place = Place(node=str(self._source.path))
-            raise
+            raise self._named_format() or error from None
+
+    def _named_format(self) -> InvalidModel | None:
+        return named_format(self._source.read, self._source.size, str(self._source.path))
 
     def _reduced_message(self, start: int, end: int, name: str = MODEL, depth: int = 0) -> list[bytes] | None:
         """Return the message between two positions with placeholders, or `None` if it stays unchanged."""

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from opshift.model.errors import UsageError
+from opshift.model.file_formats import folder_problem
 
 
 def require_file(source: Path) -> None:
     """Raise a UsageError unless a path is an existing file."""
     if source.is_dir():
-        raise UsageError("is a folder", place=str(source), remedy="name a file in the folder")
+        reason, remedy = folder_problem(source)
+        raise UsageError(reason, place=str(source), remedy=remedy)
     if not source.exists():
         raise UsageError("file does not exist", place=str(source), remedy="correct the path")
 

@@ -42,7 +42,7 @@ def test_refuses_missing_file(name: str, tmp_path: Path) -> None:
 
 
 def test_refuses_folder(tmp_path: Path) -> None:
-    with SourceFile(tmp_path) as source, pytest.raises(InvalidModel, match="cannot be read: Is a directory"):
+    with SourceFile(tmp_path) as source, pytest.raises(InvalidModel, match="is a folder"):
         source.read(0, 1)
 
 
