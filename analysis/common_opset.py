@@ -55,7 +55,7 @@ def common_opset(
     A model reaches an opset if it can be converted to that opset and to every opset in between.
 
     Args:
-        models: ModelProtos, their bytes, or paths.
+        models: ModelProtos, their bytes, paths, or file objects.
         domain: domain of the opsets; by default ai.onnx.
         allow: inexact conversions to allow, see `convert_version`; by default all conversions are exact.
         registry: operator definitions; by default the project's own.

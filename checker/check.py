@@ -25,7 +25,8 @@ def check(
     of sparse tensors, strings, the unused bits of 6-bit types, and external data with a checksum.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), a serialized one, or a path. It is not modified.
+        model: a ModelProto (the project's or `onnx`'s), a serialized one, a path, or a file object. It is not
+            modified.
         registry: the operator definitions; the project's own by default.
         folder: the folder of the model's external data; for a path, by default the folder of the file.
             Without a folder, external data files are not checked.

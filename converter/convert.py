@@ -1,11 +1,10 @@
 """Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
-import os
 from contextlib import nullcontext, suppress
 from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
-from typing import Generic, NamedTuple, Unpack, overload
+from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.options import AllowLike, ConvertArguments, IrVersionLike, Options, TargetLike
@@ -14,17 +13,29 @@ from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
 from opshift.converter.rewrite.routes import precompiled_routes
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
+from opshift.model.files import (
+    BYTES_TYPES,
+    BytesLike,
+    FileLike,
+    Model,
+    ModelLike,
+    ModelMessage,
+    gc_paused,
+    model_of,
+    serialize_model,
+)
 from opshift.model.messages import ModelProto
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
+Converted = TypeVar("Converted", bound=ModelMessage | bytes, covariant=True)
 
-class Conversion(NamedTuple, Generic[Model]):
+
+class Conversion(NamedTuple, Generic[Converted]):
     """Converted model with the report of the conversion."""
 
-    model: Model
+    model: Converted
     report: Report
 
 
@@ -46,7 +57,7 @@ def convert_version(
 ) -> bytes: ...
 @overload
 def convert_version(
-    model: str | os.PathLike[str],
+    model: FileLike,
     target: TargetLike | None = None,
     *,
     target_version: int | None = None,
@@ -68,7 +79,8 @@ def convert_version(
     """Convert a model to other operator-set versions.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path. It is not modified.
+        model: a ModelProto (the project's or `onnx`'s), the bytes of one, a path, or a file object in binary
+            mode. It is not modified.
         target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
@@ -93,7 +105,7 @@ def convert_version(
         registry: operator definitions; by default the project's own.
 
     Returns:
-        A model of the same class; bytes for bytes; the project's ModelProto for a path.
+        A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.
 
     Raises:
         ConversionRefused: some nodes cannot be converted, or the IR version cannot express some content of
@@ -118,9 +130,13 @@ def convert_version(
         reversible=reversible,
         bump=bump,
     )
-    result, plan = convert_with(model, options)
+    return _of_given_kind(model, *convert_with(model, options))
+
+
+def _of_given_kind(model: ModelLike, result: ModelProto, plan: Plan) -> ModelMessage | bytes:
+    """Return the result of a conversion as bytes if the model was given as bytes."""
     if isinstance(model, BYTES_TYPES):
-        return bytes(model) if plan.is_empty else result.SerializeToString()
+        return bytes(model) if plan.is_empty else serialize_model(result)
     return result
 
 
@@ -130,22 +146,21 @@ def convert(
 ) -> Conversion[Model]: ...
 @overload
 def convert(
-    model: BytesLike | str | os.PathLike[str],
-    target: TargetLike | None = None,
-    **arguments: Unpack[ConvertArguments],
+    model: BytesLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
+) -> Conversion[bytes]: ...
+@overload
+def convert(
+    model: FileLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
 ) -> Conversion[ModelProto]: ...
 def convert(
-    model: Model | BytesLike | str | os.PathLike[str],
-    target: TargetLike | None = None,
-    **arguments: Unpack[ConvertArguments],
-) -> Conversion[Model] | Conversion[ModelProto]:
+    model: ModelLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
+) -> Conversion[ModelMessage | bytes]:
     """Convert a model like `convert_version`, and return it with the report of the conversion.
 
-    Bytes and paths are returned as the project's ModelProto. Arguments and errors are those of
-    `convert_version`.
+    Arguments, classes of the model and errors are those of `convert_version`.
     """
     result, plan = convert_with(model, Options.of(target, **arguments))
-    return Conversion(result, Report.of(plan))
+    return Conversion(_of_given_kind(model, result, plan), Report.of(plan))
 
 
 def plan_version(

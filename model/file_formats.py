@@ -166,9 +166,12 @@ def folder_problem(folder: Path) -> tuple[str, str]:
     return "is a folder", "name a file in the folder"
 
 
-def unreadable(path: Path, error: OSError | ValueError) -> InvalidModel:
-    """Return the error for a path that cannot be read; a ValueError is about a null character in the path."""
-    if path.is_dir():
-        reason, remedy = folder_problem(path)
-        return InvalidModel(reason, place=str(path), remedy=remedy)
-    return InvalidModel(f"cannot be read: {getattr(error, 'strerror', None) or error}", place=str(path))
+def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
+    """Return the error for a file that cannot be read; `place` is its path, or empty for a file object.
+
+    A ValueError is about a null character in the path, or a closed file object.
+    """
+    if place and Path(place).is_dir():
+        reason, remedy = folder_problem(Path(place))
+        return InvalidModel(reason, place=place, remedy=remedy)
+    return InvalidModel(f"cannot be read: {getattr(error, 'strerror', None) or error}", place=place)

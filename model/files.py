@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar, cast
 
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
+from opshift.model.binary_files import (
+    ReadableFile,
+    WritableFile,
+    file_name,
+    is_readable,
+    path_to_write,
+    read_blocks,
+)
 from opshift.model.errors import CannotWrite, InvalidModel
 from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
@@ -33,7 +41,10 @@ class ModelMessage(Protocol):
 
 Model = TypeVar("Model", bound=ModelMessage)
 
-ModelLike = ModelMessage | BytesLike | str | os.PathLike[str]
+FileLike = str | os.PathLike[str] | ReadableFile
+"""Types from which a serialized model is read: a path, or a file object in binary mode."""
+
+ModelLike = ModelMessage | BytesLike | FileLike
 
 
 def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
@@ -42,16 +53,16 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     A message keeps its class. Its type is ModelProto nevertheless, because all classes have the same fields.
 
     Raises:
-        InvalidModel: it is not a ModelProto, its bytes or a path to it.
+        InvalidModel: it is not a ModelProto, its bytes, a path to it, or a file object with it.
     """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return cast("ModelProto", model), False
     if isinstance(model, BYTES_TYPES):
         return read_bytes(bytes(model)), True
-    if isinstance(model, str | os.PathLike):
-        return read_model(Path(model)), True
-    reason = f"expected a ModelProto, bytes or a path, got {type(model).__name__}"
-    raise InvalidModel(reason, remedy="pass a ModelProto, its bytes, or a path")
+    if isinstance(model, str | os.PathLike) or is_readable(model):
+        return read_model(model), True
+    reason = f"expected a ModelProto, bytes, a path or a binary file, got {type(model).__name__}"
+    raise InvalidModel(reason, remedy="pass a ModelProto, its bytes, a path, or a file in binary mode")
 
 
 MAX_MESSAGE_BYTES = 2**31 - 1
@@ -88,12 +99,20 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     return model
 
 
-def read_model(path: str | os.PathLike[str]) -> ModelProto:
-    """Read a model from a file.
+def read_model(path: FileLike) -> ModelProto:
+    """Read a model from a file, or from the current position of a file object in binary mode.
 
     Raises:
         InvalidModel: the file cannot be read, or is not a model.
     """
+    if not isinstance(path, str | os.PathLike):
+        size, blocks = 0, []
+        for block in read_blocks(path):
+            size += len(block)
+            blocks.append(block)
+            if size > MAX_MESSAGE_BYTES:
+                break
+        return read_bytes(b"".join(blocks), file_name(path))
 
     def read(start: int, end: int) -> bytes:
         with open(path, "rb") as file:
@@ -104,7 +123,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
         _require_readable(read, Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise unreadable(Path(path), error) from error
+        raise unreadable(str(path), error) from error
     return read_bytes(data, str(path))
 
 
@@ -128,19 +147,20 @@ def serialize_model(model: ModelProto, place: str = "") -> bytes:
         raise CannotWrite(reason, place=place, remedy=CONVERT_FILE_REMEDY) from error
 
 
-def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
+def write_model(model: ModelProto, path: str | os.PathLike[str] | WritableFile) -> None:
     """Write a model to a file atomically: if writing fails, the file remains unchanged.
 
-    A symbolic link is followed: its target is replaced.
+    A symbolic link is followed: its target is replaced. A file object gets the model at its current position.
 
     Raises:
         UsageError: the path is not a file, or its folder does not exist.
         CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
     """
-    place = write_destination(path)
-    data = serialize_model(model, str(path))
-    with raising_cannot_write(path), AtomicFiles() as files, files.new(place, is_safe=True) as (file, _):
-        write_all(file, data)
+    with path_to_write(path) as named:
+        place = write_destination(named)
+        data = serialize_model(model, str(named))
+        with raising_cannot_write(named), AtomicFiles() as files, files.new(place, is_safe=True) as (file, _):
+            write_all(file, data)
 
 
 Parameters = ParamSpec("Parameters")

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def report_fields(report: Any) -> list[Any]:
 def convert(data: bytes, target: int, *, reversible: bool) -> Result:
     """Convert one model and return what identifies the result."""
     try:
-        message, report = opshift.convert(data, target, reversible=reversible)
+        message, report = opshift.convert(BytesIO(data), target, reversible=reversible)
         data = message.SerializeToString()
         fields = digest(json.dumps(report_fields(report)).encode())
         result = f"{digest(data)} {fields}"

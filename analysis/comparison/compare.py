@@ -29,7 +29,7 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
     meaning of outputs may differ, too: this is not determined.
 
     Args:
-        old: a ModelProto of opshift or `onnx`, serialized bytes, or a path.
+        old: a ModelProto of opshift or `onnx`, serialized bytes, a path, or a file object.
         new: a model in one of the same forms.
         registry: the operator definitions, if not the project's own.
 

@@ -31,7 +31,7 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
     diagnosed in the order to which a conversion sorts them.
 
     Args:
-        model: a ModelProto, serialized bytes, or a path; it is not changed.
+        model: a ModelProto, serialized bytes, a path, or a file object; it is not changed.
         registry: the operator definitions, if not the project's own.
 
     Returns:

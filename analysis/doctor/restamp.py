@@ -1,12 +1,11 @@
 """Correction of opset imports and the IR version of a model, without any other change."""
 
-import os
 from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, model_of
+from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelMessage, model_of
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.registry import Registry
@@ -17,9 +16,7 @@ def restamp(model: Model, *, inplace: bool = False, registry: Registry | None = 
 @overload
 def restamp(model: BytesLike, *, inplace: bool = False, registry: Registry | None = None) -> bytes: ...
 @overload
-def restamp(
-    model: str | os.PathLike[str], *, inplace: bool = False, registry: Registry | None = None
-) -> ModelProto: ...
+def restamp(model: FileLike, *, inplace: bool = False, registry: Registry | None = None) -> ModelProto: ...
 def restamp(
     model: ModelLike, *, inplace: bool = False, registry: Registry | None = None
 ) -> ModelMessage | bytes:
@@ -28,12 +25,12 @@ def restamp(
     The nodes are not changed: the model computes what they mean at these opsets.
 
     Args:
-        model: a ModelProto, serialized bytes, or a path.
+        model: a ModelProto, serialized bytes, a path, or a file object.
         inplace: change the given ModelProto.
         registry: the operator definitions, if not the project's own.
 
     Returns:
-        A model of the same class; bytes for bytes, and the project's ModelProto for a path.
+        A model of the same class; bytes for bytes, and the project's ModelProto for a path or file object.
 
     Raises:
         InvalidModel: no opset of some domain is valid for all nodes.

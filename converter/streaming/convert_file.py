@@ -18,7 +18,9 @@ from opshift.converter.streaming.external_data import (
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
-from opshift.model.files import read_bytes, serialize_model
+from opshift.model.binary_files import WritableFile, path_to_write
+from opshift.model.errors import InvalidModel
+from opshift.model.files import FileLike, read_bytes, serialize_model
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
@@ -27,8 +29,8 @@ from opshift.registry.registry import Registry
 
 
 def convert_file(
-    source: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    source: FileLike,
+    out: str | os.PathLike[str] | WritableFile,
     target: TargetLike | None = None,
     *,
     allow: AllowLike = (),
@@ -43,8 +45,10 @@ def convert_file(
     """Convert a model file of any size without loading its weights.
 
     Args:
-        source: the file to read.
-        out: the file to write, which may be the same file. It is replaced as a whole, or not at all.
+        source: the path of the file to read, or a file object in binary mode, which is read to its end. If it
+            is not a regular file, it is copied to a temporary file.
+        out: the path of the file to write, which may be the same file. It is replaced as a whole, or not at
+            all. Or a file object in binary mode: the model is written to a temporary file, then copied.
         target: as for `convert_version`; so are the other arguments up to `registry`.
         allow: the inexact rewrites to accept.
         ir_version: the IR version of the result, or `"keep"`.
@@ -53,7 +57,7 @@ def convert_file(
         bump: raise `model_version` if the model changes.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
-            creates hard links to them, and `"keep"` ignores them.
+            creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
         force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:
@@ -77,8 +81,10 @@ def convert_file(
     def change(model: ModelProto) -> Report:
         return Report.of(convert_with(model, options)[1])
 
-    with converting(source, out, change, external, force) as written:
-        return written.report
+    with path_to_write(out) as path:
+        handling = external if path is out else "keep"
+        with converting(source, path, change, handling, force) as written:
+            return written.report
 
 
 class WrittenFile(FrozenRecord):
@@ -95,7 +101,7 @@ class WrittenFile(FrozenRecord):
 
 @contextmanager
 def converting(
-    source: str | os.PathLike[str],
+    source: FileLike,
     out: str | os.PathLike[str],
     change: Callable[[ModelProto], Report],
     external: ExternalHandling = "copy",
@@ -108,19 +114,23 @@ def converting(
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied.
     """
     progress = progress or Progress()
-    path, destination = Path(source), write_destination(out)
+    destination = write_destination(out)
     with AtomicFiles() as files:
-        with SourceFile(path) as file, Weights(file) as weights:
+        with SourceFile(source) as file, Weights(file) as weights:
             message = weights.message()
-            model = read_bytes(message, str(path))
-            located = external_files(message, str(path))
-            folders = path.parent, Path(out).parent
+            model = read_bytes(message, file.place)
+            located = external_files(message, file.place)
+            if located and file.path is None and external != "keep":
+                reason = "has weights in separate files, in an unknown folder"
+                remedy = "name the model file, or keep its files where they are: external='keep'"
+                raise InvalidModel(reason, place=file.place, remedy=remedy)
+            folders = file.path.parent if file.path else Path(), Path(out).parent
             transferred = files_to_transfer(located, *folders, destination, external, force)
             report = change(model)
             pieces = _pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
-            is_same = destination.exists() and path.samefile(destination)
-            new_file = files.new(destination, source=path, is_safe=is_same)
+            is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
+            new_file = files.new(destination, source=file.path, is_safe=is_same)
             with raising_cannot_write(out), new_file as (written, temporary):
                 progress.total = sum(each.end - each.start for each in pieces if isinstance(each, Range))
                 if external == "copy":
@@ -136,7 +146,7 @@ def _pieces(
     report: Report, message: bytes, model: ModelProto, weights: Weights, file: SourceFile
 ) -> list[Piece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
-    converted = serialize_model(model, str(file.path))
+    converted = serialize_model(model, file.place)
     # compares serializations of the same library: the file itself may use another encoding
     if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
         return [Range(0, file.size)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
+from opshift.model.binary_files import file_name, read_blocks, regular_descriptor
 from opshift.model.errors import InvalidModel
 from opshift.model.file_formats import unreadable
+from opshift.model.files import FileLike
 from opshift.model.wire_format import MAX_READ_SIZE
 
 
@@ -17,14 +19,16 @@ class SourceFile:
 
     The file is read and not mapped into memory: if another process truncates a mapped file, the next access
     kills this process. `file` is the descriptor, and `size` the size in bytes when the file was opened.
+    `place` names the file in messages, and `path` is `None` for a file object.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, source: FileLike) -> None:
+        self.path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self.place = str(self.path or file_name(source))
         try:
-            self.file = _seekable(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
+            self.file = _descriptor(source)
         except (OSError, ValueError) as error:
-            raise unreadable(path, error) from error
+            raise unreadable(self.place, error) from error
         self.size, self._changed = self._state()
         # nested messages start in bytes that were read for the enclosing message, so keep the last read
         self._last = 0, b""
@@ -33,6 +37,8 @@ class SourceFile:
         return self
 
     def __exit__(self, *error: object) -> None:
+        # a file object that shares the position must not notice
+        os.lseek(self.file, 0, os.SEEK_SET)
         os.close(self.file)
 
     def read(self, start: int, end: int) -> bytes:
@@ -49,7 +55,7 @@ class SourceFile:
                     raise self._changed_meanwhile("was truncated while it was read")
                 found += more
         except OSError as error:
-            raise unreadable(self.path, error) from error
+            raise unreadable(self.place, error) from error
         if len(found) <= MAX_READ_SIZE:  # do not keep tensors or whole files in memory
             self._last = start, found
         return found
@@ -65,17 +71,26 @@ class SourceFile:
 
     def _changed_meanwhile(self, reason: str) -> InvalidModel:
         return InvalidModel(
-            reason, place=str(self.path), remedy="convert it again when no other process writes to it"
+            reason, place=self.place, remedy="convert it again when no other process writes to it"
         )
 
 
-def _seekable(file: int) -> int:
-    """Return a descriptor that supports seeking: for a pipe, a temporary file with its content."""
+def _descriptor(source: FileLike) -> int:
+    """Return a descriptor that supports seeking: for a pipe or file object, that of a temporary copy."""
+    if not isinstance(source, str | os.PathLike):
+        shared = regular_descriptor(source)
+        return _copy_of(read_blocks(source)) if shared is None else os.dup(shared)
+    file = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     if not stat.S_ISFIFO(os.fstat(file).st_mode):
         return file
+    with open(file, "rb") as pipe:
+        return _copy_of(read_blocks(pipe))
+
+
+def _copy_of(blocks: Iterable[bytes]) -> int:
     import tempfile
 
-    with open(file, "rb") as pipe, tempfile.TemporaryFile() as spool:
-        shutil.copyfileobj(pipe, spool)
-        spool.flush()
-        return os.dup(spool.fileno())
+    with tempfile.TemporaryFile() as copy:
+        copy.writelines(blocks)
+        copy.flush()
+        return os.dup(copy.fileno())

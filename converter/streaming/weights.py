@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
-from opshift.model.files import MAX_MESSAGE_BYTES, read_bytes
+from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
 from opshift.model.messages import ModelProto
 from opshift.model.placeholder_store import Payload, PlaceholderStore
 from opshift.model.tensor_locations import (
@@ -37,10 +36,10 @@ MAX_MESSAGE_DEPTH = 100
 
 
 @contextmanager
-def open_without_weights(path: Path) -> Iterator[ModelProto]:
+def open_without_weights(path: FileLike) -> Iterator[ModelProto]:
     """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors."""
     with SourceFile(path) as source, Weights(source) as weights:
-        yield read_bytes(weights.message(), str(path))
+        yield read_bytes(weights.message(), source.place)
 
 
 class Weights(PlaceholderStore):
@@ -63,18 +62,18 @@ class Weights(PlaceholderStore):
         pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
             reason = "is not an ONNX model, or is larger than 2 GiB without its weights"
-            raise self._named_format() or InvalidModel(reason, place=str(self._source.path))
+            raise self._named_format() or InvalidModel(reason, place=self._source.place)
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
     def _extract(self) -> list[bytes] | None:
         try:
             return self._reduced_message(0, self._source.size)
         except InvalidModel as error:
-            error.place = Place(node=str(self._source.path))
+            error.place = Place(node=self._source.place)
             raise self._named_format() or error from None
 
     def _named_format(self) -> InvalidModel | None:
-        return named_format(self._source.read, self._source.size, str(self._source.path))
+        return named_format(self._source.read, self._source.size, self._source.place)
 
     def _reduced_message(self, start: int, end: int, name: str = MODEL, depth: int = 0) -> list[bytes] | None:
         """Return the message between two positions with placeholders, or `None` if it stays unchanged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -227,12 +228,24 @@ def test_reports_changed_nodes() -> None:
     assert report.refusals == ()
 
 
-def test_convert_accepts_paths_and_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(upgradable_model().SerializeToString())
-    from_path, from_bytes = convert(path, 13), convert(path.read_bytes(), 13)
-    assert from_path == from_bytes
-    assert type(from_bytes.model) is ModelProto
+def test_convert_returns_the_kind_of_its_argument(tmp_path: Path) -> None:
+    message, path = upgradable_model(), tmp_path / "model.onnx"
+    data = message.SerializeToString()
+    path.write_bytes(data)
+    same_class = convert(message, 13)
+    assert type(same_class.model) is type(message)
+    for given in data, bytearray(data), memoryview(data):
+        from_bytes = convert(given, 13)
+        assert ModelProto.FromString(from_bytes.model) == convert(path, 13).model
+        assert from_bytes.model == convert_version(given, 13)
+        assert from_bytes.report == same_class.report
+    for each in path, str(path), io.BytesIO(data):
+        assert type(convert(each, 13).model) is ModelProto
+
+
+def test_convert_returns_bytes_unchanged_if_nothing_changes() -> None:
+    data = upgradable_model().SerializeToString() + b"\xa8\x7d\x01"  # an unknown field
+    assert convert(data, 9).model == data == convert_version(data, 9)
 
 
 def test_plan_collects_refusals_without_changing_the_model() -> None:

@@ -102,7 +102,6 @@ def test_only_listed_modules_access_raw_bytes() -> None:
         "checker/check.py",  # converts to the project's message class
         "checker/rules/external_data.py",  # names the source of a rule
         "checker/rules/tensors.py",  # tensors that hold raw_data
-        "converter/convert.py",
         "converter/convert_node.py",
         "converter/internal_types/narrow_integers.py",  # writes raw_data
         "converter/function_body.py",  # converts to the project's message class

@@ -147,7 +147,7 @@ def test_reports_truncated_source(
     method: str, source: SourceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copying, "KERNEL_COPIES", METHODS[method])
-    os.truncate(source.path, SIZE // 2)
+    os.truncate(source.place, SIZE // 2)
     with pytest.raises(InvalidModel, match="was truncated while it was read"):
         write_target(tmp_path, [Range(0, SIZE)], source)
 

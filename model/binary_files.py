@@ -1,0 +1,102 @@
+"""File objects: anything that reads or writes bytes, such as open files, pipes and `io.BytesIO`."""
+
+import io
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol, TypeGuard
+
+from opshift.model.atomic_files import raising_cannot_write
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.file_formats import unreadable
+
+
+class ReadableFile(Protocol):
+    """File object that is open for reading in binary mode."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, and no bytes at the end."""
+
+
+class WritableFile(Protocol):
+    """File object that is open for writing in binary mode."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write bytes."""
+
+
+READ_SIZE = 1 << 20
+"""Bytes that are read at once."""
+
+
+def is_readable(value: object) -> TypeGuard[ReadableFile]:
+    """Return whether a value is a file object to read."""
+    return hasattr(value, "read")
+
+
+def file_name(file: object) -> str:
+    """Return the name of a file object for messages; empty for a file without a name."""
+    name = getattr(file, "name", "")  # a number if the file was opened by its descriptor
+    return name if isinstance(name, str) else ""
+
+
+def read_blocks(file: ReadableFile) -> Iterator[bytes]:
+    """Yield the bytes from the current position to the end.
+
+    Raises:
+        InvalidModel: the file cannot be read, or was not opened in binary mode.
+    """
+    while True:
+        try:
+            block: object = file.read(READ_SIZE)
+        except (OSError, ValueError) as error:
+            raise unreadable(file_name(file), error) from error
+        if not isinstance(block, bytes):
+            reason = f"expected a file of bytes, got {type(block).__name__}"
+            raise InvalidModel(reason, place=file_name(file), remedy="open the file in binary mode: 'rb'")
+        if not block:
+            return
+        yield block
+
+
+def regular_descriptor(file: ReadableFile) -> int | None:
+    """Return the descriptor of a regular file at its start, which needs no copy to be read at any position.
+
+    Other classes of file objects may transform the bytes, as `GzipFile` does.
+    """
+    raw = getattr(file, "raw", file)
+    if not isinstance(raw, io.FileIO) or raw.closed or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        return None
+    return raw.fileno() if getattr(file, "tell", raw.tell)() == 0 else None
+
+
+@contextmanager
+def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | os.PathLike[str]]:
+    """Yield `out`, or for a file object the path of a temporary file, which is copied to it at the end.
+
+    Nothing is copied after an error in the block.
+
+    Raises:
+        UsageError: it is neither a path nor a file object that was opened for writing in binary mode.
+        CannotWrite: the operating system reported an error.
+    """
+    if isinstance(out, str | os.PathLike):
+        yield out
+        return
+    if not hasattr(out, "write") or isinstance(out, io.TextIOBase):
+        reason = f"expected a path or a file open for writing in binary mode, got {type(out).__name__}"
+        raise UsageError(reason, remedy="open the file with mode 'wb'")
+    with TemporaryDirectory(prefix="opshift-") as folder:
+        path = Path(folder, "model.onnx")
+        yield path
+        # an unbuffered file may write only a part of the bytes
+        buffer = io.BufferedWriter(out) if isinstance(out, io.RawIOBase) else None
+        with raising_cannot_write(file_name(out)), path.open("rb") as written:
+            shutil.copyfileobj(written, buffer or out, READ_SIZE)
+            getattr(buffer or out, "flush", bool)()
+        if buffer:
+            buffer.detach()  # otherwise `out` is closed with it
