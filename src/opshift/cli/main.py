@@ -56,6 +56,7 @@ COMMANDS = [
     Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
     Command("check", "check", "check", ("model.onnx", "*.onnx --level info", "--rules")),
     Command("inspect", "inspect", "inspect", ("model.onnx",)),
+    Command("textconv", "textconv", "textconv", ("model.onnx",)),
     Command(
         "show", "registry.show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")
     ),

@@ -1,0 +1,201 @@
+"""The text of a model, for tools that compare lines, such as `git diff`."""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from opshift.model.attributes import TYPE_BY_FIELD, type_name
+from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
+from opshift.model.external_data import EXTERNAL, read_external_data
+from opshift.model.messages import (
+    AttributeProto,
+    Message,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    StringStringEntryProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
+from opshift.model.offloaded_tensors import serialize, with_payload
+from opshift.model.operator_ids import canonical_domain
+from opshift.model.tensors import DATA_FIELDS, can_pack_tensor, element_count, pack_tensor, read_tensor
+
+MAX_ELEMENTS = 8
+"""Longer tensors are represented by a digest, and longer lists are cut and get one."""
+
+MAX_TEXT = 200
+"""Longer strings are cut, and get a digest."""
+
+LAST_FIELDS = ("node", "graph", "training_info", "functions")
+"""Fields that are printed after all others, in this order."""
+
+
+def model_lines(model: ModelProto) -> Iterator[str]:
+    """Yield the text of a model: each node, value, tensor and property is one line.
+
+    Long tensors are represented by their element type, shape and digest, which does not depend on the field
+    that holds the elements. Attributes are sorted by name. Unknown fields are omitted.
+    """
+    return _fields(model, "", ())
+
+
+def _fields(message: Message, indent: str, omitted: Collection[str]) -> Iterator[str]:
+    fields = [(field.name, value) for field, value in message.ListFields() if field.name not in omitted]
+    fields.sort(key=lambda item: LAST_FIELDS.index(item[0]) if item[0] in LAST_FIELDS else -1)
+    for name, value in fields:
+        elements = value if hasattr(value, "extend") else (value,)
+        if isinstance(message, NodeProto) and name == "attribute":
+            elements = _sorted_attributes(value)
+        for element in elements:
+            if isinstance(element, Message):
+                yield from _message(name, element, indent)
+            else:
+                yield f"{indent}{name} {_literal(element)}"
+
+
+def _sorted_attributes(attributes: Iterable[AttributeProto]) -> list[AttributeProto]:
+    return sorted(attributes, key=lambda each: each.name)
+
+
+def _message(name: str, message: Message, indent: str) -> Iterator[str]:
+    printed = PRINTED_FIELDS.get(type(message), ())
+    if name == "attribute" and all(field.name in printed for field, _ in message.ListFields()):
+        return  # the line of the node contains all of it
+    if isinstance(message, ValueInfoProto) and _tensor_type(message.type):
+        printed = (*printed, "type")
+    text = _line(message)
+    label = "" if isinstance(message, NodeProto) else f"{name} "
+    yield f"{indent}{label}{text}".rstrip()
+    yield from _fields(message, indent + "  ", printed)
+
+
+def _line(message: Message) -> str:
+    """Return the text of the fields in `PRINTED_FIELDS`."""
+    if isinstance(message, NodeProto):
+        return _node(message)
+    if isinstance(message, TensorProto):
+        return _tensor(message)
+    if isinstance(message, ValueInfoProto):
+        return f"{_name(message.name)} {_tensor_type(message.type)}"
+    if isinstance(message, AttributeProto):
+        return _assignment(message)
+    if isinstance(message, OperatorSetIdProto):
+        return f"{_name(canonical_domain(message.domain))} {message.version}"
+    if isinstance(message, StringStringEntryProto):
+        return f"{_name(message.key)} {_literal(message.value)}"
+    return ""
+
+
+def _tensor_type(proto: TypeProto) -> str:
+    """Return a tensor type such as `float[N, 3]`; empty for other types and for types with denotations."""
+    tensor = proto.tensor_type
+    dims = tensor.shape.dim
+    if not proto.HasField("tensor_type") or proto.denotation or any(dim.denotation for dim in dims):
+        return ""
+    shape = f"[{', '.join(map(_dim, dims))}]" if tensor.HasField("shape") else ""
+    return f"{_element_type(tensor.elem_type)}{shape}"
+
+
+def _dim(dim: TensorShapeProto.Dimension) -> str:
+    return str(dim.dim_value) if dim.HasField("dim_value") else _name(dim.dim_param) if dim.dim_param else "?"
+
+
+def _element_type(number: int) -> str:
+    return NAME_BY_NUMBER.get(number, str(number))
+
+
+def _node(node: NodeProto) -> str:
+    domain = f"{_name(node.domain)}." if node.domain else ""
+    overload = f":{_name(node.overload)}" if node.overload else ""
+    attributes = ", ".join(map(_assignment, _sorted_attributes(node.attribute)))
+    operator = f"{domain}{_name(node.op_type)}{overload}{f' <{attributes}>' if attributes else ''}"
+    label = f"  # {_name(node.name)}" if node.name else ""
+    return f"{_names(node.output)} = {operator}({_names(node.input)}){label}"
+
+
+def _assignment(attribute: AttributeProto) -> str:
+    fields = [(field.name, value) for field, value in attribute.ListFields() if field.name in TYPE_BY_FIELD]
+    values = [_list(value) if hasattr(value, "extend") else _literal(value) for _, value in fields]
+    types = [TYPE_BY_FIELD[field].number for field, _ in fields]
+    # a value shows its type, but an empty list has no value
+    stated = "" if types == [attribute.type] else f":{type_name(attribute.type)}"
+    if attribute.ref_attr_name:
+        values.append(f"@{_name(attribute.ref_attr_name)}")
+    return f"{_name(attribute.name)}{stated}{'=' if values else ''}{', '.join(values)}"
+
+
+def _list(values: Iterable[object]) -> str:
+    elements = list(values)
+    texts = ", ".join(map(_literal, elements[:MAX_ELEMENTS]))
+    if len(elements) <= MAX_ELEMENTS:
+        return f"[{texts}]"
+    # `repr` is fast for numbers; that of a tensor may contain a placeholder
+    all_texts = ", ".join(map(_literal, elements)) if isinstance(elements[0], Message) else repr(elements)
+    return f"[{texts}, ...] ({len(elements)} elements, {_digest(all_texts.encode())})"
+
+
+def _tensor(tensor: TensorProto) -> str:
+    label = f"{_name(tensor.name)} " if tensor.name else ""
+    return f"{label}{_element_type(tensor.data_type)}{list(tensor.dims)} {_elements_text(tensor)}"
+
+
+def _elements_text(tensor: TensorProto) -> str:
+    if tensor.data_location == EXTERNAL:
+        entries = zip(("offset", "length", "checksum"), read_external_data(tensor)[1:], strict=True)
+        stored = "".join(f" {key} {_name(value)}" for key, value in entries if value)
+        return f"in {_literal(read_external_data(tensor).location)}{stored}"
+    tensor = with_payload(tensor)
+    count = element_count(tensor)
+    found = None if tensor.raw_data and (count is None or count > MAX_ELEMENTS) else read_tensor(tensor)
+    if found is not None and len(found.values) <= MAX_ELEMENTS:
+        return f"{{{', '.join(map(_literal, found.values))}}}"
+    if found is not None and can_pack_tensor(found):
+        payload = pack_tensor(found)
+        return _digest(payload if isinstance(payload, bytes) else repr(payload).encode())
+    return _digest(tensor.raw_data or serialize(tensor))
+
+
+def _literal(value: object) -> str:
+    """Return a scalar or tensor as text of limited length; `...` for messages on separate lines."""
+    if isinstance(value, Message):
+        return _tensor(value) if isinstance(value, TensorProto) else "..."
+    if isinstance(value, float):
+        shortest = (f"{value:.{digits}g}" for digits in range(6, 10))
+        text = next((each for each in shortest if round_to_float32(float(each)) == value), repr(value))
+        return f"{text}.0" if text.lstrip("-").isdecimal() else text
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
+    if not isinstance(value, str):
+        return str(value)
+    quoted = json.dumps(value, ensure_ascii=False)
+    return quoted if len(quoted) <= MAX_TEXT else f"{quoted[:MAX_TEXT]}... ({_digest(value.encode())})"
+
+
+def _digest(payload: bytes) -> str:
+    return f"sha256 {hashlib.sha256(payload).hexdigest()[:16]}"
+
+
+def _name(text: str) -> str:
+    """Return a name, in quotes if it contains characters that would make the line ambiguous."""
+    return text if re.fullmatch(r"[\w./:$@+-]+", text) else _literal(text)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(_name, names))
+
+
+PRINTED_FIELDS: Mapping[type[Message], tuple[str, ...]] = {
+    NodeProto: ("name", "op_type", "domain", "overload", "input", "output"),
+    TensorProto: ("name", "dims", "data_type", "data_location", "external_data", *DATA_FIELDS),
+    ValueInfoProto: ("name",),
+    AttributeProto: (
+        "name", "type", "ref_attr_name", "f", "i", "s", "t", "floats", "ints", "strings", "tensors",
+    ),
+    OperatorSetIdProto: ("domain", "version"),
+    StringStringEntryProto: ("key", "value"),
+}  # fmt: skip
+"""The fields that the line of a message contains; the others follow on separate lines."""
