@@ -39,7 +39,7 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
     Raises:
         InvalidModel: one of them is not a model.
     """
-    old_model, new_model = (_model(each) for each in (old, new))
+    old_model, new_model = (model_with_graph(each) for each in (old, new))
     changes: list[ModelChange] = []
     shared: list[tuple[SignatureValue, SignatureValue]] = []
     for role in get_args(Role):
@@ -50,12 +50,13 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
         changes += _value_changes(*pair)
     changes += dimension_name_changes(shared)
     definitions = registry or default_registry()
-    changes += content_changes(old_model, new_model, (_folder(old), _folder(new)), definitions)
+    changes += content_changes(old_model, new_model, (folder_of(old), folder_of(new)), definitions)
     changes.sort(key=lambda change: -change.rise)
     return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
 
 
-def _model(given: ModelLike) -> ModelProto:
+def model_with_graph(given: ModelLike) -> ModelProto:
+    """Return the model as a message; raise InvalidModel if it has no graph."""
     model: ModelProto = model_of(given)[0]
     if not model.HasField("graph"):
         place = str(given) if isinstance(given, str | os.PathLike) else ""
@@ -64,7 +65,8 @@ def _model(given: ModelLike) -> ModelProto:
     return model
 
 
-def _folder(given: ModelLike) -> Path | None:
+def folder_of(given: ModelLike) -> Path | None:
+    """Return the folder of a model that is given as a path."""
     return Path(given).parent if isinstance(given, str | os.PathLike) else None
 
 

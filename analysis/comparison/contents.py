@@ -28,7 +28,7 @@ def content_changes(
     yield from operators
     if not operators and not _same_graph(old, new):
         yield ModelChange("GRAPH_CHANGED", "graph")
-    if _files_may_differ(_external_files(old) & _external_files(new), folders):
+    if external_data_may_differ(old, new, folders):
         yield ModelChange("WEIGHTS_UNKNOWN", "weights")
     if not _same_metadata(old, new):
         yield ModelChange("METADATA_CHANGED", "metadata")
@@ -72,8 +72,9 @@ def _external_files(model: ModelProto) -> set[str]:
     return {read_external_data(each).location for each in tensors} - {""}
 
 
-def _files_may_differ(names: set[str], folders: Folders) -> bool:
-    """Return whether files of the same names may differ in the two folders."""
+def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders) -> bool:
+    """Return whether external data files that both models name may differ in their folders."""
+    names = _external_files(old) & _external_files(new)
     old_folder, new_folder = folders
     if old_folder is None or new_folder is None:
         return bool(names)

@@ -7,14 +7,20 @@ import html
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 MAX_NODES = 60
 """A diagram of more nodes would be too wide to read."""
 
 MAX_LABEL = 32
+MAX_CENTERED = 1000
+"""Width in which rows are centered; the start of a wider drawing would be empty otherwise."""
+
 ROW_HEIGHT, BOX_HEIGHT, CHARACTER_WIDTH, GAP = 64, 28, 7.5, 20
 
+
+Point = tuple[float, float]
 
 BoxKind = Literal["input", "value", "node", "added", "removed", "changed"]
 
@@ -50,23 +56,20 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
     """Return an SVG drawing for `Document`; an empty text without boxes."""
     if not boxes:
         return ""
-    centers = _centers(boxes)
+    centers, routes = _layout(boxes)
     half_widths = [_width(box) / 2 for box in boxes]
-    lines: list[str] = []
-    for position, box in enumerate(boxes):
-        (x, y), half = centers[position], half_widths[position]
-        for source in box.sources:
-            start_x, start_y = centers[source][0], centers[source][1] + BOX_HEIGHT / 2
-            end_y, bend = y - BOX_HEIGHT / 2, ROW_HEIGHT / 3
-            curve = f"C{start_x:g} {start_y + bend:g} {x:g} {end_y - bend:g} {x:g} {end_y:g}"
-            # Lines come first, so that boxes cover them.
-            lines.insert(0, f'<path d="M{start_x:g} {start_y:g}{curve}" marker-end="url(#arrow)"/>')
+    # Lines come first, so that boxes cover them.
+    lines = [
+        f'<path d="{_curve([centers[each] for each in route])}" marker-end="url(#arrow)"/>'
+        for route in routes
+    ]
+    for box, (x, y), half in zip(boxes, centers, half_widths, strict=False):
         radius = 3 if box.is_node else BOX_HEIGHT / 2
         place = f'x="{x - half:g}" y="{y - BOX_HEIGHT / 2:g}" width="{2 * half:g}" height="{BOX_HEIGHT}"'
         text = html.escape(_label(box.label))
         shape = f'<rect {place} rx="{radius:g}"/><text x="{x:g}" y="{y:g}">{text}</text>'
         lines.append(f'<g class="{box.kind}">{shape}</g>')
-    width = max(x + half for (x, _), half in zip(centers, half_widths, strict=True)) + GAP
+    width = max(x + half for (x, _), half in zip(centers, half_widths, strict=False)) + GAP
     height = max(y for _, y in centers) + ROW_HEIGHT / 2
     return (
         f'<figure tabindex="0"><figcaption>{caption}</figcaption>'
@@ -81,8 +84,18 @@ def _label(text: str) -> str:
     return printable if len(printable) <= MAX_LABEL else f"{printable[:MAX_LABEL]}..."
 
 
-def _centers(boxes: Sequence[Box]) -> list[tuple[float, float]]:
-    """Return the center of each box: below all boxes that it reads, near their mean."""
+def _curve(points: Sequence[Point]) -> str:
+    """Return the path of a line that passes vertically between the boxes of each row."""
+    path, half, bend = "", BOX_HEIGHT / 2, ROW_HEIGHT / 3
+    for (x, y), (next_x, next_y) in pairwise(points):
+        start, end = y + half, next_y - half
+        path += f"{'L' if path else 'M'}{x:g} {start:g}"
+        path += f"C{x:g} {start + bend:g} {next_x:g} {end - bend:g} {next_x:g} {end:g}"
+    return path
+
+
+def _rows(boxes: Sequence[Box]) -> list[int]:
+    """Return the row of each box: below all boxes that it reads."""
     rows: list[int] = []
     for box in boxes:
         rows.append(max((rows[source] + 1 for source in box.sources), default=0))
@@ -90,22 +103,38 @@ def _centers(boxes: Sequence[Box]) -> list[tuple[float, float]]:
         readers = [rows[other] for other, box in enumerate(boxes) if position in box.sources]
         if boxes[position].kind != "input" and not boxes[position].sources and readers:
             rows[position] = min(readers) - 1
+    return rows
+
+
+def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[list[int]]]:
+    """Return the centers of the boxes and of points in lines, and the route of each line through them."""
+    rows, sources = _rows(boxes), [box.sources for box in boxes]
+    widths = [_width(box) for box in boxes]
+    routes: list[list[int]] = []
+    for position, box in enumerate(boxes):
+        for source in box.sources:
+            route = [source]
+            # A line has a point of its own in each row that it crosses, so that it avoids the boxes there.
+            for row in range(rows[source] + 1, rows[position]):
+                sources.append((route[-1],))
+                route.append(len(rows))
+                rows.append(row)
+                widths.append(0.0)
+            routes.append([*route, position])
     members: dict[int, list[int]] = defaultdict(list)
     for position, row in enumerate(rows):
         members[row].append(position)
-    widths = {row: sum(_width(boxes[each]) + GAP for each in listed) for row, listed in members.items()}
-    centers = [(0.0, 0.0)] * len(boxes)
+    totals = {row: sum(widths[each] + GAP for each in listed) for row, listed in members.items()}
+    middle = min(max(totals.values()), MAX_CENTERED) / 2
+    centers = [(0.0, 0.0)] * len(rows)
     for row in sorted(members):
         # Sorted by the mean of their sources, so that few lines cross.
-        placed = sorted(
-            members[row], key=lambda each: _mean([centers[one][0] for one in boxes[each].sources])
-        )
-        x = GAP + (max(widths.values()) - widths[row]) / 2
+        placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in sources[each]]))
+        x = GAP + max(0.0, middle - totals[row] / 2)
         for position in placed:
-            width = _width(boxes[position])
-            centers[position] = (x + width / 2, (row + 0.5) * ROW_HEIGHT)
-            x += width + GAP
-    return centers
+            centers[position] = (x + widths[position] / 2, (row + 0.5) * ROW_HEIGHT)
+            x += widths[position] + GAP
+    return centers, routes
 
 
 def _width(box: Box) -> float:

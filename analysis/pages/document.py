@@ -34,7 +34,7 @@ body { max-width: 90rem; margin: 1.5rem auto; padding: 0 1rem; font: 1rem/1.5 sa
 p, li { max-width: 48rem; }
 h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
 h2 { margin-top: 2rem; font-size: 1.25rem; border-bottom: 1px solid var(--line); }
-h3 { font-size: 1rem; overflow-wrap: anywhere; }
+h3 { margin-top: 2rem; font-size: 1rem; overflow-wrap: anywhere; }
 a { color: var(--link); }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .scroll { overflow-x: auto; margin: .75rem 0; }

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
     from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
     from opshift.analysis.doctor.restamp import restamp as restamp
+    from opshift.analysis.model_diff.diff import diff_model as diff_model
+    from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
+    from opshift.analysis.pages.write_report import write_report as write_report
     from opshift.analysis.verification.references import load_references as load_references
     from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
@@ -66,6 +69,9 @@ _NAMES = {
     "analysis.doctor.diagnose": ("diagnose",),
     "analysis.doctor.diagnosis": ("Diagnosis",),
     "analysis.doctor.restamp": ("restamp",),
+    "analysis.model_diff.diff": ("diff_model",),
+    "analysis.model_diff.result": ("ModelDiff",),
+    "analysis.pages.write_report": ("write_report",),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),

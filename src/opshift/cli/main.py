@@ -54,6 +54,12 @@ COMMANDS = [
     Command("reach", "reach", "reach", ("model.onnx",)),
     Command("doctor", "doctor", "doctor", ("model.onnx", "model.onnx fixed.onnx --fix")),
     Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
+    Command(
+        "diff-model",
+        "diff_model",
+        "diff_model",
+        ("old.onnx new.onnx", "old.onnx new.onnx --report changes.html"),
+    ),
     Command("check", "check", "check", ("model.onnx", "*.onnx --level info", "--rules")),
     Command("inspect", "inspect", "inspect", ("model.onnx",)),
     Command("textconv", "textconv", "textconv", ("model.onnx",)),

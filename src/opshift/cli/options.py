@@ -36,6 +36,15 @@ FormatOption = Annotated[
     Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
 ]
 
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Also write a complete report: .html (one page without links to other files), .md or .json.",
+    ),
+]
+
 DefinitionsOption = Annotated[
     list[Path] | None,
     typer.Option(

@@ -1,0 +1,1 @@
+"""Differences between two models: properties, and nodes with their surroundings."""

@@ -1,0 +1,196 @@
+"""Differences between two models."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from opshift.model.plain_data import Json
+
+Status = Literal["added", "removed", "changed", "renamed", "kept"]
+
+MARKS: Mapping[Status, str] = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "kept": " "}
+
+MAX_TITLE_OPERATORS = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """Property with its state in both models; the state is empty if a model lacks the property."""
+
+    name: str
+    before: str
+    after: str
+
+    @property
+    def status(self) -> Status:
+        """Status: `added`, `removed` or `changed`."""
+        if self.before and self.after:
+            return "changed"
+        return "added" if self.after else "removed"
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether it is an entry of the metadata."""
+        return self.name.startswith("metadata")
+
+    def __str__(self) -> str:
+        return f"{MARKS[self.status]} {self.name}: {' -> '.join(filter(None, (self.before, self.after)))}"
+
+
+@dataclass(frozen=True)
+class DiffNode:
+    """Node of one of the models.
+
+    Attributes:
+        position: its index in its graph or function.
+        operator: its name, with the domain unless it is the default domain.
+        name, inputs, outputs: as in NodeProto.
+        constants: inputs that are initializers, each with its name and content.
+    """
+
+    position: int
+    operator: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Name of the node, or else its outputs."""
+        return self.name or ", ".join(self.outputs)
+
+    @property
+    def label(self) -> str:
+        """Operator, and the name or else the outputs."""
+        return f"{self.operator}{' ' if self.name else ' -> '}{self.place}"
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """Node of one model, or the same node in both.
+
+    Attributes:
+        status: `renamed` means that only names differ.
+        before, after: the node in each model; `None` if the model lacks it.
+        changes: the properties that differ.
+    """
+
+    status: Status
+    before: DiffNode | None
+    after: DiffNode | None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def node(self) -> DiffNode:
+        """The node in the new model, or in the old one if it was removed."""
+        node = self.after or self.before
+        assert node is not None
+        return node
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Change without metadata and the names of nodes and values, to find identical changes."""
+        changes = [each for each in self.changes if not each.is_metadata]
+        is_value = [each.name.startswith(("input", "output")) for each in changes]
+        parts = (each.name if value else each for each, value in zip(changes, is_value, strict=True))
+        return self.status, self.node.operator, *parts
+
+    @property
+    def mark(self) -> str:
+        """Sign of the status in texts."""
+        return MARKS[self.status]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Connected changed nodes, and the unchanged nodes next to them (status `kept`)."""
+
+    nodes: tuple[NodeChange, ...]
+
+    @property
+    def changed(self) -> Iterator[NodeChange]:
+        """The nodes without the unchanged ones."""
+        return (each for each in self.nodes if each.status != "kept")
+
+    @property
+    def title(self) -> str:
+        """Operators before and after, such as `Softmax -> Flatten, Softmax, Reshape`."""
+        before = _counted(each.before.operator for each in self.changed if each.before)
+        after = _counted(each.after.operator for each in self.changed if each.after)
+        return before if before == after else f"{before or 'nothing'} -> {after or 'nothing'}"
+
+
+@dataclass(frozen=True)
+class ContainerDiff:
+    """Differences of the model itself, or of one graph or function."""
+
+    place: str
+    properties: tuple[Change, ...]
+    regions: tuple[Region, ...] = ()
+    renamed: tuple[NodeChange, ...] = ()
+
+    def identical(self) -> Iterator[Sequence[Region]]:
+        """Yield groups of regions with the same changes, apart from names."""
+        groups: dict[tuple[object, ...], list[Region]] = {}
+        for region in self.regions:
+            groups.setdefault(tuple(each.kind for each in region.changed), []).append(region)
+        yield from groups.values()
+
+
+@dataclass(frozen=True)
+class ModelDiff:
+    """All differences between two models.
+
+    Attributes:
+        containers: the model itself, graphs and functions with differences.
+        kept: number of equal nodes, including those of subgraphs and functions.
+    """
+
+    containers: tuple[ContainerDiff, ...]
+    kept: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether there are no differences."""
+        return not self.containers
+
+    def counts(self) -> dict[Status, int]:
+        """Return the number of nodes of each status."""
+        regions = (region for each in self.containers for region in each.regions)
+        found = Counter(each.status for region in regions for each in region.changed)
+        renamed = sum(len(each.renamed) for each in self.containers)
+        statuses: tuple[Status, ...] = ("added", "removed", "changed")
+        return {**{each: found[each] for each in statuses}, "renamed": renamed, "kept": self.kept}
+
+    def __str__(self) -> str:
+        if self.equal:
+            return "no differences"
+        nodes = ", ".join(f"{count:,} {status}" for status, count in self.counts().items() if count)
+        properties = sum(len(each.properties) for each in self.containers)
+        return f"nodes: {nodes or 'none'}; other properties: {properties:,} differ"
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return plain data for JSON."""
+        return {
+            "equal": self.equal,
+            "nodes": {str(status): count for status, count in self.counts().items()},
+            "containers": [
+                {
+                    "place": each.place,
+                    "properties": [asdict(change) for change in each.properties],
+                    "regions": [[asdict(node) for node in region.nodes] for region in each.regions],
+                    "renamed": [asdict(node) for node in each.renamed],
+                }
+                for each in self.containers
+            ],
+        }
+
+
+def _counted(operators: Iterable[str]) -> str:
+    """Return the first operators with their numbers: `a, 2 x b` for a, b, b."""
+    counts = Counter(operators)
+    parts = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
+    more = len(parts) - MAX_TITLE_OPERATORS
+    return ", ".join(parts[:MAX_TITLE_OPERATORS]) + (f" and {more} more operators" if more > 0 else "")

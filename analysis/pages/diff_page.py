@@ -1,0 +1,139 @@
+"""Page about the differences between two models, with drawings of both graphs at each change."""
+
+from collections.abc import Iterator, Sequence
+
+from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeChange, Region, Status
+from opshift.analysis.pages.diagram import MAX_LABEL, Box, BoxKind, mermaid, svg
+from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import code_span, escape_line, table
+
+MAX_DRAWN_REGIONS = 40
+"""Maximum number of drawn regions; those that differ only in names count once."""
+
+MAX_DRAWN_NODES = 40
+"""Maximum number of drawn nodes of one region."""
+
+MAX_ROWS = 100
+"""Maximum number of rows of a table."""
+
+MAX_NODE_ROWS = 12
+"""Maximum number of rows of one node."""
+
+MAX_PLACES = 20
+"""Maximum number of listed places of one change."""
+
+MAX_VALUES = 6
+"""Maximum number of drawn inputs of a node that no drawn node produces."""
+
+KINDS: dict[Status, BoxKind] = {"added": "added", "removed": "removed", "changed": "changed"}
+
+LEGEND = "+ added, - removed, ~ changed. Nodes without a mark are equal and show the surroundings."
+
+
+def diff_page(diff: ModelDiff, title: str = "Differences between two models") -> Document:
+    """Return the page; large differences are cut, with a note on the page."""
+    parts = [f"# {escape_line(title)}", f"{escape_line(str(diff)).capitalize()}."]
+    rows = [
+        (
+            escape_line(each.place),
+            MARKS[change.status],
+            *map(escape_line, (change.name, change.before, change.after)),
+        )
+        for each in diff.containers
+        for change in each.properties
+    ]
+    if rows:
+        parts += ["## Properties", *_limited_table(("place", "", "property", "before", "after"), rows)]
+    drawings: list[str] = []
+    groups = [(each.place, group) for each in diff.containers for group in each.identical()]
+    if groups:
+        parts += ["## Nodes", escape_line(LEGEND)]
+    for place, group in groups[:MAX_DRAWN_REGIONS]:
+        parts += _region_section(place, group, drawings)
+    if len(groups) > MAX_DRAWN_REGIONS:
+        parts.append(f"{len(groups) - MAX_DRAWN_REGIONS:,} more kinds of changes are not drawn.")
+        more = [
+            (escape_line(place), escape_line(group[0].title), str(len(group)))
+            for place, group in groups[MAX_DRAWN_REGIONS:]
+        ]
+        parts += _limited_table(("place", "operators", "times"), more)
+    renamed = [
+        (escape_line(container.place), code_span(each.before.label), code_span(each.after.label))
+        for container in diff.containers
+        for each in container.renamed
+        if each.before and each.after
+    ]
+    if renamed:
+        parts += ["## Renamed", "Only names of these nodes and of their values differ."]
+        parts += _limited_table(("place", "before", "after"), renamed)
+    return Document("\n\n".join(filter(None, parts)) + "\n", tuple(drawings))
+
+
+def _limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    more = len(rows) - MAX_ROWS
+    return [table(heads, rows[:MAX_ROWS]), f"{more:,} more rows are not shown." if more > 0 else ""]
+
+
+def _region_section(place: str, group: Sequence[Region], drawings: list[str]) -> Iterator[str]:
+    """Yield the parts of the Markdown about identical regions, and add drawings of the first one."""
+    region, times = group[0], f", {len(group):,} times" if len(group) > 1 else ""
+    inside = "" if place == "graph" else f" in {place}"
+    yield f"### {escape_line(f'{region.title}{times}{inside}')}"
+    sides: dict[str, list[tuple[DiffNode, Status]]] = {
+        "Before": [(each.before, each.status) for each in region.nodes if each.before],
+        "After": [(each.after, each.status) for each in region.nodes if each.after],
+    }
+    for caption, listed in sides.items():
+        boxes = _boxes(sorted(listed, key=lambda pair: pair[0].position)[:MAX_DRAWN_NODES])
+        if len(listed) > MAX_DRAWN_NODES:
+            caption = f"{caption} (the first {MAX_DRAWN_NODES} of {len(listed):,} nodes)"
+        if boxes:
+            yield mermaid(boxes, caption)
+            drawings.append(svg(boxes, caption))
+    rows = [row for each in region.changed for row in _node_rows(each)]
+    yield from _limited_table(("", "operator", "node", "property", "before", "after"), rows)
+    if len(group) > 1:
+        # One node represents each place.
+        labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]
+        more = len(group) - 1 - len(labels)
+        yield f"The same at {', '.join(labels)}{f' and {more:,} more places' if more else ''}."
+
+
+def _node_rows(change: NodeChange) -> Iterator[Sequence[str]]:
+    node = change.node
+    first = (MARKS[change.status], escape_line(node.operator), code_span(node.place))
+    if not change.changes:
+        yield (*first, "", "", "")
+    for each in change.changes[:MAX_NODE_ROWS]:
+        yield (*first, *map(escape_line, (each.name, each.before, each.after)))
+        first = ("", "", "")
+    if len(change.changes) > MAX_NODE_ROWS:
+        yield (*first, f"{len(change.changes) - MAX_NODE_ROWS} more properties", "", "")
+
+
+def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:
+    """Return boxes of nodes, in their order, and of the values that changed nodes read or return."""
+    boxes: list[Box] = []
+    producers: dict[str, int] = {}
+    read: set[str] = set()
+    for node, status in nodes:
+        constants = dict(node.constants)
+        missing = [name for name in node.inputs if name and (name in constants or name not in producers)]
+        for name in missing[:MAX_VALUES] if status != "kept" else ():
+            # Each reader has a box of its own for a constant, so that lines are short.
+            producers[name] = len(boxes)
+            boxes.append(Box(f"{_tail(name, 12)} {constants.get(name, '')}".strip(), kind="value"))
+        read.update(node.inputs)
+        sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
+        producers.update(dict.fromkeys(filter(None, node.outputs), len(boxes)))
+        label = f"{MARKS[status]} {node.operator}".strip()
+        label = f"{label} {_tail(node.name, MAX_LABEL - len(label) - 4)}".strip()
+        boxes.append(Box(label, tuple(sources), KINDS.get(status, "node")))
+    results = [name for node, status in nodes if status != "kept" for name in node.outputs]
+    unread = [name for name in results if name and name not in read]
+    return [*boxes, *(Box(_tail(name, MAX_LABEL), (producers[name],), "value") for name in unread)]
+
+
+def _tail(name: str, length: int) -> str:
+    """Return the end of a long name: its start is often common to many nodes."""
+    return name if len(name) <= length else f"...{name[-length:]}" if length > 0 else ""

@@ -1,0 +1,102 @@
+"""`opshift diff-model`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opshift.cli.options import Format, FormatOption, ReportOption
+from opshift.cli.output import print_result, show_progress
+from opshift.cli.page import Page
+from opshift.cli.paths import require_file
+
+if TYPE_CHECKING:
+    from opshift.analysis.model_diff.result import Change, ModelDiff, Region
+
+STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
+
+MAX_LINES = 40
+"""Maximum number of listed properties of a graph, kinds of changes, or nodes of one change."""
+
+MAX_NODE_LINES = 8
+"""Maximum number of listed properties of one node."""
+
+MAX_PLACES = 5
+"""Maximum number of listed places of one change."""
+
+
+def diff_model(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")],
+    report: ReportOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show which nodes of a model were added, removed and changed.
+
+    Nodes are matched by their outputs, operators, attributes and names. Changes that differ only in names are
+    shown once. --report out.html draws both graphs at each change.
+    """
+    from opshift.analysis.model_diff.diff import diff_model as find_differences
+    from opshift.analysis.pages.write_report import report_suffix, write_report
+
+    for path in (old, new):
+        require_file(path)
+    if report is not None:
+        report_suffix(report)
+    with show_progress(f"Comparing {old} and {new}"):
+        diff = find_differences(old, new)
+    if report is not None:
+        write_report(diff, report, title=f"{old} -> {new}")
+    data = {"old": old, "new": new, **diff.as_dict()}
+    print_result(form, data, lambda page: _write(page, f"{old} -> {new}", diff, report))
+
+
+def _write(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None:
+    page.title(title)
+    page.line(str(diff))
+    for container in diff.containers:
+        page.heading(container.place)
+        _write_properties(page, container.properties, MAX_LINES, "  ")
+        groups = list(container.identical())
+        for group in groups[:MAX_LINES]:
+            _write_regions(page, group)
+        _write_more(page, len(groups) - MAX_LINES, "kinds of changes")
+        if container.renamed:
+            page.blank()
+            page.line(f"  = {len(container.renamed):,} nodes differ only in names")
+    if report is not None:
+        page.blank()
+        page.line(f"wrote {report}")
+
+
+def _write_properties(page: Page, changes: Sequence[Change], most: int, indent: str) -> None:
+    for each in changes[:most]:
+        page.line(f"{indent}{each}", style=STYLES[each.status])
+    _write_more(page, len(changes) - most, "properties", indent)
+
+
+def _write_regions(page: Page, group: Sequence[Region]) -> None:
+    """Print the nodes of the first of several identical regions, and the places of the others."""
+    page.blank()
+    page.line(f"  {group[0].title}{f', {len(group):,} times' if len(group) > 1 else ''}", style="bold")
+    changed = list(group[0].changed)
+    for each in changed[:MAX_LINES]:
+        page.line(f"  {each.mark} {each.node.label}", style=STYLES[each.status])
+        _write_properties(page, each.changes, MAX_NODE_LINES, "      ")
+    _write_more(page, len(changed) - MAX_LINES, "nodes")
+    if len(group) > 1:
+        page.line(f"  the same at {_listed(next(each.changed).node.place for each in group[1:])}")
+
+
+def _listed(places: Iterable[str]) -> str:
+    listed = list(places)
+    more = len(listed) - MAX_PLACES
+    return ", ".join(listed[:MAX_PLACES]) + (f" and {more:,} more places" if more > 0 else "")
+
+
+def _write_more(page: Page, count: int, noun: str, indent: str = "  ") -> None:
+    if count > 0:
+        page.line(f"{indent}... and {count:,} more {noun}; --format json lists all")
