@@ -80,7 +80,7 @@ class Report(FrozenRecord):
     def of(cls, plan: Plan) -> Report:
         """Return the report of a plan."""
         containers = list(plan.containers())
-        changed = tuple(_changed_node(change, each) for each in containers for change in each.changes)
+        changed = tuple(changed_node(change, each) for each in containers for change in each.changes)
         nodes = sum(container.node_count - len(container.reversal.removed) for container in containers)
         return cls(
             plan.opsets,
@@ -114,7 +114,8 @@ def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
         yield SpecialisedFunction(function, names)
 
 
-def _changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
+def changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
+    """Return the report of a change in a graph or function."""
     restored = container.reversal.restored.get(change.position)
     steps = tuple(
         f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps

@@ -1,12 +1,13 @@
 """Numeric comparison of the outputs of two models."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
-from opshift.analysis.verification.result import OutputCompared, Tolerance
+from opshift.analysis.verification.result import ElementCompared, OutputCompared, Tolerance
+from opshift.model.plain_data import Json
 
 EXACT = Tolerance(0.0, 0.0)
 
@@ -26,7 +27,9 @@ class TensorDifference(NamedTuple):
     absolute: float = 0.0
     relative: float = 0.0
     differing: int = 0
+    worst: ElementCompared | None = None
     reason: str = ""
+    """Difference of types, shapes or structures in words."""
 
 
 def compare_output(
@@ -41,31 +44,41 @@ def compare_output(
     allowed = TOLERANCES.get(element_type, EXACT)
     if tolerance is not None and element_type in TOLERANCES:
         allowed = Tolerance(tolerance, tolerance)
-    pairs = zip(original, converted, strict=True)
-    differences = [each for one, other in pairs for each in _compare_values(one, other, allowed)]
+    pairs = enumerate(zip(original, converted, strict=True))
+    differences = [each for sample, pair in pairs for each in _compare_values(sample, *pair, allowed)]
     shape = None if first is None or isinstance(original[0], list | Mapping) else first.shape
+    count, differing = sum(each.elements for each in differences), sum(each.differing for each in differences)
+    compared = sorted(differences, key=lambda each: (each.differing > 0, each.absolute))
+    worst = compared[-1].worst if compared else None
+    reason = next((each.reason for each in differences if each.reason), "")
+    if worst and differing and not reason:
+        place = worst.position or "[]"
+        reason = f"{differing} of {count} elements; {worst.original} at {place} became {worst.converted}"
     return OutputCompared(
         name,
         element_type,
         shape,
-        sum(each.elements for each in differences),
+        count,
         sum(each.finite for each in differences),
         max((each.absolute for each in differences), default=0.0),
         max((each.relative for each in differences), default=0.0),
         allowed,
-        sum(each.differing for each in differences),
-        next((each.reason for each in differences if each.reason), ""),
+        differing,
+        reason,
+        worst,
     )
 
 
-def _compare_values(original: object, converted: object, tolerance: Tolerance) -> Iterator[TensorDifference]:
+def _compare_values(
+    sample: int, original: object, converted: object, tolerance: Tolerance
+) -> Iterator[TensorDifference]:
     ones, others = dict(_leaves(original)), dict(_leaves(converted))
     if list(ones) != list(others):
         reason = f"the structure differs ({len(ones)} and {len(others)} tensors)"
         yield TensorDifference(reason=reason)
         return
     for place, one in ones.items():
-        yield _compare_tensors(place, one, others[place], tolerance)
+        yield _compare_tensors(sample, place, one, others[place], tolerance)
 
 
 def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
@@ -83,7 +96,7 @@ def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]
 
 
 def _compare_tensors(
-    place: str, original: Array | None, converted: Array | None, tolerance: Tolerance
+    sample: int, place: str, original: Array | None, converted: Array | None, tolerance: Tolerance
 ) -> TensorDifference:
     if original is None or converted is None:
         reason = "" if original is converted else f"{place} is absent in one of the models".strip()
@@ -95,40 +108,60 @@ def _compare_tensors(
         if one != other:
             reason = f"the {aspect} of {place or 'the output'} changed from {one} to {other}"
             return TensorDifference(reason=reason)
-    return _compare_elements(place, original, converted, tolerance)
+    with np.errstate(all="ignore"):  # infinities and NaN are expected here
+        return _compare_elements(sample, place, original, converted, tolerance)
 
 
 def _compare_elements(
-    place: str, original: Array, converted: Array, tolerance: Tolerance
+    sample: int, place: str, original: Array, converted: Array, tolerance: Tolerance
 ) -> TensorDifference:
-    with np.errstate(all="ignore"):  # infinities and NaN are expected here
-        distances, differs = _distances(original, converted, tolerance)
-        magnitude = np.abs(_widen(original)) if original.dtype.kind not in "OSU" else np.zeros(original.shape)
-        ratios = distances[magnitude > 0] / magnitude[magnitude > 0]
-    ratios = np.nan_to_num(ratios, nan=np.inf, posinf=np.inf)
+    if original.dtype.kind in "OSU":
+        distances = magnitude = allowed = np.zeros(original.shape)
+        differs = np.asarray(original.astype(str) != converted.astype(str))
+    else:
+        one, other = _widen(original), _widen(converted)
+        same = np.asarray((original == converted) | (np.isnan(one) & np.isnan(other)))
+        distances = np.where(same, 0.0, _magnitude_of_difference(original, converted))
+        distances = np.nan_to_num(distances, nan=np.inf, posinf=np.inf)
+        magnitude = np.abs(one)
+        allowed = _allowed(magnitude, tolerance)
+        differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
+    # a large relative difference of an element near 0 means nothing while the absolute limit covers it
+    is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
+    ratios = np.zeros_like(distances)
+    np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
+    largest = float(distances.max(initial=0.0))
+    worst = None
+    if largest or differs.any():
+        # -1 excludes elements within the tolerance, also for strings, which have distance 0
+        candidates = np.where(differs, distances, -1.0) if differs.any() else distances
+        where = np.unravel_index(int(np.argmax(candidates)), original.shape)
+        index = f"[{', '.join(map(str, where))}]" if where else ""
+        values = _plain(original[where]), _plain(converted[where])
+        limits = float(distances[where]), float(allowed[where])
+        worst = ElementCompared(sample, place + index, *values, *limits)
     return TensorDifference(
         original.size,
         int(np.isfinite(magnitude).sum()),
-        float(distances.max(initial=0.0)),
-        float(ratios.max(initial=0.0)),
+        largest,
+        float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max(initial=0.0)),
         int(differs.sum()),
-        _describe_worst(place, original, converted, distances, differs) if differs.any() else "",
+        worst,
     )
 
 
-def _distances(original: Array, converted: Array, tolerance: Tolerance) -> tuple[Array, Array]:
-    """Return the distance of each pair of elements, and whether it exceeds the tolerance. NaN equals NaN."""
-    if original.dtype.kind in "OSU":
-        return np.zeros(original.shape), np.asarray(original.astype(str) != converted.astype(str))
-    one, other = _widen(original), _widen(converted)
-    same = np.asarray((original == converted) | (np.isnan(one) & np.isnan(other)))
-    magnitudes = np.nan_to_num(_magnitude_of_difference(original, converted), nan=np.inf, posinf=np.inf)
-    distances = np.where(same, 0.0, magnitudes)
-    magnitude = np.abs(one)
+def _allowed(magnitude: Array, tolerance: Tolerance) -> Array:
+    """Return the limit of the difference of each element from its magnitude."""
     finite = np.isfinite(magnitude)
     mean = max(1.0, float(magnitude[finite].mean())) if finite.any() else 1.0
-    allowed = np.where(finite, tolerance.absolute * mean + tolerance.relative * magnitude, 0.0)
-    return distances, ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
+    return np.where(finite, tolerance.absolute * mean + tolerance.relative * magnitude, 0.0)
+
+
+def _plain(element: Any) -> Json:
+    """Return an element as plain data: a float as the shortest number that its type rounds to it."""
+    if isinstance(element, np.bool_ | np.integer):
+        return cast("Json", element.item())
+    return str(element) if isinstance(element, str | np.complexfloating) else float(str(element))
 
 
 def _magnitude_of_difference(original: Array, converted: Array) -> Array:
@@ -142,11 +175,3 @@ def _magnitude_of_difference(original: Array, converted: Array) -> Array:
 
 def _widen(array: Array) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _describe_worst(place: str, original: Array, converted: Array, distances: Array, differs: Array) -> str:
-    # -1 excludes elements within the tolerance, also for strings, which have distance 0
-    where = np.unravel_index(int(np.argmax(np.where(differs, distances, -1.0))), original.shape)
-    index = f"[{', '.join(map(str, where))}]" if where else ""
-    count_text = f"{int(differs.sum())} of {original.size} elements"
-    return f"{count_text}; {original[where]} at {place + index or '[]'} became {converted[where]}"

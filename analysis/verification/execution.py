@@ -54,24 +54,26 @@ class RunResult(NamedTuple):
     """Reason why the converted model does not run; empty if it runs."""
 
 
-def execute(request: RunRequest, registry: Registry) -> Verification:
-    """Run both models and compare their outputs.
+def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feeds]:
+    """Run both models and compare their outputs; return the inputs of a different sample, too.
 
     If two different runtimes disagree, a runtime that runs both models decides, if there is one. Raises
     CannotVerify if both models never run on the same inputs.
     """
     _require_same_names(request)
     reasons: list[str] = []
-    mixed_result: Verification | None = None
+    mixed_result: tuple[Verification, Feeds] | None = None
     for pair in runtime_pairs(request.original, request.converted, request.runtime, registry, reasons):
         result = _most_conclusive_run(pair, request, reasons)
         if result is None:
             continue
         verification = _verify_run(result, pair, request)
         # a difference between two runtimes may be theirs, and not the conversion's
+        worst = next((each.worst for each in verification.outputs if not each.equal), None)
+        feeds = result.samples[worst.sample if worst else 0]
         if verification.equal or not pair.is_mixed:
-            return verification
-        mixed_result = mixed_result or verification
+            return verification, feeds
+        mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
         reason = "no inputs and runtimes were found with which both models run"
         raise CannotVerify(f"{reason}: {'; '.join(dict.fromkeys(reasons))}", remedy=PROVIDE_INPUTS)

@@ -36,18 +36,42 @@ class InputUsed:
 
 
 @dataclass(frozen=True)
+class ElementCompared:
+    """Element of an output or of another value, before and after the conversion.
+
+    Attributes:
+        sample: the number of the sample, from 0.
+        position: its place in the value, such as `[0, 2]`; empty for a scalar.
+        original, converted: the numbers, truth values or strings; complex numbers are strings.
+        difference: the absolute difference.
+        allowed: the limit of the difference for this element.
+    """
+
+    sample: int
+    position: str
+    original: Json
+    converted: Json
+    difference: float
+    allowed: float
+
+
+@dataclass(frozen=True)
 class OutputCompared:
-    """Comparison of one output for all samples.
+    """Comparison of one output, or another value, for all samples.
 
     Attributes:
         name, type: the name and element type of the output.
         shape: the shape in the first sample; `None` if the value is not a tensor.
         count: the number of compared elements.
         finite: the number of elements that are neither infinite nor NaN in the original.
-        absolute, relative: the largest differences; infinite if one of two elements is not finite.
+        absolute: the largest difference; infinite if one of two elements is not finite.
+        relative: the largest difference divided by the original element. Elements so small that the absolute
+            limit is the larger one count only if they are beyond the tolerance.
         tolerance: the limits of the difference.
         differing: the number of elements beyond the tolerance.
         reason: the first or largest difference in words; empty if all elements are within the tolerance.
+        worst: the element with the largest difference, one beyond the tolerance if there is any; `None` if
+            all elements are equal, or if types, shapes or structures differ.
     """
 
     name: str
@@ -60,6 +84,7 @@ class OutputCompared:
     tolerance: Tolerance
     differing: int
     reason: str = ""
+    worst: ElementCompared | None = None
 
     @property
     def equal(self) -> bool:
@@ -96,17 +121,47 @@ class Verification:
         return {**asdict(self), "outputs": outputs, "equal": self.equal}
 
 
+@dataclass(frozen=True)
+class DifferenceLocation:
+    """First node of the original, in topological order, with a value that differs.
+
+    Attributes:
+        place: label of the node, with its graph or function.
+        operator: its operator version, such as `ai.onnx.Clip:6`.
+        becomes: operator versions of the nodes that replace it; empty if the conversion does not change it.
+        steps: descriptions of the conversion steps that replace it, a sentence each.
+        value: comparison of the first of its outputs that differs, for one sample.
+        enclosing: labels of the calls and of the nodes with subgraphs that execute the node, outermost first.
+    """
+
+    place: str
+    operator: str
+    becomes: tuple[str, ...]
+    steps: tuple[str, ...]
+    value: OutputCompared
+    enclosing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        executed = "".join(f", executed by {each}" for each in reversed(self.enclosing))
+        return f"{self.place} ({self.operator}){executed}"
+
+
 class VerificationFailed(OpshiftError):
     """The converted model has other outputs, or does not run where the original runs.
 
     Attributes:
         verification: the result of the comparison.
+        location: the first node with a different value; `None` if no node was found.
     """
 
-    def __init__(self, verification: Verification, reason: str = "") -> None:
+    def __init__(
+        self, verification: Verification, reason: str = "", location: DifferenceLocation | None = None
+    ) -> None:
         self.verification = verification
+        self.location = location
         differing = [each for each in verification.outputs if not each.equal]
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
         more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
         remedy = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
-        super().__init__(text + more, remedy=remedy)
+        first = f"; first at {location}" if location else ""
+        super().__init__(text + more + first, remedy=remedy)

@@ -78,6 +78,11 @@ def openers(runtime: Runtime) -> tuple[Opener, ...]:
     return tuple(both.values()) if runtime == "auto" else (both[runtime],)
 
 
+def opener_of(name: str) -> Opener:
+    """Return the function that loads a model into the runtime of a `Runner` with this name."""
+    return open_onnxruntime if name.startswith("onnxruntime") else open_reference
+
+
 class RuntimePair(NamedTuple):
     """Original and converted model, each loaded into a runtime."""
 

@@ -65,9 +65,11 @@ def verify(
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
+        from opshift.analysis.verification.executable_graph import ModelRuntime
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided
-        from opshift.analysis.verification.runtimes import RuntimeModel
+        from opshift.analysis.verification.locate import locate
+        from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -79,10 +81,15 @@ def verify(
     graph = first.model.graph
     given = read_provided(inputs, graph)
     request = RunRequest(first, second, inputs_of(graph), given, runtime, samples, seed, tolerance)
-    verification = execute(request, registry)
-    if not verification.equal:
-        raise VerificationFailed(verification)
-    return verification
+    verification, feeds = execute(request, registry)
+    if verification.equal:
+        return verification
+    openers = map(opener_of, verification.runtimes)
+    one, other = (
+        ModelRuntime(model, opener, registry) for model, opener in zip((first, second), openers, strict=True)
+    )
+    different = [each for each in verification.outputs if not each.equal]
+    raise VerificationFailed(verification, location=locate((one, other), feeds, different, tolerance))
 
 
 def _folder(model: ModelLike) -> Path | None:

@@ -1,11 +1,11 @@
-"""A deliberately wrong adapter."""
+"""Deliberately wrong adapters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.adapters.core.adapter_table import StepKey, adapter_table
+from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.rewrite.routes import Router
 from opshift.model.node import Node
@@ -17,7 +17,25 @@ if TYPE_CHECKING:
 
 def install_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every conversion use a table with a Clip 6 -> 11 adapter that doubles the upper limit."""
-    table = {**adapter_table(), StepKey("ai.onnx", "Clip", 6, 11): _wrong_clip}
+    _install(monkeypatch, StepKey("ai.onnx", "Clip", 6, 11), _wrong_clip)
+
+
+def install_wrong_adapter(monkeypatch: pytest.MonkeyPatch, op_type: str, source: int, target: int) -> None:
+    """Make every conversion use a table whose adapter of a step adds 1 to the last output."""
+    key = StepKey("ai.onnx", op_type, source, target)
+    correct = adapter_table()[key]
+
+    def wrong(node: Node, out: Rewriter) -> None:
+        computed = out.fresh("computed")
+        correct(node.with_(outputs=[*node.outputs[:-1], computed]), out)
+        one = out.constant(1, out.known_element_type(node.outputs[-1]) or "float", rank=0)
+        out.emit("Add", [computed, one], [node.outputs[-1]])
+
+    _install(monkeypatch, key, wrong)
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, key: StepKey, adapter: Adapter) -> None:
+    table = {**adapter_table(), key: adapter}
 
     def router(registry: Registry, targets: Iterable[tuple[str, int]]) -> Router:
         return Router(registry, table, dict(targets))
