@@ -160,7 +160,7 @@ def convert(
     Arguments, classes of the model and errors are those of `convert_version`.
     """
     result, plan = convert_with(model, Options.of(target, **arguments))
-    return Conversion(_of_given_kind(model, result, plan), Report.of(plan))
+    return Conversion(_of_given_kind(model, result, plan), Report.of(plan, result))
 
 
 def plan_version(
@@ -255,6 +255,16 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
     return _plan_model(model, options)[1]
+
+
+@gc_paused
+def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None, Plan]:
+    """Convert a model in place, and return the result, or `None` after a refusal, with the plan."""
+    result, plan = _plan_model(model, options)
+    if plan.refusals:
+        return None, plan
+    _apply(plan, result, options)
+    return result, plan
 
 
 def _plan(model: ModelProto, options: Options) -> Plan:

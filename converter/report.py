@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, field
 from typing import Any
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.errors import Refusal
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
+from opshift.converter.rewrite.result import values_read
 from opshift.model.frozen_record import FrozenRecord
+from opshift.model.graphs import nested_nodes, root_graphs
+from opshift.model.messages import ModelProto
 
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
@@ -23,11 +27,34 @@ class ChangedNode(FrozenRecord):
         operator: its operator version, such as `ai.onnx.Clip:6`.
         becomes: operator versions of the nodes that replace it, in order.
         steps: descriptions of the applied steps, a sentence each.
+        nodes: number of nodes that replace it, with those in new subgraphs.
+        constant_bytes: size of the constants that are added for it; the first node that reads a constant
+            counts it.
     """
 
     place: str
     operator: str
     becomes: tuple[str, ...]
+    steps: tuple[str, ...]
+    nodes: int = 1
+    constant_bytes: int = 0
+
+
+class ChangeGroup(FrozenRecord):
+    """Replaced nodes with the same operator and the same replacement.
+
+    Attributes:
+        operator: operator version of the nodes.
+        becomes: operator versions that replace one node, the most frequent first, with their numbers.
+        nodes: number of these nodes before and after the conversion.
+        constant_bytes: size of the constants that are added for them.
+        steps: descriptions of their steps, a sentence each.
+    """
+
+    operator: str
+    becomes: tuple[tuple[str, int], ...]
+    nodes: tuple[int, int]
+    constant_bytes: int
     steps: tuple[str, ...]
 
 
@@ -52,6 +79,12 @@ class Report(FrozenRecord):
         constants: number of added constants.
         added_nodes: number of nodes after the conversion, minus those before it.
         added_bytes: size of the added constants.
+        nodes: number of nodes before and after, in all graphs and functions. The report of a plan that is not
+            applied does not count rewrites for the IR version and Constant nodes.
+        sizes: size of the model file before and after, in bytes; `None` after a refusal, and for a model in
+            memory, which would have to be serialized.
+        kept_operators: number of unchanged nodes by operator, the most frequent first; empty except in
+            `opshift plan`.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
         concessions: allowed inexact conversions, each kind with its reason.
@@ -75,17 +108,21 @@ class Report(FrozenRecord):
     added_bytes: int = 0
     model_version: str | None = None
     unreleased: tuple[str, ...] = ()
+    nodes: tuple[int, int] = (0, 0)
+    sizes: tuple[int, int] | None = None
+    kept_operators: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan) -> Report:
-        """Return the report of a plan."""
+    def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
+        """Return the report of a plan; `result` is the model after it was applied."""
         containers = list(plan.containers())
-        changed = tuple(changed_node(change, each) for each in containers for change in each.changes)
-        nodes = sum(container.node_count - len(container.reversal.removed) for container in containers)
+        changed = tuple(each for container in containers for each in _changed_nodes(container))
+        counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
+        nodes = _node_counts(plan, changed, result)
         return cls(
             plan.opsets,
             (plan.ir.before, plan.ir.after),
-            nodes - len(changed) - len(plan.refusals) + len(plan.ir.refusals),
+            counted - len(changed) - len(plan.refusals) + len(plan.ir.refusals),
             changed,
             sum(len(container.constants) for container in containers),
             plan.refusals,
@@ -93,11 +130,31 @@ class Report(FrozenRecord):
             plan.ir.steps(),
             tuple(_specialised_functions(plan)),
             plan.repairs,
-            sum(change.result.node_count - 1 for each in containers for change in each.changes),
-            sum(container.constant_bytes for container in containers),
+            nodes[1] - nodes[0],
+            sum(sum(container.constant_sizes.values()) for container in containers),
             plan.model_version,
             plan.unreleased,
+            nodes,
         )
+
+    def groups(self) -> list[ChangeGroup]:
+        """Return the changed nodes grouped by operator and replacement, the largest group first."""
+        distinct = {each.becomes for each in self.changed}
+        sorted_becomes = {becomes: tuple(Counter(becomes).most_common()) for becomes in distinct}
+        members: dict[tuple[str, tuple[tuple[str, int], ...]], list[ChangedNode]] = {}
+        for each in self.changed:
+            members.setdefault((each.operator, sorted_becomes[each.becomes]), []).append(each)
+        groups = [
+            ChangeGroup(
+                operator,
+                becomes,
+                (len(operator.split(", ")) * len(nodes), sum(each.nodes for each in nodes)),
+                sum(each.constant_bytes for each in nodes),
+                tuple(dict.fromkeys(step for each in nodes for step in each.steps)),
+            )
+            for (operator, becomes), nodes in members.items()
+        ]
+        return sorted(groups, key=lambda each: -each.nodes[0])
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:
         """Count the changed nodes by operator version and replacement."""
@@ -114,7 +171,25 @@ def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
         yield SpecialisedFunction(function, names)
 
 
-def changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
+def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto | None) -> tuple[int, int]:
+    """Return the number of nodes before and after a conversion."""
+    originals = (plan.graph, *plan.training, *plan.functions)
+    before = sum(each.node_count for original in originals for each in original.walk())
+    adds_constant_nodes = plan.functions or plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    if result is not None and (adds_constant_nodes or plan.ir.rewritten_features or plan.record):
+        return before, sum(1 for _ in nested_nodes(*root_graphs(result), *result.functions))
+    after = sum(each.node_count - len(each.reversal.removed) for each in plan.containers())
+    return before, after + sum(each.nodes - 1 for each in changed)
+
+
+def _changed_nodes(container: ContainerPlan) -> Iterator[ChangedNode]:
+    uncounted = dict(container.constant_sizes)
+    for change in container.changes:
+        read = values_read(change.result.nodes) if uncounted else ()
+        yield changed_node(change, container, sum(uncounted.pop(name, 0) for name in read))
+
+
+def changed_node(change: NodeChange, container: ContainerPlan, constant_bytes: int = 0) -> ChangedNode:
     """Return the report of a change in a graph or function."""
     restored = container.reversal.restored.get(change.position)
     steps = tuple(
@@ -125,4 +200,6 @@ def changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
         ", ".join(restored.operators) if restored else str(change.operator),
         tuple(str(each.id) for each in change.result.operators),
         (f"{RESTORED_PREFIX}{change.operator}", *steps) if restored else steps,
+        change.result.node_count,
+        constant_bytes,
     )

@@ -74,6 +74,12 @@ def model_domain(domain: str) -> str:
     return "" if domain == DEFAULT_DOMAIN else domain
 
 
+def short_label(label: str) -> str:
+    """Return the label of an operator for people, without the default domain: `Clip:6`."""
+    name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
+    return label if "." in name else name
+
+
 PATH_NAME = re.compile(r"\w[\w+-]*(?:\.[\w+-]+)*")
 """Names of domains and operators in a registry: no separators of paths, no `..` and no control characters."""
 

@@ -107,7 +107,8 @@ class ContainerPlan:
     constants: Mapping[str, Tensor] = field(default_factory=dict)
     cast_sources: Mapping[str, str] = field(default_factory=dict)
     """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
-    constant_bytes: int = 0
+    constant_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Size of each constant in bytes."""
     new_imports: dict[str, int] = field(default_factory=dict)
     """Opset imports to add, for domains that only new nodes use."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)

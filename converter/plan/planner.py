@@ -177,7 +177,7 @@ class Planner:
         found.cast_sources = {
             name: self._names.fresh(f"{name}_double") for name in workspace.cast_constants()
         }
-        found.constant_bytes = workspace.size_of(found.constants)
+        found.constant_sizes = workspace.sizes_of(found.constants)
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)

@@ -116,9 +116,9 @@ class Workspace:
         added = self.scope.added_constants
         return {name: tensor for name, tensor in added.items() if name in self._read_constants}
 
-    def size_of(self, constants: Iterable[str]) -> int:
-        """Return the number of bytes of added constants."""
-        return sum(self._sizes[name] for name in constants)
+    def sizes_of(self, constants: Iterable[str]) -> dict[str, int]:
+        """Return the size of each of these added constants in bytes."""
+        return {name: self._sizes[name] for name in constants}
 
     def cast_constants(self) -> list[str]:
         """Return the kept constants that a Cast has to produce if initializers are not possible.

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from opshift.converter.convert import convert_with
@@ -79,7 +80,8 @@ def convert_file(
     )
 
     def change(model: ModelProto) -> Report:
-        return Report.of(convert_with(model, options)[1])
+        result, plan = convert_with(model, options)
+        return Report.of(plan, result)
 
     with path_to_write(out) as path:
         handling = external if path is out else "keep"
@@ -88,14 +90,10 @@ def convert_file(
 
 
 class WrittenFile(FrozenRecord):
-    """Converted model in the temporary file `path`, with the locations of its external data files.
-
-    `sizes` contains the size of the model file before and after, in bytes.
-    """
+    """Converted model in the temporary file `path`, with the locations of its external data files."""
 
     path: Path
     report: Report
-    sizes: tuple[int, int]
     external: tuple[str, ...]
 
 
@@ -139,7 +137,7 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-        yield WrittenFile(temporary, report, (file.size, size), tuple(located))
+        yield WrittenFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
 
 
 def _pieces(

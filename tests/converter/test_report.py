@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import parser
 
 from opshift.converter.convert import convert, plan_version
 from opshift.converter.report import Report
+from opshift.converter.streaming.convert_file import convert_file
+from opshift.model.graphs import nested_nodes
 
 X = np.ones((1, 2, 3), np.float32)
 
@@ -111,3 +115,84 @@ def test_report_is_plain_data() -> None:
 
 def test_report_of_a_conversion_equals_the_report_of_its_plan() -> None:
     assert convert(model(), 13).report == Report.of(plan_version(model(), 13))
+
+
+def grid_sample() -> onnx.ModelProto:
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 9, opset_import: ["": 20]>
+    sample (float[1, 3, 8, 8] x, float[1, 8, 8, 2] grid) => (float[1, 3, 8, 8] y) {
+        a = GridSample <mode = "cubic"> (x, grid) b = GridSample <mode = "cubic"> (a, grid) y = Relu (b)
+    }
+    """)
+    return parsed
+
+
+def with_function() -> onnx.ModelProto:
+    """Return a model with a Clip in a function, whose bounds become Constant nodes."""
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 10, "local": 1]>
+    call (float[3] x) => (float[3] y) { y = local.limit (x) }
+    <domain: "local", opset_import: ["": 10]>
+    limit (x) => (y) { y = Clip <min = 0.5, max = 1.0> (x) }
+    """)
+    return parsed
+
+
+def deep() -> onnx.ModelProto:
+    """Return a model with an initializer in a branch, which IR version 3 makes a Constant node."""
+    parsed: onnx.ModelProto = parser.parse_model("""
+    <ir_version: 4, opset_import: ["": 9]>
+    deep (float[3] x, bool yes) => (float[3] y) {
+        y = If (yes) <
+            then_branch = a () => (float[3] t) <float[3] w = {1, 2, 3}> { t = Add (x, w) },
+            else_branch = b () => (float[3] e) { e = Relu (x) }
+        >
+    }
+    """)
+    return parsed
+
+
+NODE_COUNTS = {
+    "subgraphs": (model(), 13),
+    "expansion": (grid_sample(), 11),
+    "constants in functions": (with_function(), 13),
+    "IR version without functions": (with_function(), 8),
+    "IR version without initializers": (deep(), 8),
+    "unchanged": (model(), 10),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), NODE_COUNTS.values(), ids=NODE_COUNTS)
+def test_counts_nodes_before_and_after(source: onnx.ModelProto, target: int) -> None:
+    conversion = convert(source, target)
+    counts = tuple(
+        sum(1 for _ in nested_nodes(each.graph, *each.functions)) for each in (source, conversion.model)
+    )
+    assert conversion.report.nodes == counts
+    assert conversion.report.added_nodes == counts[1] - counts[0]
+
+
+def test_groups_changes_by_operator_and_replacement() -> None:
+    report = convert(grid_sample(), 11).report
+    (group,) = report.groups()
+    assert (group.operator, group.becomes[0]) == ("ai.onnx.GridSample:20", ("ai.onnx.Add:7", 20))
+    assert group.nodes == (2, report.nodes[1] - 1)
+    assert group.constant_bytes == report.added_bytes == sum(each.constant_bytes for each in report.changed)
+    assert report.changed[0].constant_bytes == report.added_bytes
+    assert any("GridSample" in step for step in group.steps)
+
+
+def test_groups_start_with_the_largest() -> None:
+    groups = convert(model(), 13).report.groups()
+    assert [(each.operator, each.nodes) for each in groups] == [
+        ("ai.onnx.Squeeze:1", (3, 3)),
+        ("ai.onnx.Clip:6", (2, 2)),
+    ]
+
+
+def test_reports_file_sizes(tmp_path: Path) -> None:
+    onnx.save(model(), tmp_path / "in.onnx")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
+    assert report.sizes == tuple((tmp_path / name).stat().st_size for name in ("in.onnx", "out.onnx"))
+    assert convert(model(), 13).report.sizes is None
+    assert json.loads(json.dumps(report.as_dict()))["sizes"] == list(report.sizes)

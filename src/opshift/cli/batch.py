@@ -96,8 +96,8 @@ def run_jobs(batch: Batch, settings: ConversionSettings, workers: int) -> list[O
             outcomes[job] = outcome
             if isinstance(outcome, FailedFile):
                 failed += 1
-            else:
-                size += outcome.sizes[0]
+            elif outcome.report.sizes:
+                size += outcome.report.sizes[0]
             progress.done, progress.note = len(outcomes), f"{byte_text(size)}, {failed} failed"
     return [outcomes[job] for job in batch.jobs]
 

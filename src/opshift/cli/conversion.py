@@ -73,8 +73,6 @@ class ConvertedFile(NamedTuple):
     report: Report
     imports: dict[str, int]
     """Opset imports of the model before the conversion, by domain."""
-    sizes: tuple[int, int]
-    """Sizes of the model file before and after, in bytes."""
     weights: tuple[str, ...]
     """External data files of the model, relative to its folder."""
     external: ExternalHandling
@@ -95,7 +93,6 @@ class ConvertedFile(NamedTuple):
             "input": self.source,
             "output": self.out,
             **self.report.as_dict(),
-            "sizes": self.sizes,
             "external_data": self.weights,
             "external": self.external,
             **compared,
@@ -114,7 +111,8 @@ def convert_file(source: Path, out: Path, settings: ConversionSettings, options:
     def change(model: ModelProto) -> Report:
         with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
-            return Report.of(convert_with(model, options)[1])
+            result, plan = convert_with(model, options)
+            return Report.of(plan, result)
 
     external, verification = settings.external, None
     with ExitStack() as stack:
@@ -124,9 +122,7 @@ def convert_file(source: Path, out: Path, settings: ConversionSettings, options:
         if settings.verify:
             # the temporary file, which replaces `out` only at the end of the block
             verification = _verify(source, written.path, settings, options.registry)
-    return ConvertedFile(
-        source, out, written.report, imports, written.sizes, written.external, external, verification
-    )
+    return ConvertedFile(source, out, written.report, imports, written.external, external, verification)
 
 
 def _verify(source: Path, converted: Path, settings: ConversionSettings, registry: Registry) -> Verification:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page, number
 from opshift.converter.errors import Refusal
-from opshift.converter.report import Report
+from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
+from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 NODES_COLUMN = number("nodes")
 
 OPERATOR_COLUMN = Column("operator", "cyan")
+
+MAX_GROUPS = 10
+"""Maximum number of rows of changes, so that the plan of a small model fits one screen."""
+
+MAX_OPERATORS = 3
+"""Maximum number of operators in one cell."""
 
 OUTPUT_COLUMNS = (
     Column("output", "cyan"),
@@ -36,15 +42,9 @@ OUTPUT_COLUMNS = (
 def write_conversion(page: Page, converted: ConvertedFile) -> None:
     """Print the summary of a conversion."""
     source, out, report = converted.source, converted.out, converted.report
-    before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
-    _write_versions(page, report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
-    write_warnings(page, (*report.unreleased, *report.repairs))
-    if report.changed:
-        page.blank()
-        counts = report.operators().most_common()
-        columns = (NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", "green"))
-        page.table(columns, [(count, operator, _joined(new)) for (operator, new), count in counts])
+    _write_summary(page, report, converted.imports)
+    _write_changes(page, report)
     _write_allowances(page, report)
     if converted.verification:
         write_verification(page, converted.verification)
@@ -53,12 +53,11 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
         page.prose(converted.note)
 
 
-def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int]) -> None:
-    """Print a plan."""
+def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int], explain: bool) -> None:
+    """Print a plan; with `explain`, print all operators and the descriptions of all steps."""
     page.line(str(source), style="bold")
-    _write_versions(page, report, imports, {})
-    write_warnings(page, (*report.unreleased, *report.repairs))
-    _write_changes(page, report)
+    _write_summary(page, report, imports)
+    _write_changes(page, report, explain)
     _write_allowances(page, report)
     if report.refusals:
         page.heading("Refusals")
@@ -66,30 +65,68 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     else:
         page.blank()
         page.line("All nodes can be converted.", style="green")
+        if report.changed and not explain:
+            page.line("--explain describes the changes.", style="dim")
 
 
-def _write_versions(page: Page, report: Report, imports: Mapping[str, int], extra: Mapping[str, str]) -> None:
+def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> None:
     targets = {change.domain: change.target for change in report.opsets}
-    opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
-    ir_version = "; ".join((_step(*report.ir_version), *report.ir_steps))
-    bumped = {"model version": report.model_version} if report.model_version else {}
-    page.facts({**opsets, "IR version": ir_version, **bumped, "nodes": _nodes(report), **extra})
+    facts = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
+    facts["IR version"] = "; ".join((_step(*report.ir_version), *report.ir_steps))
+    if report.model_version:
+        facts["model version"] = report.model_version
+    facts["nodes"] = _nodes(report)
+    if report.kept_operators:
+        facts["kept"] = _counted(list(report.kept_operators.items()), MAX_OPERATORS)
+    if report.sizes:
+        before, after = report.sizes
+        facts["size"] = f"{before:,} -> {after:,} bytes"
+    if report.constants:
+        facts["constants"] = f"{report.constants:,} added, {count_text(report.added_bytes, 'byte')}"
+    page.facts(facts)
+    write_warnings(page, (*report.unreleased, *report.repairs))
 
 
-def _write_changes(page: Page, report: Report) -> None:
-    """Print the operators to replace, with numbers and steps, and the functions that get copies."""
-    if report.changed:
+def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
+    """Print the operators to replace with their numbers of nodes, and the functions that get copies."""
+    groups = report.groups()
+    shown = groups if explain else groups[:MAX_GROUPS]
+    if groups:
         page.heading("Changes")
-        groups = Counter((each.operator, each.becomes, each.steps) for each in report.changed)
-        rows: list[tuple[object, ...]] = []
-        for (operator, replacements, steps), count in groups.most_common():
-            rows.append((count, operator, "becomes", _joined(replacements)))
-            rows += [("", "", *_step_columns(step, operator)) for step in steps]
-        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("", "dim"), ""), rows)
+        rows = [_change_row(each, None if explain else MAX_OPERATORS) for each in shown]
+        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", "green"), number("bytes")), rows)
+    if len(shown) < len(groups):
+        nodes = count_text(sum(each.nodes[0] for each in groups[MAX_GROUPS:]), "node")
+        page.prose(f"and {len(groups) - len(shown)} more ({nodes}); `opshift plan --explain` lists all")
+    if explain:
+        _write_steps(page, groups)
     if report.specialised:
         page.heading("Specialized functions")
-        columns = (Column("function", "cyan"), Column("copies", "green"))
-        page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
+        copies = [(each.function, ", ".join(each.copies)) for each in report.specialised]
+        page.table((Column("function", "cyan"), Column("copies", "green")), copies)
+
+
+def _change_row(group: ChangeGroup, most: int | None) -> tuple[str, str, str, str]:
+    before, after = group.nodes
+    nodes = f"{before:,}" if before == after else f"{before:,} -> {after:,}"
+    becomes = _counted(group.becomes, most) or "nothing"
+    if any(step.startswith(RESTORED_PREFIX) for step in group.steps):
+        becomes += ", restored"
+    return nodes, _label(group.operator), becomes, f"{group.constant_bytes:,}"
+
+
+def _write_steps(page: Page, groups: Sequence[ChangeGroup]) -> None:
+    """Print the steps with a description, by operator."""
+    by_operator: dict[str, dict[str, None]] = {}
+    for group in groups:
+        by_operator.setdefault(group.operator, {}).update(dict.fromkeys(group.steps))
+    for operator, steps in by_operator.items():
+        described = [each for each in steps if ": " in each]
+        if described:
+            page.heading(_label(operator))
+        for each in described:
+            versions, _, change = each.partition(": ")
+            page.prose(f"{short_label(versions)}: {change}", indent=2)
 
 
 def write_warnings(page: Page, warnings: Iterable[str]) -> None:
@@ -164,24 +201,25 @@ def _step(before: int, after: int) -> str:
 
 
 def _nodes(report: Report) -> str:
-    parts = [f"{report.kept:,} kept", f"{len(report.changed):,} changed"]
-    if report.refusals:
-        parts.append(f"{len(report.refusals):,} refused")
-    if report.added_nodes > 0:
-        parts.append(f"{report.added_nodes:,} more")
-    if report.constants:
-        parts.append(f"{count_text(report.constants, 'constant')} of {report.added_bytes:,} bytes added")
+    before, after = report.nodes
+    counts = {"kept": report.kept, "changed": len(report.changed), "refused": len(report.refusals)}
+    parts = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"{before:,}: {parts}" if report.refusals else f"{before:,} -> {after:,}: {parts}"
+
+
+def _counted(counts: Sequence[tuple[str, int]], most: int | None) -> str:
+    """Join labels with their numbers, `most` of them: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
+    # "1 other" would be as long as its label
+    shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
+    parts = [
+        short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown
+    ]
+    if len(shown) < len(counts):
+        rest = counts[len(shown) :]
+        parts.append(f"{count_text(len(rest), 'other')} ({count_text(sum(n for _, n in rest), 'node')})")
     return ", ".join(parts)
 
 
-def _joined(operators: Sequence[str]) -> str:
-    """Join operators and count repeated ones: `a, 2 x b` for a, b, b."""
-    parts = [(name, len(list(group))) for name, group in groupby(operators)]
-    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in parts) or "nothing"
-
-
-def _step_columns(step: str, operator: str) -> tuple[str, str]:
-    """Split a step into `6 -> 11` and its change; omit the name unless the step changes the operator."""
-    versions, _, change = step.partition(": ")
-    name = operator.rpartition(":")[0]
-    return versions.removeprefix(f"{name}:"), change
+def _label(operators: str) -> str:
+    """Return the short labels of operators: a restored node replaces several."""
+    return _counted(list(Counter(operators.split(", ")).items()), None)

@@ -179,14 +179,17 @@ def plan(
     allow: options.AllowOption = None,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Describe each step, and list all operators.")
+    ] = False,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
-    """Show the changes that `convert` would make.
+    """Show the changes that `convert` would make, and their cost.
 
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
+    Operators without a domain are those of ai.onnx.
     """
-    from opshift.converter.convert import plan_with
-    from opshift.converter.report import Report
+    from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.operator_ids import opset_imports
 
@@ -195,8 +198,8 @@ def plan(
     progress = show_progress(f"Planning {source}")
     with progress, add_file_to_errors(source), open_without_weights(source) as model:
         imports = opset_imports(model.opset_import, model.ir_version)
-        report = Report.of(plan_with(model, conversion_options))
+        report = plan_with_cost(model, conversion_options, source.stat().st_size)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
-    print_result(form, data, lambda page: write_plan(page, source, report, imports))
+    print_result(form, data, lambda page: write_plan(page, source, report, imports, explain))
     if report.refusals:
         raise typer.Exit(EXIT_FINDINGS)

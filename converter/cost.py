@@ -1,0 +1,35 @@
+"""Plan with its cost: file sizes and unchanged operators."""
+
+from collections import Counter
+from dataclasses import replace
+
+from opshift.converter.convert import try_convert
+from opshift.converter.options import Options
+from opshift.converter.report import Report
+from opshift.model.graphs import nested_nodes, root_graphs
+from opshift.model.messages import ModelProto
+from opshift.model.offloaded_tensors import serialized_size
+from opshift.model.operator_ids import canonical_domain
+
+
+def plan_with_cost(model: ModelProto, options: Options, file_size: int) -> Report:
+    """Return the report of a plan with file sizes and unchanged operators.
+
+    Converts the model in place to measure it: its caller must not need it any more.
+    """
+    size = serialized_size(model)
+    nodes = nested_nodes(*root_graphs(model), *model.functions)
+    operators = Counter(f"{canonical_domain(node.domain)}.{node.op_type}" for node in nodes)
+    result, plan = try_convert(model, options)
+    report = Report.of(plan, result)
+    # The file may be encoded differently, so only the difference of two serializations of one library counts.
+    sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
+    return replace(report, sizes=sizes, kept_operators=_kept(operators, report))
+
+
+def _kept(operators: Counter[str], report: Report) -> dict[str, int]:
+    replaced = (label for each in report.changed for label in each.operator.split(", "))
+    labels = (*replaced, *(each.operator for each in report.refusals))
+    # The label of an unknown operator has no version.
+    operators.subtract(label.rpartition(":")[0] or label for label in labels)
+    return {operator: count for operator, count in operators.most_common() if count > 0}
