@@ -179,9 +179,12 @@ def _digest(payload: bytes) -> str:
     return f"sha256 {hashlib.sha256(payload).hexdigest()[:16]}"
 
 
-def _name(text: str) -> str:
-    """Return a name, in quotes if it contains characters that would make the line ambiguous."""
-    return text if re.fullmatch(r"[\w./:$@+-]+", text) else _literal(text)
+def _name(text: str | bytes) -> str:
+    """Return a name, in quotes if it contains characters that would make the line ambiguous.
+
+    Some releases of protobuf return names that are not UTF-8 as bytes.
+    """
+    return text if isinstance(text, str) and re.fullmatch(r"[\w./:$@+-]+", text) else _literal(text)
 
 
 def _names(names: Iterable[str]) -> str:
