@@ -8,11 +8,12 @@ from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.options import AllowLike, ConvertArguments, IrVersionLike, Options, TargetLike
-from opshift.converter.plan.changes import METADATA_KEY, Plan
-from opshift.converter.plan.planner import Planner
+from opshift.converter.plan.changes import Plan
+from opshift.converter.plan.plan_model import plan_model
 from opshift.converter.report import Report
 from opshift.converter.rewrite.routes import precompiled_routes
-from opshift.model.errors import InvalidModel, UsageError
+from opshift.converter.shape_arguments import ShapesLike
+from opshift.model.errors import UsageError
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -74,6 +75,8 @@ def convert_version(
     check: bool = False,
     reversible: bool = False,
     bump: bool = False,
+    shapes: ShapesLike = (),
+    infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> ModelMessage | bytes:
     """Convert a model to other operator-set versions.
@@ -102,6 +105,13 @@ def convert_version(
             direction; nodes that were edited in between are converted normally.
         bump: raise `model_version` if the model changes: MINOR if an opset or the IR version rises, because
             runtimes may have to be newer, otherwise PATCH; a simple number by 1.
+        shapes: shapes to declare before the conversion, such as `{"x": (2, 3, "H", None)}` or
+            `["x=2,3,H,?"]`: sizes, names, and `None` or `?` for an unchanged dimension. The result
+            declares them, too: it may be valid for them only. Names are those of graph inputs, or of values
+            that nodes of the main graph compute and whose shapes inference does not find.
+        infer_shapes: if nodes are refused, plan again with the shapes that the package `onnx` infers, if it
+            is installed. Opshift infers shapes itself in any case, and its own results take precedence. The
+            result declares no additional shapes.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -129,6 +139,8 @@ def convert_version(
         check=check,
         reversible=reversible,
         bump=bump,
+        shapes=shapes,
+        infer_shapes=infer_shapes,
     )
     return _of_given_kind(model, *convert_with(model, options))
 
@@ -169,6 +181,8 @@ def plan_version(
     *,
     allow: AllowLike = (),
     ir_version: IrVersionLike = None,
+    shapes: ShapesLike = (),
+    infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> Plan:
     """Plan a conversion without modifying the model.
@@ -176,7 +190,14 @@ def plan_version(
     Returns the changes that `convert_version` would apply, or all reasons why it would refuse. Arguments and
     errors are those of `convert_version`.
     """
-    options = Options.of(target, allow=allow, ir_version=ir_version, registry=registry)
+    options = Options.of(
+        target,
+        allow=allow,
+        ir_version=ir_version,
+        registry=registry,
+        shapes=shapes,
+        infer_shapes=infer_shapes,
+    )
     return plan_with(model_of(model)[0], options)
 
 
@@ -186,7 +207,7 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     source, owned = model_of(model)
     if options.check:
         _require_legal(source, options.registry, "before the conversion")
-    ordered, plan = _plan_model(source, options)
+    ordered, plan = plan_model(source, options, owned=owned)
     plan.require_possible()
     if options.bump:
         from opshift.converter.bump import bumped_version  # few conversions need it
@@ -206,27 +227,6 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
             source.CopyFrom(result)
         result = source
     return result, plan
-
-
-def _plan_model(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a copy without types that the target lacks."""
-    ordered, plan = _plan_in_order(model, options)
-    if not plan.refusals:
-        return ordered, plan
-    from opshift.converter.internal_types.replan import replan  # few models need it
-
-    return replan(ordered, plan, options, _plan)
-
-
-def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a copy with sorted nodes if they are not in order."""
-    try:
-        return model, _plan(model, options)
-    except InvalidModel as error:
-        from opshift.converter.survey.repair import repaired_copy  # few models need it
-
-        ordered, repairs = repaired_copy(model, error, options.registry)
-    return ordered, replace(_plan(ordered, options), repairs=repairs)
 
 
 def _apply(plan: Plan, model: ModelProto, options: Options) -> None:
@@ -254,29 +254,17 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
-    return _plan_model(model, options)[1]
+    return plan_model(model, options)[1]
 
 
 @gc_paused
 def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None, Plan]:
     """Convert a model in place, and return the result, or `None` after a refusal, with the plan."""
-    result, plan = _plan_model(model, options)
+    result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
     _apply(plan, result, options)
     return result, plan
-
-
-def _plan(model: ModelProto, options: Options) -> Plan:
-    history = None
-    try:
-        if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
-            from opshift.converter.reversible.history import History  # most conversions do not need pydantic
-
-            history = History(model, options.reversible)
-        return Planner(model, options, history=history).plan()
-    except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text") from error
 
 
 def _preload() -> None:

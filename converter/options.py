@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypedDict, get_args
 
+from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -51,6 +52,8 @@ class ConvertArguments(TypedDict, total=False):
     check: bool
     reversible: bool
     bump: bool
+    shapes: ShapesLike
+    infer_shapes: bool
 
 
 class Options(FrozenRecord):
@@ -63,6 +66,8 @@ class Options(FrozenRecord):
     check: bool = False
     reversible: bool = False
     bump: bool = False
+    shapes: tuple[tuple[str, Dims], ...] = ()
+    infer_shapes: bool = False
 
     @classmethod
     def of(
@@ -76,11 +81,16 @@ class Options(FrozenRecord):
         check: bool = False,
         reversible: bool = False,
         bump: bool = False,
+        shapes: ShapesLike = (),
+        infer_shapes: bool = False,
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
         wanted = read_target(target, registry, ir_version)
-        return cls(wanted, registry, read_allow(allow), inplace, check, reversible, bump)
+        declared = tuple(read_shapes(shapes).items())
+        return cls(
+            wanted, registry, read_allow(allow), inplace, check, reversible, bump, declared, infer_shapes
+        )
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:

@@ -197,6 +197,10 @@ class CallFacts:
         found: Hashable = getattr(call.scope, asked.kind)(argument) if argument else None
         return found
 
+    def arguments(self, name: str) -> list[tuple[InferenceScope, str]]:
+        """Return the values that the calls pass to an input, each with its scope."""
+        return [(call.scope, self._argument(call, name)) for call in self.calls]
+
     def _argument(self, call: CallSite, name: str) -> str:
         return call.node.input(self._positions[name])
 

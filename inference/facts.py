@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from opshift.inference.evaluation import Evaluation
@@ -235,6 +235,10 @@ class InferenceScope(Container, Facts):
     def has_plain_nodes(self) -> bool:
         """Whether nodes depend on their NodeProto alone, not on calls of a function."""
         return True
+
+    def arguments(self, name: str) -> Iterable[tuple[InferenceScope, str]]:
+        """Return the values that calls pass to an input of a function, each with its scope."""
+        return ()
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a function."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Self
@@ -231,6 +231,10 @@ class CallScope(Scope):
     def has_plain_nodes(self) -> bool:
         """Whether nodes depend on their NodeProto alone: this is not a function or a subgraph of one."""
         return self.functions.call_facts_of(self) is None
+
+    def arguments(self, name: str) -> Iterable[tuple[InferenceScope, str]]:
+        """Return the values that calls pass to an input of a function, each with its scope."""
+        return self.call_facts.arguments(name) if self.call_facts else ()
 
     def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a function."""

@@ -73,3 +73,18 @@ class CannotConvert(OpshiftError):
     The reason names the property of the node that prevents it, and the remedy a change to the model that
     helps.
     """
+
+
+class UnknownShape(CannotConvert):
+    """A node cannot be converted because the rank or a size of some values is unknown.
+
+    Attributes:
+        values: names of the values, as the step knows them.
+        otherwise: another remedy than to declare their shapes; may be empty.
+    """
+
+    def __init__(self, reason: str, *values: str, otherwise: str = "") -> None:
+        self.values = values
+        self.otherwise = otherwise
+        advice = f"declare the shape of {' and '.join(map(repr, values))}"
+        super().__init__(reason, remedy=f"{advice}, or {otherwise}" if otherwise else advice)

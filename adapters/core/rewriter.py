@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
-from typing import Any, TypeVar
+from typing import Any
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.deprecated_names import renamed
@@ -13,14 +13,12 @@ from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, 
 from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
-
-Known = TypeVar("Known", str, int)
 
 Scalar = int | float | bytes | str
 
@@ -28,10 +26,9 @@ Attributes = Mapping[str, Any]
 """Attributes by name: numbers, bytes, sequences of these, tensors, graphs, or AttributeProto messages."""
 
 
-def _require_known(found: Known | None, fact: str, name: str) -> Known:
+def _require_size(found: int | None, fact: str, name: str) -> int:
     if found is None:
-        reason = f"the {fact} of {name!r} is unknown"
-        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
+        raise UnknownShape(f"the {fact} of {name!r} is unknown", name)
     return found
 
 
@@ -93,7 +90,11 @@ class Rewriter:
         Raises:
             CannotConvert: the element type is unknown.
         """
-        return _require_known(self.known_element_type(name), "element type", name)
+        found = self.known_element_type(name)
+        if found is None:
+            reason = f"the element type of {name!r} is unknown"
+            raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
+        return found
 
     def known_rank(self, name: str) -> int | None:
         """Return the rank of a value, or `None` if it is unknown."""
@@ -103,9 +104,9 @@ class Rewriter:
         """Return the rank of a value.
 
         Raises:
-            CannotConvert: the rank is unknown.
+            UnknownShape: the rank is unknown.
         """
-        return _require_known(self.known_rank(name), "rank", name)
+        return _require_size(self.known_rank(name), "rank", name)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
@@ -137,9 +138,9 @@ class Rewriter:
         """Return one dimension of a value.
 
         Raises:
-            CannotConvert: the dimension is unknown, or the value has no such dimension.
+            UnknownShape: the dimension is unknown, or the value has no such dimension.
         """
-        return _require_known(self.known_dimension(name, axis), f"size of dimension {axis}", name)
+        return _require_size(self.known_dimension(name, axis), f"size of dimension {axis}", name)
 
     def constant_value(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""

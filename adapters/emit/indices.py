@@ -2,7 +2,7 @@
 
 from math import prod
 
-from opshift.adapters import CannotConvert, Rewriter, Tensor
+from opshift.adapters import Rewriter, Tensor, UnknownShape
 from opshift.adapters.emit.shapes import SLICE_END, reshape
 
 INDICES_OPSET = 10
@@ -105,12 +105,12 @@ def index_depth(indices: str, out: Rewriter) -> int:
     """Return the length of the index tuples of GatherND and ScatterND: the last dimension of `indices`.
 
     Raises:
-        CannotConvert: the dimension is unknown.
+        UnknownShape: the dimension is unknown.
     """
     depth = out.known_dimension(indices, -1)
     if depth is None:
         reason = f"the last dimension of the index tuples {indices!r} is unknown"
-        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {indices!r}")
+        raise UnknownShape(reason, indices)
     return depth
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Rewriter, Tensor
+from opshift.adapters import Rewriter, Tensor, UnknownShape
 from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
@@ -62,7 +62,7 @@ def require_image_shape(name: str, out: Rewriter) -> tuple[int | None, tuple[int
     """Return the first dimension of a value, `None` if it is unknown, and the remaining dimensions.
 
     Raises:
-        CannotConvert: a remaining dimension is unknown.
+        UnknownShape: a remaining dimension is unknown.
     """
     first, *rest = out.shape(name) or (None, None)
     dims = tuple(dim for dim in rest if dim is not None)
@@ -71,11 +71,8 @@ def require_image_shape(name: str, out: Rewriter) -> tuple[int | None, tuple[int
     return first, dims
 
 
-def _unknown_shape(name: str) -> CannotConvert:
-    return CannotConvert(
-        f"the shape of {name!r}, which pixel positions depend on, is unknown",
-        remedy=f"declare it: add a value_info for {name!r}",
-    )
+def _unknown_shape(name: str) -> UnknownShape:
+    return UnknownShape(f"the shape of {name!r}, which pixel positions depend on, is unknown", name)
 
 
 def emit_pixel_table(

@@ -40,7 +40,8 @@ def replan(
         new = plan if copy is None else make_plan(copy, options)
         if copy is not None and len(new.refusals) < len(plan.refusals):
             concessions = (*allowances.used, *new.concessions)
-            model, plan = copy, replace(new, repairs=(*plan.repairs, sentence), concessions=concessions)
+            repairs = tuple(dict.fromkeys((*plan.repairs, sentence, *new.repairs)))
+            model, plan = copy, replace(new, repairs=repairs, concessions=concessions)
         if not plan.refusals:
             return model, plan
     refusals = []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opshift.converter.internal_types.sequence_pass import SequencePass, Tensors
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
 
@@ -112,7 +112,7 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
     size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
     if size is None:
         reason = f"dimension {axis} of {value!r} is unknown, and so is the number of its pieces"
-        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {value!r}")
+        raise UnknownShape(reason, value)
     if piece < 1:
         raise CannotConvert(f"{value!r} is split into pieces of length {piece}", remedy=INVALID)
     out.require_at_most(-(-size // piece), "tensors")

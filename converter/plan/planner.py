@@ -16,7 +16,7 @@ from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
-from opshift.model.errors import CannotConvert, InvalidModel
+from opshift.model.errors import CannotConvert, InvalidModel, UnknownShape
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
@@ -25,6 +25,7 @@ from opshift.registry.errors import ResolveError
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.reversible.history import History
+    from opshift.converter.unknown_shapes import UnknownShapes
 
 
 class Planner:
@@ -54,6 +55,7 @@ class Planner:
         self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
+        self._unknown_shapes: UnknownShapes | None = None
 
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
@@ -223,11 +225,20 @@ class Planner:
     ) -> None:
         place = f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
         reason, remedy = error.reason, error.remedy
+        if isinstance(error, UnknownShape):
+            remedy = self._shape_remedy(error, surveyed.scope)
         callers = self._functions.call_facts_of(surveyed.scope) if self._functions else None
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
         self._refusals.append(Refusal(place, self._operator_name(proto, surveyed.scope), reason, remedy))
         self._refused_scopes.append(surveyed.scope)
+
+    def _shape_remedy(self, error: UnknownShape, scope: Scope) -> str:
+        from opshift.converter.unknown_shapes import UnknownShapes  # most conversions refuse nothing
+
+        if self._unknown_shapes is None:
+            self._unknown_shapes = UnknownShapes(infers_shapes=self._options.infer_shapes)
+        return self._unknown_shapes.remedy(error, scope)
 
     def _redirected_calls_of(self, scope: Scope) -> list[tuple[int, str]]:
         calls = {id(proto): name for proto, name in self._redirected_calls.get(scope, ())}

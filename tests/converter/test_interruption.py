@@ -34,8 +34,8 @@ def _model() -> onnx.ModelProto:
 
 
 def _interrupting(function: Callable[..., object], number: signal.Signals) -> Callable[..., object]:
-    def interrupt(*arguments: object) -> object:
-        result = function(*arguments)
+    def interrupt(*arguments: object, **named: object) -> object:
+        result = function(*arguments, **named)
         signal.raise_signal(number)
         return result
 
@@ -58,7 +58,7 @@ def test_interruption_of_conversion_in_place(
 
 def test_interruption_before_applying_keeps_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model()
-    monkeypatch.setattr(convert, "_plan", _interrupting(convert._plan, signal.SIGINT))
+    monkeypatch.setattr(convert, "plan_model", _interrupting(convert.plan_model, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         convert_version(model, 13, inplace=True)
     assert model == _model()

@@ -274,4 +274,7 @@ def test_outputs_of_custom_nodes_have_no_rank() -> None:
     with pytest.raises(ConversionRefused) as caught:
         convert_version(before, 11)
     assert "the rank of 'c' is unknown" in caught.value.reason
-    assert caught.value.remedy == "declare it: add a value_info for 'c'"
+    assert caught.value.remedy == (
+        "declare the shape of 'c' with --shape c=... (shapes= in Python), "
+        "or try --infer-shapes (infer_shapes=True)"
+    )

@@ -8,7 +8,7 @@ since opset 8; before, all inputs had one shape.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
+from opshift.adapters import Node, Rewriter, UnknownShape, adapter, require_supported_types
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import reshape
 
@@ -118,11 +118,9 @@ def _tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
     shapes = out.comparable_shapes(names)
     common = _common_shape(shapes)
     if common is None:
-        raise CannotConvert(
-            f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
-            "before opset 7",
-            remedy="add a value_info for each",
-        )
+        labels = ", ".join(map(repr, names))
+        reason = f"the shapes of {labels} must be fully known to broadcast them before opset 7"
+        raise UnknownShape(reason, *names)
     return [_tile_to_shape(name, shape or (), common, out) for name, shape in zip(names, shapes, strict=True)]
 
 

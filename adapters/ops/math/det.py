@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.expression import fold
 
@@ -20,11 +20,12 @@ def expand_det(node: Node, out: Rewriter) -> None:
     """
     data = node.inputs[0]
     size = out.known_dimension(data, -1)
-    if size is None or not 0 < size <= MAX_MATRIX_SIZE:
-        raise CannotConvert(
-            f"the size of the matrices in {data!r} must be known and between 1 and {MAX_MATRIX_SIZE}",
-            remedy="compute the determinant outside the model, or convert to opset 11 or later",
-        )
+    remedy = "compute the determinant outside the model, or convert to opset 11 or later"
+    if size is None:
+        raise UnknownShape(f"the size of the matrices in {data!r} is unknown", data, otherwise=remedy)
+    if not 0 < size <= MAX_MATRIX_SIZE:
+        reason = f"the size of the matrices in {data!r} is {size:,}, not between 1 and {MAX_MATRIX_SIZE}"
+        raise CannotConvert(reason, remedy=remedy)
     out.allow("approximate", "the determinant is the sum of the products of all permutations")
     element_type = out.element_type(data)
     value = data if element_type == "double" else cast(data, "double", out)

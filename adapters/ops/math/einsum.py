@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast_between, cast_output
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
@@ -85,7 +85,7 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
     size = known_size(term, repeated, out)
     if size is None:
         reason = f"label {repeated!r} is repeated, and the size of its dimensions is unknown"
-        raise CannotConvert(reason, remedy="declare the shapes of the inputs")
+        raise UnknownShape(reason, (term.origins[repeated] or (term.value,))[0])
     labels = tuple(term.labels[axis] for axis in other_axes)
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
     flattened = reshape(moved, [size * size, *_sizes(term, labels, out)], out)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast, cast_between, cast_output
 
 MULTIPLIABLE_TYPES = frozenset(
@@ -76,7 +76,7 @@ def _multiply_by_ones(node: Node, length: int | None, out: Rewriter) -> None:
     compute_type = _compute_type(data, out)
     if compute_type is None:
         reason = f"the rank of {data!r} or the length of {shape!r} is unknown"
-        raise CannotConvert(reason, remedy="declare the shapes of the inputs, or convert to opset 8 or later")
+        raise UnknownShape(reason, data, shape, otherwise="convert to opset 8 or later")
     is_bool = compute_type == "bool"
     # ConstantOfShape exists since opset 9 only: tile a single element of the same rank.
     if length is None:

@@ -1,6 +1,6 @@
 """Gemm: `C` is optional since version 11, and broadcasts without an attribute since version 7."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
+from opshift.adapters import Node, Rewriter, UnknownShape, adapter, require_supported_types
 from opshift.adapters.emit.shapes import reshape
 
 
@@ -25,7 +25,7 @@ def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
         reason = f"the shape of {addend!r} is unknown, and it decides whether to broadcast"
-        raise CannotConvert(reason, remedy=f"add a value_info for {addend!r}")
+        raise UnknownShape(reason, addend)
     if len(shape) < 2:
         out.replace(node, attributes={**node.attributes, "broadcast": 1})
     elif shape[0] == 1:

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.cast import cast, cast_between
 from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
@@ -34,15 +34,13 @@ def _multiply_matrices(
     if terms is None:
         terms = out.known_dimension(second, 0 if out.known_rank(second) == 1 else -2)
     if terms is None:
-        raise _unknown_terms(first)
+        raise _unknown_terms(first, second)
     return _exact_product("MatMul", node, left, right, terms, out)
 
 
-def _unknown_terms(name: str) -> CannotConvert:
-    return CannotConvert(
-        "the number of summed products is unknown, so their sum in float may be inexact",
-        remedy=f"add a value_info for {name!r} with its shape",
-    )
+def _unknown_terms(*names: str) -> UnknownShape:
+    reason = "the number of summed products is unknown, so their sum in float may be inexact"
+    return UnknownShape(reason, *names)
 
 
 def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:

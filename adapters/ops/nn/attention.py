@@ -2,7 +2,7 @@
 
 import math
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.attention_mask import attention_bias
@@ -50,10 +50,8 @@ def _head_count(node: Node, position: int, out: Rewriter) -> int:
     is_split = out.known_rank(name) == 4
     heads = out.known_dimension(name, 1) if is_split else node.attribute(attribute)
     if not heads:
-        raise CannotConvert(
-            f"the number of heads of {name!r} is unknown",
-            remedy="set q_num_heads and kv_num_heads, or declare the shapes of 4-D inputs",
-        )
+        reason = f"the number of heads of {name!r} is unknown"
+        raise UnknownShape(reason, name, otherwise="set q_num_heads and kv_num_heads")
     return int(heads)
 
 

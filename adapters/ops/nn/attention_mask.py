@@ -8,7 +8,7 @@ windows, which older versions express as a mask.
 import math
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
     Dimension,
@@ -84,7 +84,10 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
         return mask
     if not shape or shape[-1] == 1:
         reason = "attn_mask may have one column, which can apply to the first key only or to every key"
-        raise CannotConvert(reason, remedy="declare the shape of attn_mask with one column for every key")
+        remedy = "give attn_mask one column for every key"
+        if shape and isinstance(length, int):
+            raise CannotConvert(reason, remedy=remedy)
+        raise UnknownShape(reason, node.inputs[1], node.inputs[3], otherwise=remedy)
     columns = dimension(node.inputs[3], rank - 1, out)
     missing = _subtract(length, columns, out)
     pads = shape_tensor([*[0] * (2 * rank - 1), missing], out)

@@ -1,6 +1,6 @@
 """CausalConvWithState (introduced in opset 27): a convolution over past and new columns."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.shapes import INT64_MAX
 
 
@@ -25,13 +25,13 @@ def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
     """Return the number of channels, and the number of past columns that the kernel covers.
 
     Raises:
-        CannotConvert: either is unknown.
+        UnknownShape: either is unknown.
     """
     data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
     channels = (weight[0] if weight else None) or (data[1] if data else None)
     if not channels or not weight or weight[2] is None:
         reason = "the number of channels and the kernel width are unknown"
-        raise CannotConvert(reason, remedy=f"declare the shape of {node.inputs[1]!r}")
+        raise UnknownShape(reason, *node.inputs[:2])
     return channels, weight[2] - 1
 
 

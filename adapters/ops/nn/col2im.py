@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
@@ -119,7 +119,7 @@ def _rank(node: Node, out: Rewriter) -> int:
         if length is not None:
             return out.require_rank(length)
     reason = "the number of dimensions of the image is unknown"
-    raise CannotConvert(reason, remedy=f"add a value_info with the shape of {node.inputs[1]!r}")
+    raise UnknownShape(reason, *node.inputs[1:3])
 
 
 def _element_indices(

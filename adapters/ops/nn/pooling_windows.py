@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape
 
 ERRORS = {
     "MaxPool": "0, compared with the definition",
@@ -111,10 +111,7 @@ def place_windows(node: Node, out: Rewriter) -> list[Placed]:
 def _place_window(window: PoolWindow, node: Node) -> Placed:
     size, name = window.size, node.inputs[0]
     if size is None:
-        raise CannotConvert(
-            f"the windows depend on the spatial size of {name!r}, which is unknown",
-            remedy=f"add a value_info with the shape of {name!r}",
-        )
+        raise UnknownShape(f"the windows depend on the spatial size of {name!r}, which is unknown", name)
     if window.same_mode:
         count = -(-size // window.stride)
         padding = max((count - 1) * window.stride + window.extent - size, 0)

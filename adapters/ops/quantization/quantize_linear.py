@@ -2,7 +2,7 @@
 
 from math import prod
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.quantization import (
     FIRST_OPSET,
@@ -86,14 +86,14 @@ def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
     """Emit a zero point of zeros, which determines the output type.
 
     Raises:
-        CannotConvert: the shape of the scale, which the zero point shares, is unknown.
+        UnknownShape: the shape of the scale, which the zero point shares, is unknown.
     """
     dims = out.known_shape(scheme.scale)
     if dims is None:
-        raise CannotConvert(
-            f"output_dtype {result} needs a zero point here, but the shape of {scheme.scale!r} is unknown",
-            remedy=f"add a zero point, or a value_info for {scheme.scale!r}",
+        reason = (
+            f"output_dtype {result} needs a zero point here, but the shape of {scheme.scale!r} is unknown"
         )
+        raise UnknownShape(reason, scheme.scale, otherwise="add a zero point")
     count = prod(dims)
     if result in FIRST_OPSET:
         return cast_if_needed(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)

@@ -1,6 +1,6 @@
 """AffineGrid (introduced in opset 20): evenly spaced points, transformed by a matrix per sample."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
 
@@ -29,7 +29,7 @@ def _axis_count(node: Node, out: Rewriter) -> int:
     if rows is not None:
         return out.require_rank(rows)
     reason = "whether the grid has 2 or 3 dimensions is unknown"
-    raise CannotConvert(reason, remedy=f"declare the shape of {node.inputs[0]!r}")
+    raise UnknownShape(reason, *node.inputs[:2])
 
 
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:

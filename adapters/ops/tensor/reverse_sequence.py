@@ -1,6 +1,6 @@
 """ReverseSequence (introduced in opset 10), as Gather with computed indices."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import reshape
@@ -14,7 +14,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))
     if steps is None or entries is None:
         reason = f"the first two dimensions of {data!r} are unknown"
-        raise CannotConvert(reason, remedy=f"add a value_info with the shape of {data!r}")
+        raise UnknownShape(reason, data)
     first, second = (entries, steps) if time_axis else (steps, entries)
     out.require_elements(first, second)
     pairs = [divmod(row, second) for row in range(first * second)]

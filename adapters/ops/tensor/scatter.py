@@ -7,7 +7,7 @@ a Loop applies the updates.
 
 from math import inf, prod
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES, cast, cast_between
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
@@ -202,10 +202,11 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     The number of turns is the largest number of updates of one target.
     """
     if out.default_opset < COMPUTED_TOP_K_OPSET:
-        raise CannotConvert(
-            "a reduction with computed or large sizes needs TopK with a computed K",
-            remedy="declare the shapes of the inputs, or convert to opset 10 or later",
-        )
+        reason = "a reduction with computed or large sizes needs TopK with a computed K"
+        remedy = "convert to opset 10 or later"
+        if None in map(out.known_shape, node.inputs[:2]):
+            raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
+        raise CannotConvert(reason, remedy=remedy)
     out = out.for_opset(TURNS_OPSET)
     data, indices, updates = node.inputs
     combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]

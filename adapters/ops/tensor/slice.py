@@ -6,7 +6,7 @@ Before opset 10, a slice with computed bounds or with steps gathers the elements
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.indices import (
@@ -97,7 +97,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
         count = out.known_dimension(starts, 0)
         if count is None:
             reason = f"it has no axes input, and the length of {starts!r} is unknown"
-            raise CannotConvert(reason, remedy=f"add a value_info with the shape of {starts!r}")
+            raise UnknownShape(reason, starts)
         numbers = list(range(count))
     view = out.for_opset(INDICES_OPSET)
     bounds = (_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))

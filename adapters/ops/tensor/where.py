@@ -5,7 +5,7 @@ A selection by arithmetic would be wrong for floating point, because infinity mu
 
 import math
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import (
     ALLOWZERO_OPSET,
@@ -58,10 +58,8 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.int64(count), positions
     if not is_float:
-        raise CannotConvert(
-            "the shape of its output is unknown, but a selection by position requires it",
-            remedy="add a value_info with the shape of each input, or convert to opset 9 or later",
-        )
+        reason = "the shape of its output is unknown, but a selection by position requires it"
+        raise UnknownShape(reason, *node.inputs, otherwise="convert to opset 9 or later")
     # The sum of all inputs has the shape to which they broadcast.
     mixed = cast(condition, out.element_type(values[0]), out)
     for name in values:

@@ -131,7 +131,7 @@ def test_refuses_axis_without_both_ranks(op: str, cleared: int, name: str) -> No
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
     refused = refusal_of(model, 7)
     assert refused.reason == f"the rank of {name} is unknown"
-    assert refused.remedy == f"declare it: add a value_info for {name}"
+    assert refused.remedy.startswith(f"declare the shape of {name} with --shape ")
 
 
 class SlopeCase(NamedTuple):
@@ -192,4 +192,4 @@ def test_refuses_slopes_without_both_ranks(cleared: int, name: str) -> None:
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
     refused = refusal_of(model, 7)
     assert refused.reason == f"the rank of {name} is unknown"
-    assert refused.remedy == f"declare it: add a value_info for {name}"
+    assert refused.remedy.startswith(f"declare the shape of {name} with --shape ")

@@ -32,4 +32,4 @@ def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
 def test_refuses_det_of_large_matrices() -> None:
     data: Array = np.ones((5, 5), np.float32)
     reason = refusal_of(_model("Det", 11, np.float32, data), 10).reason
-    assert reason == "the size of the matrices in 'x0' must be known and between 1 and 4"
+    assert reason == "the size of the matrices in 'x0' is 5, not between 1 and 4"

@@ -158,4 +158,4 @@ def test_refuses_grid_sample_of_unknown_rank() -> None:
     model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
     refused = refusal_of(model, 15)
     assert refused.reason == "the rank of 'x' is unknown"
-    assert refused.remedy == "declare it: add a value_info for 'x'"
+    assert refused.remedy.startswith("declare the shape of 'x' with --shape x=...")

@@ -1,0 +1,122 @@
+"""Shapes that the `onnx` package infers, as claims for a plan."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+from importlib.util import find_spec
+
+from opshift.converter.internal_types.root_scopes import root_scopes
+from opshift.inference.facts import InferenceScope
+from opshift.model.files import read_bytes
+from opshift.model.graphs import graphs_of
+from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_type, has_shape
+from opshift.registry.registry import Registry
+
+MAX_ELEMENTS = 64
+"""Maximum number of elements of a tensor that onnx reads: it needs only lists of sizes, axes and the like.
+
+The payloads of larger tensors may be left in the source file of a streaming conversion, and would exceed the
+2 GiB of a serialized message.
+"""
+
+
+USED = "model: shapes that onnx infers were used"
+
+
+def has_onnx() -> bool:
+    """Return whether the optional package `onnx` is installed."""
+    return find_spec("onnx") is not None
+
+
+def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:
+    """Return a copy of a model with the shapes that onnx infers as claims; `None` if it infers none."""
+    inferred = _infer(model)
+    if inferred is None:
+        return None
+    copy = deepcopy(model)
+    scope, *_ = next(root_scopes(model, copy, registry))
+    return copy if _add_claims(scope, model.graph, inferred.graph, copy.graph) else None
+
+
+def _infer(model: ModelProto) -> ModelProto | None:
+    try:
+        from onnx.shape_inference import infer_shapes
+    except ImportError:
+        return None
+    try:
+        result = infer_shapes(_without_weights(model).SerializeToString(), data_prop=True)
+        return read_bytes(result.SerializeToString())
+    # onnx raises errors of many classes for models that it does not accept; opshift infers without it
+    except Exception:
+        return None
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """Return a copy of what onnx reads, without the payloads of large tensors in the main graph."""
+    copy, graph = type(model)(), model.graph
+    copy.ir_version = model.ir_version
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    copy.graph.name = graph.name
+    copy.graph.node.extend(graph.node)
+    copy.graph.input.extend(graph.input)
+    copy.graph.output.extend(graph.output)
+    copy.graph.value_info.extend(graph.value_info)
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) > MAX_ELEMENTS:
+            _write_placeholder(copy.graph.initializer.add(), tensor)
+        else:
+            copy.graph.initializer.add().CopyFrom(tensor)
+    for node in copy.graph.node:
+        for attribute in node.attribute:
+            if math.prod(attribute.t.dims) > MAX_ELEMENTS:
+                attribute.t.ClearField("raw_data")
+                attribute.t.data_location = attribute.t.EXTERNAL
+    return copy
+
+
+def _write_placeholder(placeholder: TensorProto, tensor: TensorProto) -> None:
+    """Fill a TensorProto with the name, type and shape of another; onnx does not read external data."""
+    placeholder.name, placeholder.data_type = tensor.name, tensor.data_type
+    placeholder.dims.extend(tensor.dims)
+    placeholder.data_location = placeholder.EXTERNAL
+
+
+def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, copy: GraphProto) -> bool:
+    """Add the shapes in an inferred graph to a copy of the graph; return whether there are any new ones."""
+    declared = {value.name: value for value in (*copy.value_info, *copy.output)}
+    inputs = {value.name for value in copy.input}
+    is_changed = False
+    for value in (*inferred.value_info, *inferred.output):
+        if has_shape(value.type) and value.name not in inputs:
+            claim = declared.get(value.name) or _add_value(copy, value, scope)
+            is_changed |= _complete(claim.type, dims_of(value.type.tensor_type.shape))
+    for nodes in zip(graph.node, inferred.node, copy.node, strict=True):
+        for inner, inferred_inner, inner_copy in zip(*map(graphs_of, nodes), strict=True):
+            is_changed |= _add_claims(scope.child(inner), inner, inferred_inner, inner_copy)
+    return is_changed
+
+
+def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto:
+    """Add a declaration without a shape; its type is a claim of onnx only if inference does not find it."""
+    added = graph.value_info.add()
+    added.name = value.name
+    fill_type(added.type, scope.element_type(value.name) or element_type_of(value.type) or "", None)
+    return added
+
+
+def _complete(proto: TypeProto, dims: Shape) -> bool:
+    """Fill the sizes that a tensor type leaves open, and return whether there are any."""
+    known = dims_of(proto.tensor_type.shape) if has_shape(proto) else (None,) * len(dims)
+    if proto.WhichOneof("value") != "tensor_type" or len(known) != len(dims) or len(dims) > MAX_RANK:
+        return False
+    is_changed = not has_shape(proto)
+    shape = proto.tensor_type.shape
+    shape.SetInParent()
+    for position, (old, new) in enumerate(zip(known, dims, strict=True)):
+        dim = shape.dim[position] if position < len(shape.dim) else shape.dim.add()
+        if old is None and new is not None:
+            dim.dim_value, is_changed = new, True
+    return is_changed
