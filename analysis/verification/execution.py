@@ -16,8 +16,9 @@ from opshift.analysis.verification.result import (
     Verification,
     VerificationFailed,
 )
-from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, RuntimePair, runtime_pairs
+from opshift.analysis.verification.runtimes import CannotRun, Runner, RuntimeModel, RuntimePair, runtime_pairs
 from opshift.model.messages import TypeProto, ValueInfoProto
+from opshift.model.progress import Progress
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
@@ -41,6 +42,7 @@ class RunRequest(NamedTuple):
     samples: int
     seed: int
     tolerance: float | None
+    progress: Progress
 
 
 class RunResult(NamedTuple):
@@ -133,18 +135,27 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
     first = ""
     has_run = False
     for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):
+        request.progress.done, request.progress.total = 0, 2 * len(samples)
         try:
-            original = [pair.original.run(feeds) for feeds in samples]
+            original = _run(pair.original, samples, request.progress)
         except CannotRun as error:
             first = first or error.reason
             continue
         has_run = True
         try:
-            yield RunResult(samples, original, [pair.converted.run(feeds) for feeds in samples], "")
+            yield RunResult(samples, original, _run(pair.converted, samples, request.progress), "")
         except CannotRun as error:
             yield RunResult(samples, original, [], error.reason)
     if not has_run:
         reasons.append(first)
+
+
+def _run(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> SampleOutputs:
+    outputs = []
+    for feeds in samples:
+        outputs.append(runner.run(feeds))
+        progress.done += 1
+    return outputs
 
 
 def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:

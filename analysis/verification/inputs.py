@@ -3,28 +3,23 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from opshift.analysis.verification.dimension_sizes import ModelInput, candidate_shapes
+from opshift.analysis.verification.input_files import read_array, read_arrays
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
 from opshift.model.messages import GraphProto, ValueInfoProto
-from opshift.model.types import declared_dims, element_type_of, type_to_string
+from opshift.model.types import declared_dims, dims_text, element_type_of, shape_to_string, type_to_string
 
 Feeds = Mapping[str, Any]
 """Values by input name: arrays, and lists or `None` for inputs that are not tensors."""
 
 ProvidedInputs = Mapping[str, object] | str | os.PathLike[str] | None
-"""Input values by name, or the path of an .npz file with them."""
-
-READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
-"""Errors that numpy raises for a missing or invalid file; AttributeError and TypeError for a file with a
-single array."""
+"""Input values or their files by name, or the path of an .npz file with them."""
 
 
 def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
@@ -35,9 +30,12 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
 
 
 def read_provided(given: ProvidedInputs, graph: GraphProto) -> Feeds:
-    """Return the caller's values, as arrays of the declared types; raise UsageError for invalid ones."""
+    """Return the caller's values, as arrays of the declared types and shapes.
+
+    Raises UsageError for values of a different type or shape, and for files that cannot be read.
+    """
     declared = {value.name: _input(value) for value in graph.input}
-    values = given if isinstance(given, Mapping) else _load_file(given) if given is not None else {}
+    values = given if isinstance(given, Mapping) else read_arrays(given) if given is not None else {}
     for name in values:
         if name not in declared:
             remedy = f"the inputs are {', '.join(declared) or 'none'}"
@@ -95,18 +93,10 @@ def _input(value: ValueInfoProto) -> ModelInput:
     return ModelInput(value.name, type_to_string(value.type) or "", element_type, declared_dims(value.type))
 
 
-def _load_file(path: str | os.PathLike[str]) -> Feeds:
-    try:
-        # np.load leaves a file that it opens itself open if the archive is broken.
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except READ_ERRORS as error:
-        reason = f"cannot be read as arrays: {error}"
-        raise UsageError(reason, place=str(path), remedy="write it with numpy.savez") from error
-
-
 def _convert(value: object, declared: ModelInput) -> object:
-    """Return an array of the declared type; values that are not tensors stay unchanged."""
+    """Return an array of the declared type and shape; values that are not tensors stay unchanged."""
+    if isinstance(value, os.PathLike):
+        value = read_array(value, declared.name)
     if declared.element_type is None:
         return value
     dtype = dtype_of(declared.element_type)
@@ -116,11 +106,17 @@ def _convert(value: object, declared: ModelInput) -> object:
         reason = f"input {declared.name!r} is not an array: {error}"
         raise UsageError(reason, remedy="provide an array") from error
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
-        return array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
+        array = array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
     element_type = array_element_type(array)
     if element_type != declared.element_type:
         reason = f"input {declared.name!r} has the type {element_type} instead of {declared.element_type}"
         raise UsageError(reason, remedy="convert the array")
+    dims = array.shape if declared.dims is None else declared.dims
+    sizes = zip(dims, array.shape, strict=False)
+    if len(dims) != array.ndim or any(isinstance(dim, int) and dim != size for dim, size in sizes):
+        found = shape_to_string(array.shape)
+        reason = f"input {declared.name!r} has the shape {found} instead of {dims_text(dims)}"
+        raise UsageError(reason, remedy="provide an array of this shape")
     return array.astype(dtype, copy=False)
 
 

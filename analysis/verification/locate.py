@@ -22,6 +22,7 @@ from opshift.model.errors import OpshiftError
 from opshift.model.graphs import node_label
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import canonical_domain, opset_imports
+from opshift.model.progress import Progress
 from opshift.registry.registry import Registry
 
 FIRST_COUNT, GROWTH = 8, 4
@@ -44,6 +45,7 @@ class GraphPair(NamedTuple):
     converted: ExecutableGraph
     feeds: tuple[Feeds, Feeds]
     path: str
+    progress: Progress
     enclosing: tuple[str, ...] = ()
 
     def values(self, names: Sequence[str]) -> Iterator[tuple[str, object, object]]:
@@ -68,6 +70,7 @@ def locate(
     feeds: Feeds,
     different: Sequence[OutputCompared],
     tolerance: float | None,
+    progress: Progress,
 ) -> DifferenceLocation | None:
     """Return the first node, in topological order, with a value that differs between two models.
 
@@ -75,7 +78,7 @@ def locate(
     compared. Values of subgraphs and functions are compared in the execution that first differs.
     """
     original, converted = models
-    pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph")
+    pair = GraphPair(original.main_graph(), converted.main_graph(), (feeds, feeds), "graph", progress)
     found = _search(pair, [each.name for each in different], tolerance)
     if found is None:
         # the values before the output have other names, or cannot be compared
@@ -102,7 +105,10 @@ def _first_difference(pair: GraphPair, outputs: Sequence[str], tolerance: float 
         name for each in graph.ancestors(outputs) for name in graph.nodes[each].output if name in produced
     ]
     size, failures, done = FIRST_COUNT, 0, 0
+    progress = pair.progress
+    progress.total, progress.note = len(names), f"searching the first different node of {pair.path}"
     while done < len(names) and failures < MAX_FAILURES:
+        progress.done = done
         listed = names[done : done + size]
         try:
             byte_count = 0
@@ -155,7 +161,7 @@ def _search_body(found: Found, tolerance: float | None) -> Found | None:
             return None
         feeds = {**one.captured, **inputs[0]}, {**other.captured, **inputs[1]}
         place = _place(pair, found.position) + (f" in iteration {number}" if one.is_repeated else "")
-        inner = GraphPair(one.graph, other.graph, feeds, one.path, (*pair.enclosing, place))
+        inner = GraphPair(one.graph, other.graph, feeds, one.path, pair.progress, (*pair.enclosing, place))
         outputs = one.graph.execute(feeds[0]), other.graph.execute(feeds[1])
         compared = zip(one.graph.outputs, *outputs, strict=False)
         values = [_compare(*each, tolerance) for each in compared]

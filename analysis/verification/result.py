@@ -142,8 +142,7 @@ class DifferenceLocation:
     enclosing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        executed = "".join(f", executed by {each}" for each in reversed(self.enclosing))
-        return f"{self.place} ({self.operator}){executed}"
+        return f"{self.place} ({self.operator})"
 
 
 class VerificationFailed(OpshiftError):

@@ -13,6 +13,7 @@ from opshift.model.graphs import node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.progress import Progress
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -27,6 +28,7 @@ def verify(
     tolerance: float | None = None,
     registry: Registry | None = None,
     custom_ops: Iterable[str | os.PathLike[str]] = (),
+    progress: Progress | None = None,
 ) -> Verification:
     """Run two models on the same inputs and compare all outputs.
 
@@ -35,8 +37,9 @@ def verify(
             found relative to the path.
         converted: a model in one of the same forms. Without a path, its external data files are expected in
             the folder of the original.
-        inputs: arrays by input name, or the path of an .npz file with them. Other values are generated for
-            the types and shapes that the original declares; inputs with a default keep it.
+        inputs: arrays by input name, or the path of an .npz file with them. Instead of an array, a `Path` of
+            an .npy, .npz or .pb file (TensorProto). Other values are generated for the types and shapes that
+            the original declares; inputs with a default keep it.
         runtime: `onnxruntime`, `reference` (onnx.reference), or `auto`: for each model, the first of these
             that supports it.
         samples: the number of input sets to generate.
@@ -46,6 +49,7 @@ def verify(
         registry: the operator definitions, if not the project's own.
         custom_ops: libraries of custom operators for onnxruntime, which are executed. In onnx.reference, the
             functions that `opshift.reference` registers compute operators of private domains.
+        progress: updated after each run of a model, for a display in another thread.
 
     Returns:
         The compared inputs and outputs, and their differences.
@@ -80,7 +84,8 @@ def verify(
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph)
-    request = RunRequest(first, second, inputs_of(graph), given, runtime, samples, seed, tolerance)
+    progress = progress or Progress()
+    request = RunRequest(first, second, inputs_of(graph), given, runtime, samples, seed, tolerance, progress)
     verification, feeds = execute(request, registry)
     if verification.equal:
         return verification
@@ -89,7 +94,9 @@ def verify(
         ModelRuntime(model, opener, registry) for model, opener in zip((first, second), openers, strict=True)
     )
     different = [each for each in verification.outputs if not each.equal]
-    raise VerificationFailed(verification, location=locate((one, other), feeds, different, tolerance))
+    raise VerificationFailed(
+        verification, location=locate((one, other), feeds, different, tolerance, progress)
+    )
 
 
 def _folder(model: ModelLike) -> Path | None:

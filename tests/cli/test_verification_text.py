@@ -7,15 +7,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
+from rich.console import Console
 from support.planted import install_wrong_clip
 from support.running import build
 from typer.testing import Result
+
+from opshift import VerificationFailed, convert_version, verify
+from opshift.analysis.verification.compare import compare_output
+from opshift.analysis.verification.result import Verification
+from opshift.cli.page import Page
+from opshift.cli.terminal import TerminalPage
+from opshift.cli.verification_text import write_location, write_verification
 
 Run = Callable[..., Result]
 CONVERT = ("convert", "old.onnx", "out.onnx", "-t", "17", "--verify")
@@ -25,8 +34,9 @@ def test_prints_comparison(run: Run, old_model: Path) -> None:
     result = run(*CONVERT)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert "y float [2, 3, 8, 8] 1,152 0 0 1e-05 + 0.0001 relative equal" in lines
-    assert "3 samples of x tensor(float)[2, 3, 8, 8] (generated)" in lines
+    assert "output type and shape beyond tolerance result" in lines
+    assert "y float[2, 3, 8, 8] 0 of 1,152 equal" in lines
+    assert "3 samples of x float[2, 3, 8, 8] (generated)" in lines
     assert any(line.startswith("run with onnxruntime ") for line in lines)
     assert Path("out.onnx").exists()
 
@@ -55,7 +65,14 @@ def test_difference_writes_nothing(run: Run, old_model: Path) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     assert "error: old.onnx: output 'y' differs: " in result.stderr
     assert "6.0 at [" in result.stderr
-    assert "Comparison of outputs" in result.stderr
+    assert "; nothing was written" in result.stderr
+    lines = [" ".join(line.split()) for line in result.stderr.splitlines()]
+    located = lines[lines.index("First different value") :]
+    assert located[1:3] == ["node graph, node 'clip1'", "operator Clip:6 becomes Clip:13"]
+    assert located[3].startswith("step ai.onnx.Clip:6 -> 11: `min` and `max` change")
+    assert located[4].startswith("value b, float[2, 3, 8, 8]: ")
+    assert located[5].startswith("largest 6 became ")
+    assert "output element before after difference relative allowed" in lines
     assert os.listdir() == ["old.onnx"]
 
 
@@ -75,6 +92,8 @@ def test_prints_difference_as_json(run: Run, old_model: Path) -> None:
     assert (result.exit_code, data["error"], data["place"]) == (1, "VerificationFailed", "old.onnx")
     assert data["verification"]["equal"] is False
     assert data["verification"]["outputs"][0]["differing"] > 0
+    assert data["location"]["place"] == "graph, node 'clip1'"
+    assert data["location"]["value"]["worst"]["original"] == 6
 
 
 @pytest.mark.usefixtures("wrong_adapter")
@@ -83,7 +102,83 @@ def test_applies_given_inputs(run: Run, old_model: Path) -> None:
     np.savez("inputs.npz", x=np.full((1, 3, 8, 8), 0.5, np.float32))
     result = run(*CONVERT, "--inputs", "inputs.npz")
     assert result.exit_code == 0
-    assert "1 sample of x tensor(float)[1, 3, 8, 8] (given)" in result.stdout
+    assert "1 sample of x float[1, 3, 8, 8] (given)" in result.stdout
+
+
+@pytest.mark.usefixtures("wrong_adapter")
+@pytest.mark.parametrize("suffix", ["npy", "npz", "pb"])
+def test_reads_input_from_file(run: Run, old_model: Path, suffix: str) -> None:
+    """The value in the file of all inputs is replaced by the one of the single input."""
+    x = np.full((1, 3, 8, 8), 0.5, np.float32)
+    np.savez("inputs.npz", x=x * 100)
+    if suffix == "pb":
+        Path("x.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+    else:
+        (np.save if suffix == "npy" else np.savez)(f"x.{suffix}", x)
+    assert run(*CONVERT, "--inputs", "inputs.npz").exit_code == 1
+    result = run(*CONVERT, "--inputs", "inputs.npz", "--input", f"x=x.{suffix}")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "1 sample of x float[1, 3, 8, 8] (given)" in result.stdout
+
+
+def test_refuses_input_of_different_shape(run: Run, old_model: Path) -> None:
+    np.save("x.npy", np.zeros((2, 3), np.float32))
+    result = run(*CONVERT, "--input", "x=x.npy")
+    assert result.exit_code == 2
+    assert "input 'x' has the shape [2, 3] instead of [N, 3, 8, 8]" in result.stderr
+
+
+@pytest.mark.usefixtures("wrong_adapter")
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_failed_verification_fits_terminal(old_model: Path, width: int) -> None:
+    """No line is wider than the terminal, and no line breaks a word."""
+    with pytest.raises(VerificationFailed) as error:
+        verify("old.onnx", convert_version("old.onnx", 17))
+    assert error.value.location is not None
+    console = Console(file=StringIO(), force_terminal=True, color_system=None, width=width)
+    page = TerminalPage(console)
+    write_location(page, error.value.location)
+    write_verification(page, error.value.verification)
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    assert {"operator", "difference", "tolerance", "different", "attributes"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("original", "converted", "text"),
+    [
+        pytest.param(
+            [1e-9, 1.0], [3.7e-8, 1.0], "y [0] 1e-09 3.7e-08 3.6e-08 1e-05", id="covered by absolute"
+        ),
+        pytest.param([1.0, 2.0], [1.0, 2.0001], "y [1] 2 2.0001 0.0001 5e-05 0.00022", id="relative"),
+        pytest.param([0.0, 2.0], [1.0, 2.0], "y [0] 0 1 1 1e-05", id="zero"),
+        pytest.param([1.0, 2.0], [1.0, np.nan], "y [1] 2 nan inf inf 0.00022", id="NaN"),
+        pytest.param([1.0, 2.0], [1.0, 2.0], None, id="equal"),
+    ],
+)
+def test_relative_difference_is_never_that_of_numbers_near_zero(
+    original: list[float], converted: list[float], text: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = np.array(original, np.float32), np.array(converted, np.float32)
+    compared = compare_output("y", [arrays[0]], [arrays[1]], None)
+    write_verification(Page(), Verification(("a", "a"), 1, 0, (), (compared,)))
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    if text is None:
+        assert "Largest differences" not in lines
+    else:
+        assert lines[lines.index("Largest differences") + 2] == text
+
+
+def test_lists_ten_largest_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    """Different outputs come first."""
+    one, near, far = np.ones(1, np.float32), np.full(1, 1.00001, np.float32), np.full(1, 3, np.float32)
+    outputs = [compare_output(f"y{at}", [one], [near if at < 10 else far], None) for at in range(12)]
+    write_verification(Page(), Verification(("a", "a"), 1, 0, (), tuple(outputs)))
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line.split()[0] for line in lines[lines.index("Largest differences") + 2 :] if line][:11]
+    assert shown == ["y10", "y11", *(f"y{at}" for at in range(8)), "..."]
 
 
 @pytest.mark.usefixtures("wrong_adapter")
@@ -118,6 +213,12 @@ def test_error_without_runtimes_has_remedy(
             ["--verify", "--inputs", "no.npz"], "no.npz: cannot be read as arrays", id="missing inputs file"
         ),
         pytest.param(["--inputs", "no.npz"], "--custom-ops require --verify", id="inputs without --verify"),
+        pytest.param(["--input", "x=no.npy"], "--custom-ops require --verify", id="input without --verify"),
+        pytest.param(["--verify", "--input", "x=no.npy"], "no.npy: cannot be read as arrays", id="no file"),
+        pytest.param(["--verify", "--input", "no.npy"], "is not of the form NAME=FILE", id="input no name"),
+        pytest.param(
+            ["--verify", "--input", "x=a.npy", "--input", "x=b.npy"], "x=b.npy: is given twice", id="twice"
+        ),
         pytest.param(["--tolerance", "1"], "--custom-ops require --verify", id="tolerance without --verify"),
         pytest.param(["--verify", "--tolerance", "-1"], "--tolerance", id="negative tolerance"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,7 @@ class ConversionSettings(NamedTuple):
     reversible: bool = False
     verify: bool = False
     inputs: Path | None = None
+    input_files: tuple[tuple[str, Path], ...] = ()
     tolerance: float | None = None
     external: ExternalHandling = "copy"
     force: bool = False
@@ -131,13 +133,18 @@ def _verify(source: Path, converted: Path, settings: ConversionSettings, registr
     from opshift.model.files import read_model
 
     message = f"Comparing {source} with its conversion"
-    with show_progress(message, quiet=settings.quiet), add_file_to_errors(source):
-        model = read_model(converted)
+    with show_progress(message, quiet=settings.quiet) as progress, add_file_to_errors(source):
+        inputs: Mapping[str, object] = dict(settings.input_files)
+        if settings.inputs:
+            from opshift.analysis.verification.input_files import read_arrays
+
+            inputs = {**read_arrays(settings.inputs), **inputs}
         return verify(
             source,
-            model,
-            settings.inputs,
+            read_model(converted),
+            inputs,
             tolerance=settings.tolerance,
             registry=registry,
             custom_ops=settings.custom_ops,
+            progress=progress,
         )

@@ -1,4 +1,4 @@
-"""Plans, conversions and verifications as text."""
+"""Plans and conversions as text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page, number
+from opshift.cli.verification_text import write_verification
 from opshift.converter.errors import Refusal
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
 from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
-    from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
     from opshift.cli.conversion import ConvertedFile
 
 NODES_COLUMN = number("nodes")
@@ -26,17 +26,6 @@ MAX_GROUPS = 10
 
 MAX_OPERATORS = 3
 """Maximum number of operators in one cell."""
-
-OUTPUT_COLUMNS = (
-    Column("output", "cyan"),
-    "type",
-    "shape",
-    number("elements"),
-    number("max difference"),
-    number("relative"),
-    number("allowed"),
-    "result",
-)
 
 
 def write_conversion(page: Page, converted: ConvertedFile) -> None:
@@ -160,40 +149,6 @@ def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = N
     if len(shown) < len(refusals):
         page.blank()
         page.line(f"... and {len(refusals) - len(shown)} more nodes; `opshift plan` lists all")
-
-
-def write_verification(page: Page, verification: Verification) -> None:
-    """Print the differences of the outputs, the inputs and the runtimes."""
-    page.heading("Comparison of outputs")
-    if verification.outputs:
-        page.table(OUTPUT_COLUMNS, map(_output_row, verification.outputs))
-    inputs = ", ".join(map(_input, verification.inputs)) or "no inputs"
-    page.line(f"{count_text(verification.samples, 'sample')} of {inputs}", style="dim")
-    page.line(f"run with {' and '.join(dict.fromkeys(filter(None, verification.runtimes)))}", style="dim")
-
-
-def _output_row(output: OutputCompared) -> tuple[object, ...]:
-    finite = "" if output.finite == output.count else f" ({output.finite:,} finite)"
-    tolerance = output.tolerance
-    return (
-        output.name,
-        output.type,
-        _shape(output.shape),
-        f"{output.count:,}{finite}",
-        f"{output.absolute:.2g}",
-        f"{output.relative:.2g}",
-        f"{tolerance.absolute:g} + {tolerance.relative:g} relative" if tolerance.relative else "none",
-        "equal" if output.equal else output.reason,
-    )
-
-
-def _input(used: InputUsed) -> str:
-    source = "given" if used.given else "generated"
-    return f"{used.name} {used.type}{_shape(used.shape)} ({source})"
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _step(before: int, after: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -70,6 +71,15 @@ def convert(
             help="With --verify: an .npz file of inputs; missing inputs are generated.",
         ),
     ] = None,
+    input_files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="NAME=FILE",
+            help="With --verify: an input from an .npy or .npz file, or from a .pb file with a TensorProto. "
+            "May be repeated.",
+        ),
+    ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
@@ -120,8 +130,8 @@ def convert(
     The result is written completely or not at all. The input file is not changed, except with --in-place.
     --out converts several models and all models in folders; failures do not stop the others.
     """
-    if not verify and (inputs is not None or tolerance is not None or references or custom_ops):
-        reason = "--inputs, --tolerance, --verify-with and --custom-ops require --verify"
+    if not verify and (inputs or input_files or tolerance is not None or references or custom_ops):
+        reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
         raise UsageError(reason, remedy="add --verify")
     settings = ConversionSettings(
         target,
@@ -132,6 +142,7 @@ def convert(
         reversible,
         verify,
         inputs,
+        tuple(_named_files(input_files or [])),
         tolerance,
         external,
         force,
@@ -156,6 +167,17 @@ def convert(
     converted = convert_file(source, path, settings, conversion_options)
     if not quiet or form is Format.JSON:
         print_result(form, converted.as_dict(), lambda page: write_conversion(page, converted))
+
+
+def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
+    names = set[str]()
+    for each in options:
+        name, _, file = each.partition("=")
+        if not name or not file or name in names:
+            reason = "is given twice" if name in names else "is not of the form NAME=FILE"
+            raise UsageError(reason, place=f"--input {each}", remedy="name an input once, as in x=file.npy")
+        names.add(name)
+        yield name, Path(file)
 
 
 def _convert_all(

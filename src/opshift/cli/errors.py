@@ -65,7 +65,8 @@ def add_file_to_errors(path: Path) -> Iterator[None]:
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout; see `error_data` for `name`."""
     from opshift.analysis.verification.result import VerificationFailed
-    from opshift.cli.conversion_text import write_refusals, write_verification
+    from opshift.cli.conversion_text import write_refusals
+    from opshift.cli.verification_text import write_location, write_verification
 
     if form is Format.JSON:
         print_json(error_data(error, name))
@@ -80,11 +81,15 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
         page.line(f"error: {error.reason}; nothing was written", style="bold red")
         write_findings(page, error.findings)
     else:
-        page.line(f"error: {where}{error.reason}", style="bold red")
+        unwritten = "; nothing was written" if isinstance(error, VerificationFailed) else ""
+        page.line(f"error: {where}{error.reason}{unwritten}", style="bold red")
         if error.remedy:
             page.line(f"  help: {error.remedy}")
-        if isinstance(error, VerificationFailed) and error.verification.outputs:
-            write_verification(page, error.verification)
+        if isinstance(error, VerificationFailed):
+            if error.location:
+                write_location(page, error.location)
+            if error.verification.outputs:
+                write_verification(page, error.verification)
 
 
 def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
@@ -100,6 +105,7 @@ def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
         data["findings"] = [asdict(each) for each in error.findings]
     if isinstance(error, VerificationFailed):
         data["verification"] = error.verification.as_dict()
+        data["location"] = asdict(error.location) if error.location else None
     return data
 
 

@@ -192,3 +192,101 @@ def test_accepts_given_sequence() -> None:
         ("i", (), False),
     ]
     assert verification.equal
+
+
+VALUES = {
+    "float": np.array([[1.5, -2.0]], np.float32),
+    "double": np.array([[1.5, -2.0]]),
+    "float16": np.array([[1.5, -2.0]], np.float16),
+    "bfloat16": np.array([[1.5, -2.0]], ml_dtypes.bfloat16),
+    "int64": np.array([[1, -2]]),
+    "uint8": np.array([[1, 255]], np.uint8),
+    "bool": np.array([[True, False]]),
+    "string": np.array([["a", "é"]], object),
+}
+
+
+def _write_tensor(path: Path, array: Any) -> None:
+    element = helper.np_dtype_to_tensor_dtype(array.dtype)
+    raw = element not in (STRING, TensorProto.BOOL)
+    values = array.tobytes() if raw else [str(each).encode() for each in array.ravel()]
+    if element == TensorProto.BOOL:
+        values = array.ravel().tolist()
+    path.write_bytes(helper.make_tensor("", element, array.shape, values, raw).SerializeToString())
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".pb"])
+@pytest.mark.parametrize("array", VALUES.values(), ids=VALUES)
+def test_reads_value_from_file(tmp_path: Path, array: Any, suffix: str) -> None:
+    graph = make_graph({"x": (helper.np_dtype_to_tensor_dtype(array.dtype), ["N", 2])})
+    path = tmp_path / f"x{suffix}"
+    stored = array.astype(str) if array.dtype == object else array
+    if suffix == ".pb":
+        _write_tensor(path, array)
+    elif suffix == ".npy":
+        np.save(path, stored)
+    else:
+        np.savez(path, stored)
+    (value,) = read_provided({"x": path}, graph).values()
+    assert (value.dtype, value.tolist()) == (array.dtype, array.tolist())
+
+
+def test_reads_array_of_npz_file_by_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.ones(2, np.float32), y=np.zeros(2, np.float32))
+    given = dict.fromkeys("xy", tmp_path / "a.npz")
+    found = read_provided(given, make_graph({"x": (FLOAT, [2]), "y": (FLOAT, [2])}))
+    assert [found[name].tolist() for name in "xy"] == [[1, 1], [0, 0]]
+    with pytest.raises(UsageError, match=r"a.npz: contains x, y, and not 'z' \(rename the array\)"):
+        read_provided({"z": tmp_path / "a.npz"}, make_graph({"z": (FLOAT, [2])}))
+
+
+def _huge_array() -> bytes:
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
+BAD_FILES = {
+    "missing": ("x.npy", None),
+    "empty": ("x.npy", b""),
+    "no array": ("x.npy", b"text"),
+    "larger than its file": ("x.npy", _huge_array()),
+    "cut off": ("x.npy", _huge_array()[:40]),
+    "broken archive": ("x.npz", b"PK\x03\x04nothing"),
+    "no message": ("x.pb", b"\xff\xff"),
+    "empty message": ("x.pb", b""),
+    "elements missing": ("x.pb", helper.make_tensor("", FLOAT, [1], [1.0]).SerializeToString() + b"\x08\x05"),
+    "invalid UTF-8": ("x.pb", helper.make_tensor("", STRING, [1], [b"\xff"]).SerializeToString()),
+    "type that numpy lacks": (
+        "x.pb", helper.make_tensor("", TensorProto.FLOAT8E5M2, [1], [1.0]).SerializeToString(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content"), BAD_FILES.values(), ids=BAD_FILES)
+def test_refuses_bad_file_of_input(tmp_path: Path, name: str, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match="cannot be read as arrays: ") as error:
+        read_provided({"x": tmp_path / name}, make_graph({"x": (FLOAT, [5])}))
+    assert str(error.value.place) == str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("declared", "shape", "message"),
+    [
+        pytest.param(["N", 3], (2, 4), r"\[2, 4\] instead of \[N, 3\]", id="size"),
+        pytest.param(["N", 3], (2, 3, 1), r"\[2, 3, 1\] instead of \[N, 3\]", id="rank"),
+        pytest.param([], (1,), r"\[1\] instead of \[\]", id="scalar"),
+        pytest.param([None, 0], (2, 1), r"\[2, 1\] instead of \[\?, 0\]", id="no elements"),
+    ],
+)
+def test_refuses_input_of_different_shape(declared: Dims, shape: tuple[int, ...], message: str) -> None:
+    graph = make_graph({"x": (FLOAT, declared)})
+    with pytest.raises(UsageError, match=f"input 'x' has the shape {message}"):
+        read_provided({"x": np.ones(shape, np.float32)}, graph)
+
+
+@pytest.mark.parametrize("declared", [["N", 3], [None, "M"], [2, 3], None])
+def test_accepts_input_of_declared_shape(declared: Dims) -> None:
+    given = {"x": np.ones((2, 3), np.float32)}
+    assert read_provided(given, make_graph({"x": (FLOAT, declared)}))["x"].shape == (2, 3)

@@ -1,0 +1,115 @@
+"""Verifications as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opshift.cli.output import count_text
+from opshift.cli.page import Column, Page, number
+from opshift.model.operator_ids import short_label
+
+if TYPE_CHECKING:
+    from opshift.analysis.verification.result import (
+        DifferenceLocation,
+        InputUsed,
+        OutputCompared,
+        Verification,
+    )
+    from opshift.model.plain_data import Json
+
+OUTPUT_COLUMNS = (Column("output", "cyan"), "type and shape", number("beyond tolerance"), "result")
+
+ELEMENT_COLUMNS = (
+    Column("output", "cyan"),
+    "element",
+    number("before"),
+    number("after"),
+    number("difference"),
+    number("relative"),
+    number("allowed"),
+)
+
+MAX_ELEMENTS = 10
+"""Maximum number of outputs whose largest difference is printed."""
+
+
+def write_location(page: Page, location: DifferenceLocation) -> None:
+    """Print the first node with a different value, the step that changed it, and the value."""
+    page.heading("First different value")
+    value, worst = location.value, location.value.worst
+    becomes = ", ".join(map(short_label, location.becomes)) or "the same, with different results"
+    facts = [("node", location.place)]
+    facts += [("executed by", each) for each in reversed(location.enclosing)]
+    facts.append(("operator", f"{short_label(location.operator)} becomes {becomes}"))
+    facts += [("step", each) for each in location.steps]
+    if worst is None:
+        facts.append(("value", f"{value.name}, {_type_text(value)}: {value.reason}"))
+    else:
+        facts.append(("value", f"{value.name}, {_type_text(value)}: {_beyond_text(value)} elements differ"))
+        difference = f"difference {worst.difference:.3g}, allowed {worst.allowed:.3g}"
+        became = f"{_element_text(worst.original)} became {_element_text(worst.converted)}"
+        facts.append(("largest", f"{became} at {worst.position or '[]'}, {difference}"))
+    page.table((Column("", "dim"), ""), facts)
+
+
+def write_verification(page: Page, verification: Verification) -> None:
+    """Print the differences of the outputs, the inputs and the runtimes."""
+    outputs = verification.outputs
+    page.heading("Comparison of outputs")
+    page.table(OUTPUT_COLUMNS, map(_output_row, outputs))
+    different = sorted((each for each in outputs if each.worst), key=lambda each: each.equal)
+    if different:
+        page.heading("Largest differences")
+        page.table(ELEMENT_COLUMNS, map(_element_row, different[:MAX_ELEMENTS]))
+        if different[MAX_ELEMENTS:]:
+            page.line(f"... and those of {count_text(len(different) - MAX_ELEMENTS, 'more output')}")
+    page.blank()
+    for each in outputs:
+        if each.reason and not each.worst:
+            page.prose(f"{each.name}: {each.reason}")
+    inputs = ", ".join(map(_input_text, verification.inputs)) or "no inputs"
+    page.prose(f"{count_text(verification.samples, 'sample')} of {inputs}", style="dim")
+    runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
+    page.line(f"run with {runtimes}", style="dim")
+
+
+def _output_row(output: OutputCompared) -> tuple[object, ...]:
+    finite = "" if output.finite == output.count else f" ({output.finite:,} finite)"
+    beyond = _beyond_text(output) + finite if output.equal or output.worst else ""
+    return output.name, _type_text(output), beyond, "equal" if output.equal else "different"
+
+
+def _element_row(output: OutputCompared) -> tuple[object, ...]:
+    worst = output.worst
+    assert worst is not None
+    # the ratio of two numbers near 0 means nothing while the absolute limit covers their difference
+    is_covered = output.equal and worst.difference <= output.tolerance.absolute
+    before = abs(worst.original) if isinstance(worst.original, int | float) else 0
+    return (
+        output.name,
+        worst.position,
+        _element_text(worst.original),
+        _element_text(worst.converted),
+        f"{worst.difference:.2g}",
+        f"{worst.difference / before:.2g}" if before and not is_covered else "",
+        f"{worst.allowed:.2g}",
+    )
+
+
+def _element_text(element: Json) -> str:
+    # nine digits distinguish all numbers of the type float
+    return f"{element:.9g}" if isinstance(element, float) else str(element)
+
+
+def _type_text(output: OutputCompared) -> str:
+    return output.type if output.shape is None else f"{output.type}[{', '.join(map(str, output.shape))}]"
+
+
+def _beyond_text(output: OutputCompared) -> str:
+    return f"{output.differing:,} of {output.count:,}"
+
+
+def _input_text(used: InputUsed) -> str:
+    source = "given" if used.given else "generated"
+    shape = "" if used.shape is None else f"[{', '.join(map(str, used.shape))}]"
+    return f"{used.name} {used.type.removeprefix('tensor(').removesuffix(')')}{shape} ({source})"
