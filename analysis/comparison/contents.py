@@ -62,7 +62,8 @@ def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
 
 def _image_metadata(model: ModelProto) -> dict[str, str]:
     """Return the metadata of images in lower case, because keys and values are case-insensitive."""
-    props = {each.key.lower(): each.value.lower() for each in model.metadata_props}
+    # protobuf may return bytes for text that is not UTF-8
+    props = {str(each.key).lower(): str(each.value).lower() for each in model.metadata_props}
     return {key: value for key, value in props.items() if key.startswith(IMAGE_PREFIX)}
 
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 
 from opshift.cli.conversion_text import MAX_GROUPS, write_plan
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, number
 from opshift.cli.terminal import TerminalPage
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.options import Options
@@ -162,15 +162,18 @@ def test_cell_lists_the_most_frequent_operators() -> None:
     assert "20 Add:7, 17 Mul:7, 6 Gather:11, 15 others (36" in text
 
 
-def test_row_with_long_words_is_a_paragraph() -> None:
+def test_rows_with_long_words_are_paragraphs() -> None:
     name = "a" * 35
-    rows = [(name, "short words wrap at spaces", name)]
+    rows = [("one", "1", "two"), (name, "short words wrap at spaces", name), ("three", "", "4")]
     columns = (Column("first"), Column("second"), Column("third"))
     lines = lines_at(60, lambda page: page.table(columns, rows))
     assert [line.rstrip() for line in lines] == [
         "first  second  third",
+        "─" * 20,
+        "one    1       two",
         f"{name}  short words wrap at",
         f"    spaces  {name}",
+        "three          4",
     ]
 
 
@@ -178,3 +181,23 @@ def test_word_longer_than_the_terminal_is_complete() -> None:
     lines = lines_at(30, lambda page: page.table(("", ""), [("a" * 100, "b")]))
     assert max(map(len, lines)) <= 30
     assert "".join(lines).count("a") == 100
+
+
+def test_paragraph_marks_empty_cells() -> None:
+    rows = [("a" * 40, "", "b" * 40), ("a", "b", "")]
+    columns = (Column("first"), Column("second"), Column("third"))
+    lines = lines_at(60, lambda page: page.table(columns, rows))
+    assert [line.rstrip() for line in lines[2:]] == [f"{'a' * 40}  -", f"    {'b' * 40}", "a      b"]
+
+
+def test_long_headings_break_after_dots() -> None:
+    columns = (Column("name"), number("ai.onnx.preview.training"), number("ai.onnx.ml"))
+    lines = lines_at(25, lambda page: page.table(columns, [("onnx-1.7", 1, 12)]))
+    assert [line.split() for line in lines] == [
+        ["ai."],
+        ["onnx.", "ai."],
+        ["preview.", "onnx."],
+        ["name", "training", "ml"],
+        ["─" * 25],
+        ["onnx-1.7", "1", "12"],
+    ]

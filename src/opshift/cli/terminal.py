@@ -1,6 +1,8 @@
 """Text output in a terminal: tables, colours, and lines wrapped to its width."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import gt
 
 from rich import box
 from rich.cells import cell_len
@@ -39,48 +41,78 @@ class TerminalPage(Page):
         self._console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
-        """Print a table; long cells are wrapped at spaces, never truncated."""
+        """Print a table; long cells are wrapped at spaces, and rows with very long words are paragraphs."""
         listed = with_properties(columns)
-        headings = [column.heading for column in listed]
         cells = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
-        gaps = COLUMN_GAP * (len(listed) - 1)
-        widths = _column_widths(listed, [headings, *cells], self._console.width - gaps)
+        headings = [[column.heading for column in listed]] if any(column.heading for column in listed) else []
+        available = self._console.width - COLUMN_GAP * (len(listed) - 1)
+        aligned = cells
+        while (widths := _column_widths(listed, aligned, available)) is None and aligned:
+            aligned = _without_longest_words(aligned)
         if widths is None:
-            self._rows(listed, [headings, *cells] if any(headings) else cells)
+            self._paragraphs(listed, [*headings, *cells])
             return
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            show_edge=False,
-            show_header=any(headings),
-            padding=(0, COLUMN_GAP - 1, 0, 0),
-        )
-        for column, width in zip(listed, widths, strict=True):
-            justify: JustifyMethod = "right" if column.is_number else "left"
-            table.add_column(
-                column.heading, style=column.style, justify=justify, width=width, overflow="fold"
-            )
-        for row in cells:
-            table.add_row(*map(Text, row))
-        self._console.print(table)
+        if headings:
+            self._console.print(_grid(listed, widths, (), has_header=True))
+        for is_wide, group in groupby(cells, lambda row: any(map(gt, map(_longest_word, row), widths))):
+            if is_wide:
+                self._paragraphs(listed, group)
+            else:
+                self._console.print(_grid(listed, widths, group))
 
-    def _rows(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """Print each row as one paragraph: some words are too long for columns side by side."""
+    def _paragraphs(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        """Print each row as one paragraph."""
         for row in rows:
-            filled = [Text(cell, column.style) for column, cell in zip(columns, row, strict=True) if cell]
+            last = max((position for position, cell in enumerate(row) if cell), default=0)
+            # a dash marks an empty cell, so that the next one is not read as its value
+            filled = [
+                Text(cell or "-", column.style)
+                for column, cell in zip(columns, row[: last + 1], strict=False)
+                if cell or column.heading
+            ]
             lines = Text("  ").join(filled).wrap(self._console, self._console.width - HANGING_INDENT)
             self._console.print(Text(f"\n{' ' * HANGING_INDENT}").join(lines))
+
+
+def _grid(
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    rows: Iterable[Sequence[str]],
+    *,
+    has_header: bool = False,
+) -> Table:
+    padding = (0, COLUMN_GAP - 1, 0, 0)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=has_header, padding=padding
+    )
+    for column, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if column.is_number else "left"
+        heading = column.heading if _longest_word(column.heading) <= width else _broken(column.heading)
+        table.add_column(heading, style=column.style, justify=justify, width=width, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _without_longest_words(rows: Sequence[list[str]]) -> list[list[str]]:
+    """Return the rows without those that have words of nearly the greatest length."""
+    longest = [max(map(_longest_word, row)) for row in rows]
+    # removing at least an eighth of the length ends the search after few rounds
+    return [row for row, length in zip(rows, longest, strict=True) if length <= max(longest) * 7 // 8]
 
 
 def _column_widths(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int
 ) -> list[int] | None:
     """Return widths of columns that break no word and no number; `None` if there are none."""
-    longest = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-    least = [
-        most if column.is_number else max(cell_len(word) for cell in cells for word in cell.split() or [""])
-        for column, most, cells in zip(columns, longest, zip(*rows, strict=True), strict=True)
-    ]
+    longest, least = [], []
+    for position, column in enumerate(columns):
+        texts = [row[position] for row in rows]
+        words = max(
+            (cell_len(each) if column.is_number else _longest_word(each) for each in texts), default=0
+        )
+        longest.append(max(map(cell_len, (column.heading, *texts))))
+        least.append(max(words, _longest_word(_broken(column.heading))))
     if sum(least) > available:
         return None
     widths, spare = least.copy(), available - sum(least)
@@ -91,6 +123,15 @@ def _column_widths(
         widths[each] += added
         spare -= added
     return widths
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _broken(heading: str) -> str:
+    """Break a heading after its dots: domains are long headings of short columns."""
+    return heading.replace(".", ".\n")
 
 
 def console_for(*, on_stderr: bool) -> Console:
