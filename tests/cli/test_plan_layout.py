@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 
-from opshift.cli.conversion_text import MAX_GROUPS, write_plan
+from opshift.cli.conversion import ConversionSettings, convert_file
+from opshift.cli.conversion_text import MAX_GROUPS, write_conversion, write_plan
 from opshift.cli.page import Column, Page, number
 from opshift.cli.terminal import TerminalPage
 from opshift.converter.cost import plan_with_cost
@@ -138,6 +139,25 @@ def test_plan_breaks_no_word(make: Callable[[], bytes], target: list[str], width
     for explain in (False, True):
         write = writer(*report_of(make(), target), explain)
         assert_no_broken_words(lines_at(width, write), width, write)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in MODELS if "refused" not in name])
+def test_summary_of_a_conversion_breaks_no_word(folder: Path, name: str, width: int) -> None:
+    make, target = MODELS[name]
+    source, out = Path("in.onnx"), Path("out.onnx")
+    source.write_bytes(make())
+    settings = ConversionSettings(target, None, [], None)
+    converted = convert_file(source, out, settings, settings.read())
+
+    def write(page: Page) -> None:
+        write_conversion(page, converted)
+
+    lines = lines_at(width, write)
+    assert_no_broken_words(lines, width, write)
+    assert len(lines) <= SCREEN_LINES
+    sizes = " -> ".join(f"{path.stat().st_size:,}" for path in (source, out))
+    assert f"size {sizes} bytes" in [" ".join(line.split()) for line in lines]
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "refused" not in name])
