@@ -132,7 +132,7 @@ def _try_convert(settings: ConversionSettings, job: Job) -> Outcome:
     try:
         # options and adapters are read per job: a spawned process has none
         options = settings.read()
-        run_adapters(settings.adapters)
+        run_adapters(settings.adapters or [])
         return convert_file(job.source, job.out, settings, options)
     except OpshiftError as error:
         return FailedFile(job.source, error_data(error))

@@ -123,8 +123,8 @@ app = typer.Typer(
 )
 
 
-def _version(is_requested: bool) -> None:
-    if is_requested:
+def _version(context: typer.Context, is_requested: bool) -> None:
+    if is_requested and not context.resilient_parsing:
         from opshift import __version__  # reads the package's metadata, which no other option needs
 
         typer.echo(f"opshift {__version__}")

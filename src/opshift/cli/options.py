@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.checker.findings import Level
+from opshift.cli import completion
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,13 +23,18 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def run_adapters(paths: list[Path] | None) -> list[Path] | None:
-    """Run adapter files, and return `paths`: typer replaces the option's value by that of its callback."""
-    if paths:
-        from opshift.adapters.core.adapter_table import load_adapters
+def run_adapters(paths: list[Path]) -> None:
+    """Run adapter files."""
+    from opshift.adapters.core.adapter_table import load_adapters
 
-        for path in paths:
-            load_adapters(path)
+    for path in paths:
+        load_adapters(path)
+
+
+def _run_adapters_option(context: typer.Context, paths: list[Path] | None) -> list[Path] | None:
+    """Run adapter files unless the shell completes a line, and return the new value of the option."""
+    if paths and not context.resilient_parsing:
+        run_adapters(paths)
     return paths
 
 
@@ -61,7 +67,7 @@ AdaptersOption = Annotated[
     typer.Option(
         "--adapters",
         metavar="PATH",
-        callback=run_adapters,
+        callback=_run_adapters_option,
         help="Run a Python file, or all Python files in a folder, with adapters for the definitions of "
         "--opsets. May be repeated.",
     ),
@@ -73,6 +79,7 @@ TargetOption = Annotated[
         "--target",
         "-t",
         metavar="TARGET",
+        autocompletion=completion.complete_target,
         help="An opset (17), the opset of a domain (ai.onnx.ml=3), or a release (onnx-1.12, "
         "onnxruntime-1.14; `opshift targets` lists all). May be repeated. Optional with --ir-version.",
     ),
@@ -94,6 +101,7 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="KIND",
+        autocompletion=completion.complete_allow,
         help="Convert even if the result is not exact: approximate (results may differ in rounding), "
         "assume-nonnegative (indices are assumed not to be negative) or assume-nonempty (dimensions are "
         "assumed not to be 0). Or add many nodes or large constants for one node: large. Or drop content "
@@ -102,11 +110,24 @@ AllowOption = Annotated[
 ]
 
 DomainOption = Annotated[
-    str | None, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain, such as ai.onnx.ml.")
+    str | None,
+    typer.Option(
+        "--domain",
+        "-d",
+        metavar="DOMAIN",
+        autocompletion=completion.complete_domain,
+        help="The domain, such as ai.onnx.ml.",
+    ),
 ]
 
 OpsetOption = Annotated[
-    int | None, typer.Option("--opset", metavar="N", help="The opset of the domain (default: newest).")
+    int | None,
+    typer.Option(
+        "--opset",
+        metavar="N",
+        autocompletion=completion.complete_opset,
+        help="The opset of the domain (default: newest).",
+    ),
 ]
 
 InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.")]
@@ -118,7 +139,12 @@ OutArgument = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
 
 OperatorArgument = Annotated[
-    str, typer.Argument(metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder.")
+    str,
+    typer.Argument(
+        metavar="OPERATOR",
+        autocompletion=completion.complete_operator,
+        help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder.",
+    ),
 ]
 
 LevelOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from opshift.cli import completion
 from opshift.cli.commands import subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
@@ -65,7 +66,12 @@ proposal.command("check")(check)
 @proposal.command()
 def explain(
     rule: Annotated[
-        str, typer.Argument(metavar="[RULE]", help="The id of a rule, such as body.agrees.")
+        str,
+        typer.Argument(
+            metavar="[RULE]",
+            autocompletion=completion.complete_proposal_rule,
+            help="The id of a rule, such as body.agrees.",
+        ),
     ] = "",
     form: FormatOption = Format.TEXT,
 ) -> None:

@@ -12,9 +12,10 @@ from opshift.model.errors import InvalidModel
 
 
 def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
-    """Print a model as text for git diff: one line for each node, value and tensor.
+    """Print a model as text for git diff.
 
-    Weights are represented by digests. To let `git diff` compare these lines, run
+    Each node, value and tensor is one line; weights are represented by digests. To let `git diff` compare
+    these lines, run
 
     git config diff.onnx.textconv "opshift textconv"
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from opshift.cli import completion
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
@@ -15,6 +16,7 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="POLICY",
+        autocompletion=completion.complete_policy,
         help=f"The changes that a published version may have: {', '.join(POLICIES)}.",
     ),
 ]
@@ -26,7 +28,13 @@ ModeOption = Annotated[
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and policies, and exit.")]
 
 ExplainOption = Annotated[
-    str | None, typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit.")
+    str | None,
+    typer.Option(
+        "--explain",
+        metavar="RULE",
+        autocompletion=completion.complete_change_rule,
+        help="Explain a rule, and exit.",
+    ),
 ]
 
 

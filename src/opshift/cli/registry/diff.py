@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.cli import completion
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
 from opshift.cli.output import count_text, print_result
@@ -26,11 +27,26 @@ if TYPE_CHECKING:
 
 def diff(
     operator: Annotated[
-        str | None, typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder.")
+        str | None,
+        typer.Argument(
+            metavar="OPERATOR",
+            autocompletion=completion.complete_operator,
+            help="Conv or ai.onnx.ml.LabelEncoder.",
+        ),
     ] = None,
-    old: Annotated[int | None, typer.Argument(metavar="OLD", help="The old version or opset.")] = None,
+    old: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="OLD", autocompletion=completion.complete_version, help="The old version or opset."
+        ),
+    ] = None,
     new: Annotated[
-        int | None, typer.Argument(metavar="NEW", help="The new version or opset (default: newest).")
+        int | None,
+        typer.Argument(
+            metavar="NEW",
+            autocompletion=completion.complete_version,
+            help="The new version or opset (default: newest).",
+        ),
     ] = None,
     opset: Annotated[
         tuple[int, int] | None,

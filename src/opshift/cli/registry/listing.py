@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple, Self, cast
 
 import typer
 
-from opshift.cli import options
+from opshift.cli import completion, options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
@@ -34,7 +34,12 @@ def resolve(
 
 def list_operators(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of an operator, or a pattern such as 'Reduce*'.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=completion.complete_operator,
+            help="The name of an operator, or a pattern such as 'Reduce*'.",
+        ),
     ] = "*",
     domain: options.DomainOption = None,
     opset: options.OpsetOption = None,
@@ -43,15 +48,27 @@ def list_operators(
         typer.Option(
             "--status",
             metavar="STATUS",
+            autocompletion=completion.complete_status,
             help="The status at the opset: active, preview, deprecated or removed. May be repeated.",
         ),
     ] = None,
     accepts: Annotated[
         str | None,
-        typer.Option("--accepts", metavar="TYPE", help="A type of an input: int8, or 'seq(tensor(int8))'."),
+        typer.Option(
+            "--accepts",
+            metavar="TYPE",
+            autocompletion=completion.complete_type,
+            help="A type of an input: int8, or 'seq(tensor(int8))'.",
+        ),
     ] = None,
     produces: Annotated[
-        str | None, typer.Option("--produces", metavar="TYPE", help="A type of an output, likewise.")
+        str | None,
+        typer.Option(
+            "--produces",
+            metavar="TYPE",
+            autocompletion=completion.complete_type,
+            help="A type of an output, likewise.",
+        ),
     ] = None,
     parameter: Annotated[
         str | None,

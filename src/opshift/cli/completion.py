@@ -1,0 +1,109 @@
+"""Values that the shell suggests for options and arguments. Only the functions import what they need."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+
+if TYPE_CHECKING:
+    from opshift.registry.registry import Registry
+
+Complete = Callable[[typer.Context], list[str]]
+
+
+def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]]) -> Complete:
+    """Return a completion from the definitions of the command line, which may name more with --opsets."""
+
+    def complete(context: typer.Context) -> list[str]:
+        from opshift.cli.options import registry_with
+
+        try:
+            folders = [Path(each) for each in context.params.get("folders") or ()]
+            return list(values(registry_with(folders), context))
+        except (OpshiftError, OSError):  # the command reports errors of its arguments; completion is silent
+            return []
+
+    return complete
+
+
+def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
+    for domain in registry.domains():
+        prefix = "" if domain == DEFAULT_DOMAIN else f"{domain}="
+        yield from (f"{prefix}{opset}" for opset in range(1, registry.newest_opset(domain) + 1))
+    for product, releases in registry.releases.products.items():
+        yield from (f"{product}-{version}" for version in releases)
+
+
+def _operators(registry: "Registry", context: typer.Context) -> Iterator[str]:
+    domain = context.params.get("domain")
+    if domain is not None:
+        yield from registry.names(domain)
+        return
+    for each in registry.domains():
+        prefix = "" if each == DEFAULT_DOMAIN else f"{each}."
+        yield from (f"{prefix}{name}" for name in registry.names(each))
+
+
+def _versions(registry: "Registry", context: typer.Context) -> Iterator[str]:
+    from opshift.cli.registry.operator_text import parse_operator
+
+    named = parse_operator(context.params.get("operator") or "", context.params.get("domain"), None)
+    operator = registry.operator(named.op_type, named.domain or "")
+    yield from (str(each.since_version) for each in operator.versions) if operator else ()
+
+
+def _opsets(registry: "Registry", context: typer.Context) -> Iterator[str]:
+    return map(str, range(1, registry.newest_opset(context.params.get("domain") or "") + 1))
+
+
+complete_target = _from_registry(_targets)
+complete_operator = _from_registry(_operators)
+complete_version = _from_registry(_versions)
+complete_opset = _from_registry(_opsets)
+complete_domain = _from_registry(lambda registry, _: registry.domains())
+
+
+def complete_allow() -> Iterable[str]:
+    """Return the values of --allow."""
+    from opshift.converter.options import ALLOW_VALUES
+
+    return ALLOW_VALUES
+
+
+def complete_type() -> Iterable[str]:
+    """Return the names of element types."""
+    from opshift.model.element_types import BY_NAME
+
+    return BY_NAME
+
+
+def complete_status() -> Iterable[str]:
+    """Return the states of an operator at an opset."""
+    from opshift.registry.selection import STATUSES
+
+    return STATUSES
+
+
+def complete_change_rule() -> Iterable[str]:
+    """Return the ids of the rules that classify changes."""
+    from opshift.registry.changes.rules import CHANGE_RULES
+
+    return CHANGE_RULES
+
+
+def complete_policy() -> Iterable[str]:
+    """Return the names of the policies for changes."""
+    from opshift.registry.changes.policies import POLICIES
+
+    return POLICIES
+
+
+def complete_proposal_rule() -> Iterable[str]:
+    """Return the ids of the rules for proposals."""
+    from opshift.proposals.rules.rule_table import rule_table
+
+    return rule_table()
