@@ -24,6 +24,7 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.progress import show_progress
 from opshift.model.errors import UsageError
+from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
@@ -87,7 +88,7 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
     write_warnings(page, diagnosis.repairs)
-    groups = Counter((each.operator, _ranges_text(each.opsets)) for each in diagnosis.nodes)
+    groups = Counter((short_label(each.operator), _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()
         columns = (number("nodes"), Column("operator", "cyan"), "valid at opsets")
@@ -95,7 +96,7 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     mismatches = diagnosis.mismatches()
     if mismatches:
         page.heading("Invalid at the declared opsets")
-        rows = [(each.operator, each.place, each.reason) for each in mismatches]
+        rows = [(short_label(each.operator), each.place, each.reason) for each in mismatches]
         page.table((Column("operator", "cyan"), "node", Column("reason", "red")), rows)
 
 

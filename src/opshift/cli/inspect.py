@@ -18,7 +18,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.model_version import unpack_version
-from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
+from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports, short_label
 from opshift.model.types import declared_dims, dims_text, type_to_string
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
@@ -116,7 +116,7 @@ def _write(page: Page, source: Path, summary: ModelSummary, registry: Registry) 
         page.table(("",), [(each,) for each in summary.functions])
     page.heading("Operators")
     columns = (number("nodes"), Column("operator", "cyan"), Column("note", "yellow"))
-    page.table(columns, [(use.count, use.operator, _note(use)) for use in summary.operators])
+    page.table(columns, [(use.count, short_label(use.operator), _note(use)) for use in summary.operators])
     if summary.unresolved:
         page.blank()
         page.line(f"{count_text(summary.unresolved, 'node')} unresolved", style="bold red")
