@@ -15,6 +15,12 @@ from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 
+MAX_LINES = 10
+"""Maximum number of changes, and of refusals, in the text of a report."""
+
+MAX_OPERATORS = 5
+"""Maximum number of replacing operators in the text of a change."""
+
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
 
@@ -56,6 +62,12 @@ class ChangeGroup(FrozenRecord):
     nodes: tuple[int, int]
     constant_bytes: int
     steps: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = [name if count == 1 else f"{count:,} x {name}" for name, count in self.becomes]
+        others = f" and {len(names) - MAX_OPERATORS} others" if len(names) > MAX_OPERATORS else ""
+        becomes = ", ".join(names[:MAX_OPERATORS]) or "nothing"
+        return f"{self.nodes[0]:,} x {self.operator} -> {becomes}{others}"
 
 
 class SpecialisedFunction(FrozenRecord):
@@ -156,6 +168,22 @@ class Report(FrozenRecord):
         ]
         return sorted(groups, key=lambda each: -each.nodes[0])
 
+    def __str__(self) -> str:
+        versions = [f"{each.domain} {each.source} -> {each.target}" for each in self.opsets]
+        before, after = self.ir_version
+        versions += [f"IR version {before} -> {after}"] if before != after else []
+        counts = [f"{self.kept:,} kept", f"{len(self.changed):,} changed"]
+        counts += [f"{len(self.refusals):,} refused"] if self.refusals else []
+        lines = [", ".join(versions) or "no versions change"]
+        lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
+        changes = [str(each) for each in self.groups()]
+        refusals = [f"refused: {each}" for each in _refusal_texts(self.refusals)]
+        for listed in (changes, refusals):
+            lines += listed[:MAX_LINES]
+            more = len(listed) - MAX_LINES
+            lines += [f"... and {more:,} more"] if more > 0 else []
+        return "\n".join(lines)
+
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:
         """Count the changed nodes by operator version and replacement."""
         return Counter((each.operator, each.becomes) for each in self.changed)
@@ -163,6 +191,15 @@ class Report(FrozenRecord):
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return asdict(self)
+
+
+def _refusal_texts(refusals: Iterable[Refusal]) -> Iterator[str]:
+    """Yield one text for all refusals with the same reason and remedy."""
+    groups: dict[tuple[str, str], list[Refusal]] = {}
+    for each in refusals:
+        groups.setdefault((each.reason, each.remedy), []).append(each)
+    for first, *others in groups.values():
+        yield f"{first}{f'; the same at {len(others):,} more nodes' if others else ''}"
 
 
 def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:

@@ -5,16 +5,13 @@ from collections.abc import Iterator, Sequence
 from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeChange, Region, Status
 from opshift.analysis.pages.diagram import MAX_LABEL, Box, BoxKind, mermaid, svg
 from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_span, escape_line, table
+from opshift.analysis.pages.markdown import code_span, escape_line, limited_table
 
 MAX_DRAWN_REGIONS = 40
 """Maximum number of drawn regions; those that differ only in names count once."""
 
 MAX_DRAWN_NODES = 40
 """Maximum number of drawn nodes of one region."""
-
-MAX_ROWS = 100
-"""Maximum number of rows of a table."""
 
 MAX_NODE_ROWS = 12
 """Maximum number of rows of one node."""
@@ -43,7 +40,7 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
         for change in each.properties
     ]
     if rows:
-        parts += ["## Properties", *_limited_table(("place", "", "property", "before", "after"), rows)]
+        parts += ["## Properties", *limited_table(("place", "", "property", "before", "after"), rows)]
     drawings: list[str] = []
     groups = [(each.place, group) for each in diff.containers for group in each.identical()]
     if groups:
@@ -56,7 +53,7 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
             (escape_line(place), escape_line(group[0].title), str(len(group)))
             for place, group in groups[MAX_DRAWN_REGIONS:]
         ]
-        parts += _limited_table(("place", "operators", "times"), more)
+        parts += limited_table(("place", "operators", "times"), more)
     renamed = [
         (escape_line(container.place), code_span(each.before.label), code_span(each.after.label))
         for container in diff.containers
@@ -65,13 +62,8 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
     ]
     if renamed:
         parts += ["## Renamed", "Only names of these nodes and of their values differ."]
-        parts += _limited_table(("place", "before", "after"), renamed)
+        parts += limited_table(("place", "before", "after"), renamed)
     return Document("\n\n".join(filter(None, parts)) + "\n", tuple(drawings))
-
-
-def _limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    more = len(rows) - MAX_ROWS
-    return [table(heads, rows[:MAX_ROWS]), f"{more:,} more rows are not shown." if more > 0 else ""]
 
 
 def _region_section(place: str, group: Sequence[Region], drawings: list[str]) -> Iterator[str]:
@@ -91,7 +83,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
             yield mermaid(boxes, caption)
             drawings.append(svg(boxes, caption))
     rows = [row for each in region.changed for row in _node_rows(each)]
-    yield from _limited_table(("", "operator", "node", "property", "before", "after"), rows)
+    yield from limited_table(("", "operator", "node", "property", "before", "after"), rows)
     if len(group) > 1:
         # One node represents each place.
         labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]

@@ -14,6 +14,9 @@ BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
 """Start of a list, a quotation, a rule or an underlined heading."""
 
 
+MAX_ROWS = 100
+"""Maximum number of rows of a limited table."""
+
 URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 """Characters of addresses in RFC 3986; all others are percent-encoded."""
 
@@ -50,6 +53,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of escaped cells; nothing if there are no rows."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table with at most MAX_ROWS rows, and a note about the others."""
+    more = len(rows) - MAX_ROWS
+    return [table(heads, rows[:MAX_ROWS]), f"{more:,} more rows are not shown." if more > 0 else ""]
 
 
 def web_link(url: str) -> str:

@@ -2,10 +2,16 @@
 
 import json
 import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from opshift.analysis.model_diff.result import ModelDiff
+from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.diff_page import diff_page
+from opshift.analysis.pages.document import Document
+from opshift.analysis.verification.result import Verification
+from opshift.converter.report import Report
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
@@ -13,25 +19,45 @@ from opshift.model.plain_data import json_values
 SUFFIXES = (".html", ".md", ".json")
 
 
-def write_report(result: ModelDiff, path: str | os.PathLike[str], *, title: str = "") -> None:
+def write_report(
+    result: Report | ModelDiff,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    verification: Verification | None = None,
+) -> None:
     """Write a report to a file, which is replaced if it exists.
 
     Args:
-        result: differences between two models.
+        result: the report of a plan or conversion, or the differences between two models.
         path: the file. Its suffix selects the format: `.html` for a page without links to other files, `.md`
             for Markdown, `.json` for all data.
         title: the title of the page.
+        verification: comparison of the models before and after the conversion.
 
     Raises:
         UsageError: the suffix is not supported.
         CannotWrite: the file cannot be written.
     """
+    if isinstance(result, ModelDiff):
+        write_page(
+            path, result.as_dict(), lambda: diff_page(result, title or "Differences between two models")
+        )
+        return
+    compared = {"verification": verification.as_dict()} if verification else {}
+    page = partial(conversion_page, result, title or "Report of a conversion", verification)
+    write_page(path, {**result.as_dict(), **compared}, page)
+
+
+def write_page(
+    path: str | os.PathLike[str], data: Mapping[str, object], page: Callable[[], Document]
+) -> None:
+    """Write `page`, or `data` if the file is a `.json` file."""
     suffix = report_suffix(path)
     if suffix == ".json":
-        content = json.dumps(json_values(result.as_dict()), indent=2, allow_nan=False) + "\n"
+        content = json.dumps(json_values(data), indent=2, allow_nan=False) + "\n"
     else:
-        page = diff_page(result, title) if title else diff_page(result)
-        content = page.html() if suffix == ".html" else page.markdown
+        content = page().html() if suffix == ".html" else page().markdown
     write_files({Path(path): content})
 
 

@@ -196,3 +196,34 @@ def test_reports_file_sizes(tmp_path: Path) -> None:
     assert report.sizes == tuple((tmp_path / name).stat().st_size for name in ("in.onnx", "out.onnx"))
     assert convert(model(), 13).report.sizes is None
     assert json.loads(json.dumps(report.as_dict()))["sizes"] == list(report.sizes)
+
+
+def test_text_shows_versions_numbers_and_changes() -> None:
+    assert (
+        str(convert(model(), 13).report)
+        == """\
+ai.onnx 10 -> 13
+nodes: 8 -> 8; 3 kept, 5 changed
+3 x ai.onnx.Squeeze:1 -> ai.onnx.Squeeze:13
+2 x ai.onnx.Clip:6 -> ai.onnx.Clip:13"""
+    )
+    assert str(convert(model(), 10).report) == "no versions change\nnodes: 8 -> 8; 8 kept, 0 changed"
+
+
+def test_text_shows_refusals_with_the_same_reason_once() -> None:
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Det", ["x"], ["y"])] * 3, "g", [], [])
+    old = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 11)])
+    for position, node in enumerate(old.graph.node):
+        node.name, node.output[0] = f"det{position}", f"y{position}"
+    old.graph.input.append(onnx.helper.make_tensor_value_info("x", 1, [2, 2]))
+    text = str(Report.of(plan_version(old, 10)))
+    assert text.count("refused: graph, node 'det0'") == text.count("refused") - 1 == 1
+    assert "; the same at 2 more nodes" in text
+
+
+def test_text_is_short() -> None:
+    nodes = [onnx.helper.make_node(f"Unknown{each}", ["x"], [f"y{each}"]) for each in range(50)]
+    graph = onnx.helper.make_graph(nodes, "g", [onnx.helper.make_tensor_value_info("x", 1, [1])], [])
+    unknown = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 11)])
+    lines = str(Report.of(plan_version(unknown, 13))).splitlines()
+    assert (len(lines), lines[-1]) == (13, "... and 40 more")

@@ -92,7 +92,7 @@ def run_jobs(batch: Batch, settings: ConversionSettings, workers: int) -> list[O
     workers = min(workers, len(batch.groups))
     with show_progress("Converting", quiet=settings.quiet, unit="models") as progress:
         progress.total = len(batch.jobs)
-        for job, outcome in _outcomes(batch, settings._replace(quiet=True), workers):
+        for job, outcome in _outcomes(batch, settings._replace(quiet=True, report=None), workers):
             outcomes[job] = outcome
             if isinstance(outcome, FailedFile):
                 failed += 1
@@ -159,7 +159,7 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print one row per file, then the numbers of converted and failed files."""
     failed = len(failures(outcomes))
     columns = (Column("model", "cyan"), "opsets", number("kept"), number("changed"), "result")
-    page.table(columns, map(_row, outcomes))
+    page.table(columns, map(batch_row, outcomes))
     page.blank()
     counts = f"{count_text(len(outcomes) - failed, 'model')} converted, {failed} failed"
     page.line(counts, style="red" if failed else "green")
@@ -174,7 +174,8 @@ def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     page.table((Column("model", "cyan"), Column("error", "red"), "help"), rows)
 
 
-def _row(outcome: Outcome) -> tuple[object, ...]:
+def batch_row(outcome: Outcome) -> tuple[object, ...]:
+    """Return a row of the table of results."""
     if isinstance(outcome, FailedFile):
         return (outcome.source, "", "", "", f"failed: {_reason(outcome)}")
     report = outcome.report

@@ -41,11 +41,16 @@ class ConversionSettings(NamedTuple):
     bump: bool = False
     references: tuple[str, ...] = ()
     custom_ops: tuple[Path, ...] = ()
+    report: Path | None = None
 
     def read(self) -> Options:
-        """Return the options of a conversion in place; raise if the target does not exist."""
+        """Return the options of a conversion in place; raise if one of them is invalid."""
         from opshift.converter.options import Options
 
+        if self.report is not None:
+            from opshift.analysis.pages.write_report import report_suffix
+
+            report_suffix(self.report)
         if self.references:
             from opshift.analysis.verification.references import load_references
 
@@ -103,21 +108,33 @@ class ConvertedFile(NamedTuple):
 
 def convert_file(source: Path, out: Path, settings: ConversionSettings, options: Options) -> ConvertedFile:
     """Convert a model file. If an error is raised, nothing was written."""
-    from opshift.converter.convert import convert_with
+    from opshift.converter.convert import convert_with, plan_with
+    from opshift.converter.errors import ConversionRefused
     from opshift.converter.report import Report
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
 
     imports: dict[str, int] = {}
+    reports: list[Report] = []
 
     def change(model: ModelProto) -> Report:
         with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
-            result, plan = convert_with(model, options)
-            return Report.of(plan, result)
+            try:
+                result, plan = convert_with(model, options)
+            except ConversionRefused:
+                if settings.report is not None:
+                    reports.append(Report.of(plan_with(model, options)))
+                raise
+            reports.append(Report.of(plan, result))
+            return reports[-1]
 
     external, verification = settings.external, None
     with ExitStack() as stack:
+        if settings.report is not None:
+            from opshift.cli.report_files import failure_reported
+
+            stack.enter_context(failure_reported(settings.report, source, reports))
         with show_progress(f"Converting {source}", quiet=settings.quiet, unit=BYTES) as progress:
             conversion = converting(source, out, change, external, settings.force, progress)
             written = stack.enter_context(conversion)

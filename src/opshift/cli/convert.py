@@ -123,6 +123,7 @@ def convert(
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: QuietOption = False,
+    report: options.ReportOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Convert models to another opset.
@@ -151,6 +152,7 @@ def convert(
         bump,
         tuple(references or ()),
         tuple(custom_ops or ()),
+        report,
     )
     conversion_options = settings.read()  # before any model is read
     sources = [source, *(more or ())]
@@ -165,6 +167,11 @@ def convert(
     require_file(source)
     path = output_file(source, sources[1] if more else None, in_place=in_place, force=force)
     converted = convert_file(source, path, settings, conversion_options)
+    if report is not None:
+        from opshift.cli.report_files import write_report_file
+
+        title, data = f"{source} -> {path}", converted.as_dict()
+        write_report_file(report, title, data, converted.report, converted.verification)
     if not quiet or form is Format.JSON:
         print_result(form, converted.as_dict(), lambda page: write_conversion(page, converted))
 
@@ -183,9 +190,21 @@ def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
 def _convert_all(
     sources: list[Path], folder: Path, settings: ConversionSettings, workers: int, form: Format
 ) -> None:
-    from opshift.cli.batch import batch_data, failures, jobs_for, run_jobs, write_batch, write_failures
+    from opshift.cli.batch import (
+        batch_data,
+        failures,
+        jobs_for,
+        run_jobs,
+        write_batch,
+        write_failures,
+    )
 
     outcomes = run_jobs(jobs_for(sources, folder, settings.force, settings.external), settings, workers)
+    if settings.report is not None:
+        from opshift.cli.batch_report import write_batch_report
+
+        title, data = f"Conversion to {folder}", batch_data(folder, outcomes)
+        write_batch_report(settings.report, title, data, outcomes)
     if not settings.quiet or form is Format.JSON:
         print_result(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
     elif failures(outcomes):
@@ -204,6 +223,7 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
+    report_file: options.ReportOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show the changes that `convert` would make, and their cost.
@@ -216,12 +236,18 @@ def plan(
     from opshift.model.operator_ids import opset_imports
 
     require_file(source)
-    conversion_options = ConversionSettings(target, ir_version, allow or [], folders).read()
+    conversion_options = ConversionSettings(
+        target, ir_version, allow or [], folders, report=report_file
+    ).read()
     progress = show_progress(f"Planning {source}")
     with progress, add_file_to_errors(source), open_without_weights(source) as model:
         imports = opset_imports(model.opset_import, model.ir_version)
         report = plan_with_cost(model, conversion_options, source.stat().st_size)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
+    if report_file is not None:
+        from opshift.cli.report_files import write_report_file
+
+        write_report_file(report_file, f"Plan for {source}", data, report)
     print_result(form, data, lambda page: write_plan(page, source, report, imports, explain))
     if report.refusals:
         raise typer.Exit(EXIT_FINDINGS)

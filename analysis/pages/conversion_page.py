@@ -1,0 +1,158 @@
+"""Page about a plan or a conversion: versions, cost, changes, refusals and verification."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import anchor, code_span, escape_line, limited_table, table
+from opshift.analysis.verification.result import DifferenceLocation, InputUsed, OutputCompared, Verification
+from opshift.converter.errors import Refusal
+from opshift.converter.report import ChangeGroup, Report
+
+
+def conversion_page(
+    report: Report,
+    title: str = "Report of a conversion",
+    verification: Verification | None = None,
+    location: DifferenceLocation | None = None,
+) -> Document:
+    """Return the page; long tables are cut, with a note."""
+    sections = {
+        "Versions": _versions(report),
+        "Refusals": _refusals(report.refusals),
+        "Changes": changes_section(report),
+        "Allowed": _allowed(report),
+        "Notes": [_items((*report.unreleased, *report.repairs, *report.ir_steps))],
+        "Verification": _verification(verification, location) if verification else [],
+        "Steps": _steps(report.groups()),
+        "Changed nodes": _changed_nodes(report),
+    }
+    texts = {name: "\n\n".join(filter(None, parts)) for name, parts in sections.items()}
+    listed = [name for name, text in texts.items() if text]
+    parts = [f"# {escape_line(title)}", _verdict(report, verification)]
+    parts.append("\n".join(f"* [{name}](#{anchor(name)})" for name in listed))
+    for name in listed:
+        parts += [f"## {name}", texts[name]]
+    return Document("\n\n".join(parts) + "\n")
+
+
+def _verdict(report: Report, verification: Verification | None) -> str:
+    if report.refusals:
+        return f"**Refused:** {len(report.refusals):,} nodes or features cannot be converted."
+    if verification is None:
+        return f"{len(report.changed):,} nodes change, and {report.kept:,} are kept. No node is refused."
+    if verification.equal:
+        return f"{len(report.changed):,} nodes changed. **The outputs agree.**"
+    return "**The outputs of the converted model differ.** Nothing was written."
+
+
+def _versions(report: Report) -> Iterator[str]:
+    pairs: dict[str, tuple[object, object]] = {
+        each.domain: (each.source, each.target) for each in report.opsets
+    }
+    pairs["IR version"] = report.ir_version
+    if report.model_version:
+        pairs["model version"] = "", report.model_version
+    pairs["nodes"] = report.nodes
+    if report.sizes:
+        pairs["bytes of the file"] = report.sizes
+    rows = [(escape_line(name), _cell(before), _cell(after)) for name, (before, after) in pairs.items()]
+    yield table(("", "before", "after"), rows)
+    if report.constants:
+        yield f"{report.constants:,} constants of {report.added_bytes:,} bytes are added."
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else escape_line(value)
+
+
+def changes_section(report: Report) -> Iterator[str]:
+    """Yield the parts of the Markdown about replaced and kept operators."""
+    rows = []
+    for group in report.groups():
+        before, after = (f"{each:,}" for each in group.nodes)
+        becomes = _counted(group.becomes) or "nothing"
+        rows.append((before, code_span(group.operator), after, becomes, f"{group.constant_bytes:,}"))
+    yield from limited_table(("nodes", "operator", "nodes after", "becomes", "bytes of constants"), rows)
+    copies = [
+        (code_span(each.function), ", ".join(map(code_span, each.copies))) for each in report.specialised
+    ]
+    yield from limited_table(("specialized function", "copies"), copies)
+    if report.kept_operators:
+        yield f"Kept: {_counted(report.kept_operators.items())}."
+
+
+def _counted(operators: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(
+        f"{count:,} x {code_span(name)}" if count > 1 else code_span(name) for name, count in operators
+    )
+
+
+def _steps(groups: Sequence[ChangeGroup]) -> Iterator[str]:
+    steps = dict.fromkeys(step.partition(": ") for group in groups for step in group.steps)
+    rows = [(code_span(versions), escape_line(change)) for versions, _, change in steps if change]
+    yield from limited_table(("step", "change"), rows)
+
+
+def _changed_nodes(report: Report) -> Iterator[str]:
+    rows = [
+        (escape_line(each.place), code_span(each.operator), f"{len(each.becomes):,}")
+        for each in report.changed
+    ]
+    yield from limited_table(("node", "operator", "nodes after"), rows)
+
+
+def _refusals(refusals: Sequence[Refusal]) -> Iterator[str]:
+    groups: dict[tuple[str, str], list[Refusal]] = {}
+    for each in refusals:
+        groups.setdefault((each.reason, each.remedy), []).append(each)
+    for (reason, remedy), members in groups.items():
+        yield f"### {escape_line(reason)}"
+        yield f"What to do: {escape_line(remedy)}" if remedy else ""
+        yield from limited_table(
+            ("node", "operator"), [(escape_line(each.place), code_span(each.operator)) for each in members]
+        )
+
+
+def _allowed(report: Report) -> Iterator[str]:
+    counts = Counter(report.concessions).items()
+    rows = [(f"{count:,}", escape_line(kind), escape_line(reason)) for (kind, reason), count in counts]
+    yield from limited_table(("nodes", "kind", "reason"), rows)
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(f"* {escape_line(each)}" for each in texts)
+
+
+def _verification(verification: Verification, location: DifferenceLocation | None) -> Iterator[str]:
+    yield from limited_table(
+        ("output", "type", "elements", "largest difference", "allowed", "result"),
+        [_output_row(each) for each in verification.outputs],
+    )
+    if location is not None:
+        becomes = ", ".join(map(code_span, location.becomes)) or "an unchanged node"
+        yield f"First node with a different value: {escape_line(location)}, which becomes {becomes}."
+        yield _items((*location.steps, f"{location.value.name}: {location.value.reason}"))
+    inputs = [
+        (code_span(each.name), _type(each), "given" if each.given else "generated")
+        for each in verification.inputs
+    ]
+    yield from limited_table(("input", "type", "values"), inputs)
+    runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
+    yield escape_line(f"{verification.samples} samples, run with {runtimes}.")
+
+
+def _type(value: InputUsed | OutputCompared) -> str:
+    return escape_line(value.type if value.shape is None else f"{value.type}{list(value.shape)}")
+
+
+def _output_row(output: OutputCompared) -> tuple[str, ...]:
+    worst = output.worst
+    difference = "none"
+    if worst is not None:
+        place = f" at {worst.position}" if worst.position else ""
+        difference = f"{worst.difference:.2g}{place}: {worst.original} -> {worst.converted}"
+    allowed = "" if worst is None else f"{worst.allowed:.2g}"
+    result = "equal" if output.equal else output.reason
+    texts = map(escape_line, (difference, allowed, result))
+    return code_span(output.name), _type(output), f"{output.count:,}", *texts
