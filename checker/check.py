@@ -7,6 +7,7 @@ from typing import Any
 from opshift.checker.checked_model import CheckedModel, ModelSource
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.walk import Walk
+from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
 from opshift.registry.registry import Registry, default_registry
@@ -35,13 +36,13 @@ def check(
         The findings, in the order of the model; a legal model has none of level `error`.
 
     Raises:
-        InvalidModel: `model` is not a model, bytes or a path.
+        InvalidModel: `model` is not a model, bytes, a path or a file object.
     """
     walk = Walk()
     try:
         proto, _ = model_of(model)
     except InvalidModel as error:
-        if not isinstance(model, (str, os.PathLike, *BYTES_TYPES)):
+        if not (isinstance(model, (str, os.PathLike, *BYTES_TYPES)) or is_readable(model)):
             raise
         walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         return tuple(walk.findings)

@@ -4,10 +4,9 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol, TypeGuard
 
 from opshift.model.atomic_files import raising_cannot_write
@@ -74,6 +73,16 @@ def regular_descriptor(file: ReadableFile) -> int | None:
     return raw.fileno() if getattr(file, "tell", raw.tell)() == 0 else None
 
 
+def temporary_copy(blocks: Iterable[bytes]) -> int:
+    """Return the descriptor of a temporary file without a name that contains the bytes."""
+    import tempfile  # slow to import
+
+    with tempfile.TemporaryFile() as copy:
+        copy.writelines(blocks)
+        copy.flush()
+        return os.dup(copy.fileno())
+
+
 @contextmanager
 def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | os.PathLike[str]]:
     """Yield `out`, or for a file object the path of a temporary file, which is copied to it at the end.
@@ -90,7 +99,9 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
     if not hasattr(out, "write") or isinstance(out, io.TextIOBase):
         reason = f"expected a path or a file open for writing in binary mode, got {type(out).__name__}"
         raise UsageError(reason, remedy="open the file with mode 'wb'")
-    with TemporaryDirectory(prefix="opshift-") as folder:
+    import tempfile  # slow to import
+
+    with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = Path(folder, "model.onnx")
         yield path
         # an unbuffered file may write only a part of the bytes

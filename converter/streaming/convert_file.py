@@ -120,7 +120,7 @@ def converting(
             located = external_files(message, file.place)
             if located and file.path is None and external != "keep":
                 reason = "has weights in separate files, in an unknown folder"
-                remedy = "name the model file, or keep its files where they are: external='keep'"
+                remedy = "name the model file, or keep them there: --external keep, external='keep'"
                 raise InvalidModel(reason, place=file.place, remedy=remedy)
             folders = file.path.parent if file.path else Path(), Path(out).parent
             transferred = files_to_transfer(located, *folders, destination, external, force)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
-from opshift.model.binary_files import file_name, read_blocks, regular_descriptor
+from opshift.model.binary_files import file_name, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import InvalidModel
 from opshift.model.file_formats import unreadable
 from opshift.model.files import FileLike
@@ -79,18 +78,9 @@ def _descriptor(source: FileLike) -> int:
     """Return a descriptor that supports seeking: for a pipe or file object, that of a temporary copy."""
     if not isinstance(source, str | os.PathLike):
         shared = regular_descriptor(source)
-        return _copy_of(read_blocks(source)) if shared is None else os.dup(shared)
+        return temporary_copy(read_blocks(source)) if shared is None else os.dup(shared)
     file = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     if not stat.S_ISFIFO(os.fstat(file).st_mode):
         return file
     with open(file, "rb") as pipe:
-        return _copy_of(read_blocks(pipe))
-
-
-def _copy_of(blocks: Iterable[bytes]) -> int:
-    import tempfile
-
-    with tempfile.TemporaryFile() as copy:
-        copy.writelines(blocks)
-        copy.flush()
-        return os.dup(copy.fileno())
+        return temporary_copy(read_blocks(pipe))

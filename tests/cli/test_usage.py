@@ -100,7 +100,7 @@ def test_reports_unreadable_input(run: Run, old_model: Path, monkeypatch: pytest
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    result = run("inspect", "old.onnx")
+    result = run("reach", "old.onnx")
     assert result.exit_code == 1
     assert "old.onnx: cannot be read: Permission denied" in result.stderr
 

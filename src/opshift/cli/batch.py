@@ -14,6 +14,7 @@ from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file, require_writable, resolve_links
 from opshift.cli.progress import byte_text, show_progress
+from opshift.cli.streams import STDIN
 from opshift.cli.workers import Lost, run_in_workers
 from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import temporary_files
@@ -68,7 +69,9 @@ def jobs_for(
 
 def _jobs(source: Path, folder: Path) -> Iterator[Job]:
     if not source.is_dir():
-        require_file(source)
+        if require_file(source) == STDIN:
+            reason = "has no name for the file in the output folder"
+            raise UsageError(reason, place=str(STDIN), remedy="name the file to write, without --out")
         yield Job(source, folder / source.name)
         return
     # if the output folder is inside the input folder, earlier results in it are not inputs

@@ -11,19 +11,30 @@ import typer
 
 from opshift.checker.findings import Finding, Level
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, LevelOption, registry_with
+from opshift.cli.options import (
+    DefinitionsOption,
+    Format,
+    FormatOption,
+    LevelOption,
+    QuietOption,
+    registry_with,
+)
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
 
 
 def check(
-    sources: Annotated[list[Path] | None, typer.Argument(metavar="IN", help="The models to check.")] = None,
+    sources: Annotated[
+        list[Path] | None, typer.Argument(metavar="IN", help="The models to check; - for standard input.")
+    ] = None,
     level: LevelOption = Level.WARNING,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
     folders: DefinitionsOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
@@ -44,23 +55,27 @@ def check(
         return
     if not sources:
         raise UsageError("IN is not given", remedy="name a model to check, or list the rules with --rules")
-    for source in sources:
-        require_file(source)
+    sources = [require_file(source) for source in sources]
     registry = registry_with(folders)
     checked = []
-    for source in sources:
-        with show_progress(f"Checking {source}"), add_file_to_errors(source):
-            findings = findings_of(source, registry=registry)
-        shown = [each for each in findings if level.includes(each.level)]
-        levels = Counter(each.level for each in findings)
-        checked.append(CheckedModel(source, {str(each): levels[each] for each in Level}, shown))
+    with show_progress("Checking", quiet=quiet or form is Format.JSON, unit="models") as progress:
+        progress.total = len(sources)
+        for source in sources:
+            progress.note = str(source)
+            with add_file_to_errors(source):
+                findings = findings_of(model_input(source), registry=registry)
+            progress.done += 1
+            shown = [each for each in findings if level.includes(each.level)]
+            levels = Counter(each.level for each in findings)
+            checked.append(CheckedModel(source, {str(each): levels[each] for each in Level}, shown))
     counts = {str(each): sum(model.counts[each] for model in checked) for each in Level}
     models = [
         {"input": path, "counts": numbers, "findings": [each.as_dict() for each in shown]}
         for path, numbers, shown in checked
     ]
     data = {"counts": counts, "models": models}
-    print_result(form, data, lambda page: _write(page, checked))
+    printed = [each for each in checked if each.shown or not quiet]
+    print_result(form, data, lambda page: _write(page, printed))
     if counts[Level.ERROR]:
         raise typer.Exit(EXIT_FINDINGS)
 

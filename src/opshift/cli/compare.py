@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
@@ -28,10 +29,11 @@ CHANGE_COLUMNS = (
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")],
-    folders: DefinitionsOption = None,
-    form: FormatOption = Format.TEXT,
+    old: options.OldModelArgument,
+    new: options.NewModelArgument,
+    folders: options.DefinitionsOption = None,
+    quiet: options.QuietOption = False,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show what changed between two versions of a model.
 
@@ -41,10 +43,9 @@ def compare(
     """
     from opshift.analysis.comparison.compare import compare as compare_models
 
-    for path in (old, new):
-        require_file(path)
-    with show_progress(f"Comparing {old} and {new}"):
-        result = compare_models(old, new, registry=registry_with(folders))
+    old, new = require_file(old), require_file(new)
+    with show_progress(f"Comparing {old} and {new}", quiet=quiet or form is Format.JSON):
+        result = compare_models(model_input(old), model_input(new), registry=registry_with(folders))
     data = {"old": old, "new": new, **result.as_dict()}
     print_result(form, data, lambda page: _write(page, data, result))
     if not result.enough:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.cli.errors import CommandLineError, add_file_to_errors
 from opshift.cli.options import registry_with
 from opshift.cli.progress import BYTES, show_progress
+from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class ConvertedFile(NamedTuple):
     @property
     def note(self) -> str:
         """Request to copy external data files to the folder of the output; empty if it is not necessary."""
-        is_home = self.out.parent.resolve() == self.source.parent.resolve()
+        is_home = self.out != STDOUT and self.out.parent.resolve() == self.source.parent.resolve()
         if is_home or self.external != "keep" or not self.weights:
             return ""
         return f"{self.out} has weights in separate files: copy {', '.join(self.weights)} to its folder."
@@ -129,14 +130,15 @@ def convert_file(source: Path, out: Path, settings: ConversionSettings, options:
             reports.append(Report.of(plan, result))
             return reports[-1]
 
-    external, verification = settings.external, None
+    external, verification = "keep" if out == STDOUT else settings.external, None
     with ExitStack() as stack:
         if settings.report is not None:
             from opshift.cli.report_files import failure_reported
 
             stack.enter_context(failure_reported(settings.report, source, reports))
         with show_progress(f"Converting {source}", quiet=settings.quiet, unit=BYTES) as progress:
-            conversion = converting(source, out, change, external, settings.force, progress)
+            path = stack.enter_context(model_output(out))
+            conversion = converting(model_input(source), path, change, external, settings.force, progress)
             written = stack.enter_context(conversion)
         if settings.verify:
             # the temporary file, which replaces `out` only at the end of the block
@@ -157,7 +159,7 @@ def _verify(source: Path, converted: Path, settings: ConversionSettings, registr
 
             inputs = {**read_arrays(settings.inputs), **inputs}
         return verify(
-            source,
+            model_input(source),
             read_model(converted),
             inputs,
             tolerance=settings.tolerance,

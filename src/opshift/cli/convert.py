@@ -16,20 +16,23 @@ from opshift.cli.options import Format
 from opshift.cli.output import page_for, print_result
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import STDOUT, model_input
 from opshift.model.errors import UsageError
 
-OutputArgument = Annotated[Path | None, typer.Argument(metavar="OUT", help="The file to write.")]
+OutputArgument = Annotated[
+    Path | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
+]
 
 InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN with the result; omit OUT.")]
-
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
 
 
 def convert(
     source: options.InputArgument,
     more: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="OUT|IN", help="The file to write, or more models with --out."),
+        typer.Argument(
+            metavar="OUT|IN", help="The file to write, - for standard output, or more models with --out."
+        ),
     ] = None,
     target: options.TargetOption = None,
     folder: Annotated[
@@ -122,7 +125,7 @@ def convert(
     ] = "copy",
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
     report: options.ReportOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
@@ -148,7 +151,7 @@ def convert(
         external,
         force,
         adapters,
-        quiet,
+        quiet or form is Format.JSON,
         bump,
         tuple(references or ()),
         tuple(custom_ops or ()),
@@ -164,16 +167,21 @@ def convert(
         return
     if len(sources) > 2:
         raise UsageError("several models require an output folder", remedy="name it with --out")
-    require_file(source)
-    path = output_file(source, sources[1] if more else None, in_place=in_place, force=force)
+    source = require_file(source)
+    path = output_file(source, sources[1] if more else None, in_place=in_place, force=force, form=form)
     converted = convert_file(source, path, settings, conversion_options)
     if report is not None:
         from opshift.cli.report_files import write_report_file
 
         title, data = f"{source} -> {path}", converted.as_dict()
         write_report_file(report, title, data, converted.report, converted.verification)
-    if not quiet or form is Format.JSON:
-        print_result(form, converted.as_dict(), lambda page: write_conversion(page, converted))
+    print_result(
+        form,
+        converted.as_dict(),
+        lambda page: write_conversion(page, converted),
+        quiet=quiet,
+        on_stderr=path == STDOUT,
+    )
 
 
 def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
@@ -190,25 +198,17 @@ def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
 def _convert_all(
     sources: list[Path], folder: Path, settings: ConversionSettings, workers: int, form: Format
 ) -> None:
-    from opshift.cli.batch import (
-        batch_data,
-        failures,
-        jobs_for,
-        run_jobs,
-        write_batch,
-        write_failures,
-    )
+    from opshift.cli.batch import batch_data, failures, jobs_for, run_jobs, write_batch, write_failures
 
     outcomes = run_jobs(jobs_for(sources, folder, settings.force, settings.external), settings, workers)
+    data = batch_data(folder, outcomes)
     if settings.report is not None:
         from opshift.cli.batch_report import write_batch_report
 
-        title, data = f"Conversion to {folder}", batch_data(folder, outcomes)
-        write_batch_report(settings.report, title, data, outcomes)
-    if not settings.quiet or form is Format.JSON:
-        print_result(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
-    elif failures(outcomes):
+        write_batch_report(settings.report, f"Conversion to {folder}", data, outcomes)
+    if form is Format.TEXT and settings.quiet and failures(outcomes):
         write_failures(page_for(on_stderr=True), outcomes)
+    print_result(form, data, lambda page: write_batch(page, outcomes), quiet=settings.quiet)
     if failures(outcomes):
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -223,6 +223,7 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
+    quiet: options.QuietOption = False,
     report_file: options.ReportOption = None,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
@@ -232,17 +233,24 @@ def plan(
     Operators without a domain are those of ai.onnx.
     """
     from opshift.converter.cost import plan_with_cost
-    from opshift.converter.streaming.weights import open_without_weights
+    from opshift.converter.streaming.source_file import SourceFile
+    from opshift.converter.streaming.weights import Weights
+    from opshift.model.files import read_bytes
     from opshift.model.operator_ids import opset_imports
 
-    require_file(source)
+    source = require_file(source)
     conversion_options = ConversionSettings(
         target, ir_version, allow or [], folders, report=report_file
     ).read()
-    progress = show_progress(f"Planning {source}")
-    with progress, add_file_to_errors(source), open_without_weights(source) as model:
+    with (
+        show_progress(f"Planning {source}", quiet=quiet or form is Format.JSON),
+        add_file_to_errors(source),
+        SourceFile(model_input(source)) as file,
+        Weights(file) as weights,
+    ):
+        model = read_bytes(weights.message(), file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
-        report = plan_with_cost(model, conversion_options, source.stat().st_size)
+        report = plan_with_cost(model, conversion_options, file.size)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     if report_file is not None:
         from opshift.cli.report_files import write_report_file

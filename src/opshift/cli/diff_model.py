@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from opshift.cli.options import Format, FormatOption, ReportOption
-from opshift.cli.output import print_result, show_progress
+from opshift.cli.options import (
+    Format,
+    FormatOption,
+    NewModelArgument,
+    OldModelArgument,
+    QuietOption,
+    ReportOption,
+)
+from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.model_diff.result import Change, ModelDiff, Region
@@ -29,9 +36,10 @@ MAX_PLACES = 5
 
 
 def diff_model(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")],
+    old: OldModelArgument,
+    new: NewModelArgument,
     report: ReportOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show which nodes of a model were added, removed and changed.
@@ -42,12 +50,11 @@ def diff_model(
     from opshift.analysis.model_diff.diff import diff_model as find_differences
     from opshift.analysis.pages.write_report import report_suffix, write_report
 
-    for path in (old, new):
-        require_file(path)
+    old, new = require_file(old), require_file(new)
     if report is not None:
         report_suffix(report)
-    with show_progress(f"Comparing {old} and {new}"):
-        diff = find_differences(old, new)
+    with show_progress(f"Comparing {old} and {new}", quiet=quiet or form is Format.JSON):
+        diff = find_differences(model_input(old), model_input(new))
     if report is not None:
         write_report(diff, report, title=f"{old} -> {new}")
     data = {"old": old, "new": new, **diff.as_dict()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.conversion_text import write_warnings
-from opshift.cli.convert import InPlaceOption, OutputArgument, QuietOption
+from opshift.cli.convert import InPlaceOption, OutputArgument
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import (
     DefinitionsOption,
@@ -17,12 +17,14 @@ from opshift.cli.options import (
     Format,
     FormatOption,
     InputArgument,
+    QuietOption,
     registry_with,
 )
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.model.errors import UsageError
 from opshift.model.operator_ids import short_label
 
@@ -54,25 +56,28 @@ def doctor(
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.files import read_model, write_model
 
-    require_file(source)
+    source = require_file(source)
     if not fix and (out is not None or in_place):
         raise UsageError("OUT and --in-place require --fix", remedy="add --fix")
-    path = output_file(source, out, in_place=in_place, force=force) if fix else None
-    with show_progress(f"Reading {source}", quiet=quiet), add_file_to_errors(source):
-        model = read_model(source)
+    path = output_file(source, out, in_place=in_place, force=force, form=form) if fix else None
+    progress = show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON)
+    with progress, add_file_to_errors(source):
+        model = read_model(model_input(source))
         diagnosis = diagnose(model, registry=registry_with(folders))
-    if not quiet or form is Format.JSON:
-        data = {"input": source, "output": out, **diagnosis.as_dict()}
-        print_result(form, data, lambda page: _write(page, source, diagnosis))
+    data = {"input": source, "output": out, **diagnosis.as_dict()}
+    print_result(
+        form, data, lambda page: _write(page, source, diagnosis), quiet=quiet, on_stderr=path == STDOUT
+    )
     if path is not None:
-        with open_without_weights(source) as skeleton:  # needs external data locations only, not the weights
+        # only the locations of external data are needed, not the weights
+        with open_without_weights(model_input(source)) as skeleton:
             files = external_files(skeleton.SerializeToString(), str(source))
             require_not_overwritten(files, source.parent, path)
         with add_file_to_errors(source):
             require_fixable(diagnosis)
         apply_stamps(diagnosis, model)
-        with add_file_to_errors(path):
-            write_model(model, path)
+        with add_file_to_errors(path), model_output(path) as place:
+            write_model(model, place)
     elif not diagnosis.fits:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -1,19 +1,26 @@
 """`opshift inspect`: summary of a model."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
+from opshift.cli.options import (
+    DefinitionsOption,
+    Format,
+    FormatOption,
+    InputArgument,
+    QuietOption,
+    registry_with,
+)
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -72,32 +79,41 @@ class ModelSummary:
 
 
 def inspect(
-    source: InputArgument, folders: DefinitionsOption = None, form: FormatOption = Format.TEXT
+    source: InputArgument,
+    folders: DefinitionsOption = None,
+    quiet: QuietOption = False,
+    form: FormatOption = Format.TEXT,
 ) -> None:
     """Show a model's opsets, operators, inputs and outputs.
 
     Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
     the operators of some nodes cannot be resolved.
     """
-    from opshift.model.files import read_model
+    from opshift.converter.streaming.source_file import SourceFile
+    from opshift.converter.streaming.weights import Weights
+    from opshift.model.files import read_bytes
 
-    require_file(source)
+    source = require_file(source)
     registry = registry_with(folders)
-    with show_progress(f"Reading {source}"), add_file_to_errors(source):
-        summary = summarize_model(read_model(source), registry)
-    size = source.stat().st_size
-    data = {"input": source, "size": size, **asdict(summary), "unresolved": summary.unresolved}
-    print_result(form, data, lambda page: _write(page, source, summary, registry))
+    with (
+        show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON),
+        add_file_to_errors(source),
+        SourceFile(model_input(source)) as file,
+        Weights(file) as weights,
+    ):
+        summary = summarize_model(read_bytes(weights.message(), file.place), registry)
+    data = {"input": source, "size": file.size, **asdict(summary), "unresolved": summary.unresolved}
+    print_result(form, data, lambda page: _write(page, data, summary, registry))
     if summary.unresolved:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _write(page: Page, source: Path, summary: ModelSummary, registry: Registry) -> None:
-    page.title(str(source))
+def _write(page: Page, data: Mapping[str, object], summary: ModelSummary, registry: Registry) -> None:
+    page.title(str(data["input"]))
     optional = {"domain": summary.domain, "author": summary.author, "license": summary.license}
     page.facts(
         {
-            "size": f"{source.stat().st_size:,} bytes",
+            "size": f"{data['size']:,} bytes",
             "IR version": summary.ir_version,
             "model version": summary.model_version,
             "producer": summary.producer or "unknown",

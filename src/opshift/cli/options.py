@@ -130,10 +130,24 @@ OpsetOption = Annotated[
     ),
 ]
 
-InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.")]
+InputArgument = Annotated[
+    Path, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+]
+
+OldModelArgument = Annotated[
+    Path, typer.Argument(metavar="OLD", help="The old model, or - for standard input.")
+]
+
+NewModelArgument = Annotated[
+    Path, typer.Argument(metavar="NEW", help="The new model, or - for standard input.")
+]
 
 OutArgument = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The file to write (default: stdout).")
+]
+
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print results, findings and errors: no progress, no summary.")
 ]
 
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]

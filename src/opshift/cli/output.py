@@ -1,16 +1,16 @@
-"""Output of the commands: text or one JSON document, and progress on stderr."""
+"""Output of the commands: text or one JSON document."""
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
 
 from opshift.cli.options import Format
-from opshift.cli.page import Page, escape_control_characters
+from opshift.cli.page import Page
+from opshift.cli.streams import DASH
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 
@@ -31,12 +31,19 @@ def page_for(*, on_stderr: bool = False) -> Page:
     return Page(on_stderr=on_stderr)
 
 
-def print_result(form: Format, data: Mapping[str, object], write: Callable[[Page], None]) -> None:
-    """Print a result as the JSON document `data`, or as text with `write`."""
+def print_result(
+    form: Format,
+    data: Mapping[str, object],
+    write: Callable[[Page], None],
+    *,
+    quiet: bool = False,
+    on_stderr: bool = False,
+) -> None:
+    """Print a result as the JSON document `data`, or as text with `write` unless `quiet` is true."""
     if form is Format.JSON:
         print_json(data)
-    else:
-        write(page_for())
+    elif not quiet:
+        write(page_for(on_stderr=on_stderr))
 
 
 def print_json(data: Mapping[str, object]) -> None:
@@ -45,28 +52,16 @@ def print_json(data: Mapping[str, object]) -> None:
 
 
 def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
-    """Write OUT, or stdout if it is not given; raise a UsageError if it exists and `force` is false."""
+    """Write OUT, or stdout without OUT or for `-`; raise a UsageError if it exists and `force` is false."""
     from opshift.model.atomic_files import write_destination, write_files
 
-    if out is None:
+    if out is None or out == DASH:
         typer.get_binary_stream("stdout").write(content)
         return
     place = write_destination(out)
     if place.exists() and not force:
         raise UsageError("already exists", place=str(out), remedy="replace it with --force")
     write_files({place: content}, new=() if force else (place,))
-
-
-@contextmanager
-def show_progress(message: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show a message on stderr while the block runs, if stderr is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from opshift.cli.terminal import console_for
-
-    with console_for(on_stderr=True).status(escape_control_characters(message)):
-        yield
 
 
 def count_text(count: int, noun: str) -> str:

@@ -2,30 +2,44 @@
 
 from pathlib import Path
 
+from opshift.cli.options import Format
+from opshift.cli.streams import DASH, STDIN, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
 from opshift.model.file_formats import folder_problem
 
 
-def require_file(source: Path) -> None:
-    """Raise a UsageError unless a path is an existing file."""
+def require_file(source: Path) -> Path:
+    """Return the file to read, `STDIN` for `-`; raise a UsageError unless it exists."""
+    if source in (DASH, STDIN):
+        require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
+        return STDIN
     if source.is_dir():
         reason, remedy = folder_problem(source)
         raise UsageError(reason, place=str(source), remedy=remedy)
     if not source.exists():
         raise UsageError("file does not exist", place=str(source), remedy="correct the path")
+    return source
 
 
-def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool) -> Path:
-    """Return the file to write, which is `source` with --in-place.
+def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool, form: Format) -> Path:
+    """Return the file to write, which is `source` with --in-place, and `STDOUT` for `-`.
 
     Raises a UsageError if OUT is missing, contradicts --in-place, must not be written, or has no folder.
     """
     if in_place:
+        if source == STDIN:
+            raise UsageError("--in-place needs a file", place=str(source), remedy="write to OUT")
         if out is not None:
             raise UsageError("both OUT and --in-place are given", place=str(out), remedy="remove one of them")
         return source
     if out is None:
         raise UsageError("OUT is not given", remedy="name the file to write, or replace IN with --in-place")
+    if out == DASH:
+        require_no_terminal(STDOUT, "redirect it, or name a file to write")
+        if form is Format.JSON:
+            reason, remedy = "both the model and JSON would be written to it", "name a file to write"
+            raise UsageError(reason, place=str(STDOUT), remedy=remedy)
+        return STDOUT
     require_writable(source, out, force)
     folder = resolve_links(out).parent
     if not folder.is_dir():
@@ -39,7 +53,7 @@ def require_writable(source: Path, out: Path, force: bool) -> None:
         reason, remedy = "is a folder", f"name a file in the folder, such as {out / source.name}"
     elif not out.exists():
         return
-    elif out.samefile(source):
+    elif source != STDIN and out.samefile(source):
         reason, remedy = "is the input file", "replace the input with --in-place, without OUT"
     elif not out.is_file():
         reason, remedy = "exists and is not a regular file", "name another file"

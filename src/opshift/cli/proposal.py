@@ -11,7 +11,7 @@ import typer
 from opshift.cli import completion
 from opshift.cli.commands import subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import Format, FormatOption
+from opshift.cli.options import Format, FormatOption, QuietOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.progress import show_progress
@@ -36,6 +36,7 @@ def new(
     ] = "ai.onnx",
     author: Annotated[str, typer.Option("--author", metavar="'NAME <EMAIL>'", help="The author.")] = "",
     tree: TreeOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a proposal: files with questions to answer."""
@@ -57,7 +58,7 @@ def new(
             page.line(f"wrote {each}")
         page.line(f"Answer the questions in them, then run `opshift proposal check {folder}`.")
 
-    print_result(form, {"files": files}, write)
+    print_result(form, {"files": files}, write, quiet=quiet)
 
 
 proposal.command("check")(check)
@@ -106,6 +107,7 @@ def render(
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write: .md or .html.")
     ],
     tree: TreeOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Write the review page of a proposal.
@@ -119,10 +121,10 @@ def render(
     if output.suffix not in (".md", ".html"):
         remedy = "name a file that ends in .md or .html"
         raise UsageError("unsupported suffix", place=str(output), remedy=remedy)
-    with show_progress(f"Running {folder}", quiet=form is Format.JSON):
+    with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
         review = review_page(folder, registry_of_tree(tree))
     write_files({output: review.markdown if output.suffix == ".md" else review.html()})
-    print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
+    print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"), quiet=quiet)
 
 
 @proposal.command()
@@ -134,6 +136,7 @@ def sign(
         typer.Option("--key", metavar="FILE", help="The SSH key to sign with, or its .pub file."),
     ] = None,
     tree: TreeOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Sign off the current content of a proposal.
@@ -148,7 +151,7 @@ def sign(
     reviewers = ReviewerList(registry_of_tree(tree).folders[-1])
     signed = signed_by(ProposalFolder(folder), name, reviewers, key=key)
     text = f"{signed.name} signed off {signed.fingerprint}"
-    print_result(form, signed.model_dump(), lambda page: page.line(text))
+    print_result(form, signed.model_dump(), lambda page: page.line(text), quiet=quiet)
 
 
 @proposal.command()
@@ -188,6 +191,7 @@ def accept(
         Path | None,
         typer.Option("--cases", metavar="DIR", help="The folder for examples (default: TREE/cases)."),
     ] = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Add a proposal to a tree of definitions.
@@ -198,7 +202,7 @@ def accept(
     from opshift.proposals.content.findings import NotAcceptable
 
     try:
-        with show_progress(f"Running {folder}", quiet=form is Format.JSON):
+        with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
             accepted = accepted_in(folder, tree, adapters=adapters, shapes=shapes, cases=cases)
     except NotAcceptable as error:
         findings = error.findings
@@ -213,4 +217,5 @@ def accept(
         for each in dict.fromkeys(shown):
             page.line(f"wrote {each}")
 
-    print_result(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
+    result = {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}
+    print_result(form, result, write, quiet=quiet)

@@ -11,7 +11,7 @@ import typer
 
 from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
-from opshift.cli.options import Format, LevelOption
+from opshift.cli.options import Format, LevelOption, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Page, escape_control_characters
 from opshift.cli.progress import show_progress
@@ -28,6 +28,7 @@ def check(
     folder: ProposalArgument,
     level: LevelOption = Level.WARNING,
     tree: TreeOption = None,
+    quiet: QuietOption = False,
     form: Annotated[
         Literal["text", "json", "github"],
         typer.Option("--format", help="Text, one JSON document, or annotations for GitHub Actions."),
@@ -39,7 +40,7 @@ def check(
     """
     from opshift.proposals.check import check_proposal
 
-    with show_progress(f"Running {folder}", quiet=form != "text"):
+    with show_progress(f"Running {folder}", quiet=quiet or form != "text"):
         checked = check_proposal(folder, registry_of_tree(tree))
     shown = [each for each in checked.findings if level.includes(each.level)]
     if form == "github":
@@ -49,7 +50,9 @@ def check(
         counts = Counter(str(each.level) for each in checked.findings)
         data = {"counts": counts, "findings": [each.as_dict() for each in shown]}
         verdict = "valid" if not checked.errors else "invalid"
-        print_result(Format(form), data, lambda page: write_findings(page, shown, verdict))
+        print_result(
+            Format(form), data, lambda page: write_findings(page, shown, verdict), quiet=quiet and not shown
+        )
     if checked.errors:
         raise typer.Exit(EXIT_FINDINGS)
 

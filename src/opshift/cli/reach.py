@@ -12,6 +12,7 @@ from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach
@@ -23,6 +24,7 @@ def reach(
     allow: options.AllowOption = None,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
+    quiet: options.QuietOption = False,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
@@ -33,10 +35,11 @@ def reach(
     from opshift.analysis.reach import reach as reach_of
     from opshift.converter.options import read_allow
 
-    require_file(source)
+    source = require_file(source)
     allowed = read_allow(allow or ())
-    with show_progress(f"Planning {source} for every opset"), add_file_to_errors(source):
-        limits = reach_of(source, domain or "", allow=allowed, registry=registry_with(folders))
+    progress = show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON)
+    with progress, add_file_to_errors(source):
+        limits = reach_of(model_input(source), domain or "", allow=allowed, registry=registry_with(folders))
     print_result(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
 
 

@@ -8,6 +8,7 @@ from opshift.cli.options import Format, FormatOption, InputArgument
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
+from opshift.cli.streams import model_input
 from opshift.model.errors import InvalidModel
 
 
@@ -23,6 +24,7 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
     is the reason: a failure would end `git diff`.
     """
     from opshift.analysis.model_text import model_lines
+    from opshift.converter.streaming.source_file import SourceFile
     from opshift.converter.streaming.weights import open_without_weights
 
     def print_lines(lines: Iterable[str]) -> None:
@@ -30,13 +32,14 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
             lines = list(lines)
         print_result(form, {"input": source, "lines": lines}, lambda page: _write(page, lines))
 
-    require_file(source)
+    source = require_file(source)
     try:
-        with add_file_to_errors(source), open_without_weights(source) as model:
+        with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
             print_lines(model_lines(model))
     except InvalidModel as error:
         # without the path: git passes temporary files
-        digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        with SourceFile(model_input(source)) as file:
+            digest = hashlib.sha256(file.read(0, file.size)).hexdigest()
         print_lines([error.reason, f"sha256 {digest}"])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import Format, FormatOption
+from opshift.cli.options import Format, FormatOption, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry import change_options
@@ -66,6 +66,7 @@ def breaking(
     ] = None,
     rules: change_options.RulesOption = False,
     explain: change_options.ExplainOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Find changes that break models.
@@ -94,7 +95,7 @@ def breaking(
         "findings": [each.as_dict() for each in findings],
         "unused_waivers": [each.model_dump(mode="json") for each in unused],
     }
-    print_result(form, data, lambda page: _write(page, findings, steps, unused))
+    print_result(form, data, lambda page: _write(page, findings, steps, unused), quiet=quiet and not findings)
     if open_findings:
         raise typer.Exit(EXIT_FINDINGS)
 

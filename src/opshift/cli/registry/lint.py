@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import AdaptersOption, Format, FormatOption
+from opshift.cli.options import AdaptersOption, Format, FormatOption, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
@@ -22,6 +22,7 @@ def lint(
     ] = None,
     adapters: AdaptersOption = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Find mistakes in definitions of operators.
@@ -46,7 +47,7 @@ def lint(
             raise UsageError("is not a folder", place=str(tree), remedy="name a folder with definitions")
     findings = [each for tree in trees for each in lint_tree(tree, adapter_table())]
     data = {"findings": [each.as_dict() for each in findings]}
-    print_result(form, data, lambda page: _write(page, findings))
+    print_result(form, data, lambda page: _write(page, findings), quiet=quiet and not findings)
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
 

@@ -12,6 +12,7 @@ from opshift.cli.options import (
     Format,
     FormatOption,
     OutArgument,
+    QuietOption,
     registry_with,
 )
 from opshift.cli.output import count_text, print_result, write_out
@@ -90,6 +91,7 @@ def load(
             "--out", "-o", metavar="DIR", help="Write the definitions to DIR/<domain>/<operator>.yaml."
         ),
     ] = None,
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Validate a document and list its operators.
@@ -110,7 +112,7 @@ def load(
     }
     if not isinstance(document, OperatorSet):
         data["operators"] = [str(each.id) for each in document.operators]
-        print_result(form, data, lambda page: _write_names(page, document))
+        print_result(form, data, lambda page: _write_names(page, document), quiet=quiet)
         return
     written = write_tree(document, out) if out else []
     versions = sum(len(operator.versions) for operator in document.operators)
@@ -119,7 +121,7 @@ def load(
         "versions": versions,
         "written": written,
     }
-    print_result(form, data, lambda page: _write(page, document, versions, written))
+    print_result(form, data, lambda page: _write(page, document, versions, written), quiet=quiet)
 
 
 def _write_names(page: Page, document: OperatorNames) -> None:
@@ -144,6 +146,7 @@ def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int)
 @opset.command(epilog=examples_text("opset release", ("--opsets opsets",)))
 def release(
     tree: Annotated[Path, typer.Option("--opsets", metavar="TREE", help="The folder of definitions.")],
+    quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Close the opset that accepted proposals extend.
@@ -161,7 +164,7 @@ def release(
             page.line(str(each))
 
     data = {"release": released.name, "versions": [*map(str, released.versions)], "files": released.files}
-    print_result(form, data, write)
+    print_result(form, data, write, quiet=quiet)
 
 
 def _write(page: Page, document: OperatorSet, versions: int, written: list[Path]) -> None:

@@ -1,0 +1,52 @@
+"""Standard input and output in place of files: commands accept `-` for each."""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from opshift.model.binary_files import path_to_write, read_blocks, regular_descriptor, temporary_copy
+from opshift.model.errors import UsageError
+
+DASH = Path("-")
+
+STDIN, STDOUT = Path("<stdin>"), Path("<stdout>")
+"""Paths that represent the two streams, and name them in messages."""
+
+
+def require_no_terminal(stream: Path, remedy: str) -> None:
+    """Raise a UsageError if a stream is a terminal: models are binary."""
+    if (sys.stdin if stream == STDIN else sys.stdout).isatty():
+        raise UsageError("a model is binary, and this stream is a terminal", place=str(stream), remedy=remedy)
+
+
+def model_input(source: Path) -> Path | BinaryIO:
+    """Return what a model is read from: for standard input, a file object at its start."""
+    if source != STDIN:
+        return source
+    file = _seekable(typer.get_binary_stream("stdin"))
+    file.seek(0)
+    return file
+
+
+@cache  # a command may read its input several times
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    if regular_descriptor(stream) is not None:
+        return stream
+    file = io.FileIO(temporary_copy(read_blocks(stream)))
+    file.name = str(STDIN)
+    return file
+
+
+@contextmanager
+def model_output(out: Path) -> Iterator[Path]:
+    """Yield the path to write: for standard output, that of a temporary file, which is copied at the end."""
+    stream = typer.get_binary_stream("stdout")
+    # the interpreter would try again to write what is left in the buffer after an error
+    with path_to_write(getattr(stream, "raw", stream) if out == STDOUT else out) as path:
+        yield Path(path)
