@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from opshift.converter.convert import plan_version
 from opshift.converter.errors import Refusal
 from opshift.converter.options import AllowLike, read_allow
+from opshift.converter.plan.plan_model import with_declared_shapes
+from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.operator_ids import canonical_domain, opset_imports
@@ -52,11 +54,17 @@ class Reach:
 
 
 def reach(
-    model: ModelLike, domain: str = "", *, allow: AllowLike = (), registry: Registry | None = None
+    model: ModelLike,
+    domain: str = "",
+    *,
+    allow: AllowLike = (),
+    shapes: ShapesLike = (),
+    infer_shapes: bool = False,
+    registry: Registry | None = None,
 ) -> Reach:
     """Return the opsets of a domain that a model can be converted to, by planning for each of them.
 
-    Parameters and errors are those of `common_opset`.
+    Parameters and errors are those of `common_opset`, with `shapes` and `infer_shapes` of `convert_version`.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
@@ -65,11 +73,14 @@ def reach(
     if opset is None:
         raise InvalidModel(f"the model does not import {domain}")
     registry.require_opset(opset, domain)
+    source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
     allowed = read_allow(allow)
     refusals_by_node: dict[str, dict[int, Refusal]] = {}
     for target in range(1, newest + 1):
-        plan = plan_version(source, {domain: target}, allow=allowed, registry=registry)
+        plan = plan_version(
+            source, {domain: target}, allow=allowed, infer_shapes=infer_shapes, registry=registry
+        )
         for refusal in plan.refusals:
             refusals_by_node.setdefault(refusal.place, {})[target] = refusal
     nodes = [_node_reach(place, refusals, opset, newest) for place, refusals in refusals_by_node.items()]

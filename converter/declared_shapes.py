@@ -42,7 +42,9 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
     for name in shapes:
         _require_declarable(name, graph, (*inputs, *produced))
     sizes: dict[str, int | str] = {}
-    changes = [_declare(inputs[name], dims, sizes) for name, dims in shapes.items() if name in inputs]
+    before = {name: declared_dims(value.type) for name, value in inputs.items()}
+    for name in filter(inputs.__contains__, shapes):
+        _declare(inputs[name], shapes[name], sizes)
     _replace_names(model, sizes)
     computed = {name: dims for name, dims in shapes.items() if name not in inputs}
     if computed:
@@ -51,9 +53,22 @@ def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Regi
         declared = {value.name: value for value in (*graph.value_info, *graph.output)}
         for name, dims in computed.items():
             _require_possible(name, dims, scope)
-            changes.append(_declare(declared.get(name) or _add_declaration(name, graph, scope), dims, sizes))
+            _declare(declared.get(name) or _add_declaration(name, graph, scope), dims, sizes)
         _replace_names(model, sizes)
-    return tuple(filter(None, changes))
+    changed = (_change(value, before[name]) for name, value in inputs.items())
+    return (
+        *filter(None, changed),
+        *(f"{name!r} is declared as {dims_text(computed[name])}" for name in computed),
+    )
+
+
+def _change(value: ValueInfoProto, before: Dims | None) -> str:
+    """Return the change of the declared shape of a graph input; empty if there is none."""
+    after = declared_dims(value.type)
+    if after is None or after == before:
+        return ""
+    old = "" if before is None else f" instead of {dims_text(before)}"
+    return f"input {value.name!r} is declared as {dims_text(after)}{old}; the result may require this shape"
 
 
 def _require_declarable(name: str, graph: GraphProto, known: Collection[str]) -> None:
@@ -103,8 +118,8 @@ def _add_declaration(name: str, graph: GraphProto, scope: InferenceScope) -> Val
     return value
 
 
-def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> str:
-    """Write a shape into a declaration, and return the change; collect what named dimensions become."""
+def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> None:
+    """Write a shape into a declaration, and collect what named dimensions become."""
     name, kind = value.name, value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         reason = f"{name!r} has the type {type_to_string(value.type) or kind}, which has no shape"
@@ -127,11 +142,6 @@ def _declare(value: ValueInfoProto, dims: Dims, sizes: dict[str, int | str]) -> 
         if isinstance(old, str) and sizes.setdefault(old, new) != new:
             reason = f"dimension {old!r} has the sizes {sizes[old]} and {new}, because of {name!r}"
             raise UsageError(reason, remedy="give all dimensions with this name the same size")
-    after = declared_dims(value.type) or ()
-    if after == before:
-        return ""
-    text = "no declared shape" if before is None else f"the declared shape {dims_text(before)}"
-    return f"value {name!r}: {text} becomes {dims_text(after)}"
 
 
 def _set_dim(proto: TensorShapeProto.Dimension, dim: int | str) -> None:

@@ -27,7 +27,10 @@ USED = "model: shapes that onnx infers were used"
 
 def has_onnx() -> bool:
     """Return whether the optional package `onnx` is installed."""
-    return find_spec("onnx") is not None
+    try:
+        return find_spec("onnx") is not None
+    except ValueError:  # another module replaced it
+        return False
 
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from opshift.converter.onnx_shapes import has_onnx
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.model.errors import UnknownShape
@@ -51,6 +52,8 @@ class UnknownShapes:
             parts = [f"declare the shape of {labels} with {option}", *filter(None, [error.otherwise])]
         if not self._infers_shapes:
             parts.append("try --infer-shapes (infer_shapes=True)")
+        elif not has_onnx():
+            parts.append("install onnx, which --infer-shapes uses")
         return ", or ".join(parts)
 
     def _roots_of(self, value: _Unknown) -> tuple[_Root, ...]:

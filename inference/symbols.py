@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from opshift.model.messages import TensorShapeProto
-from opshift.model.types import SMALLEST_SYMBOL, Shape, dims_of
+from opshift.model.types import SMALLEST_SYMBOL, Shape, dims_of, shapes_conflict
 
 LARGEST_SYMBOL = 1 << 192
 """Bounds the numbers that long chains of products compute."""
@@ -107,7 +107,12 @@ def with_symbols(known: Shape | None, computed: Shape | None, value: str) -> Inf
 
 
 def merge_claim(inferred: Shape | None, claimed: Shape | None) -> Shape | None:
-    """Return an inferred shape, with claimed sizes for the dimensions that inference does not know."""
-    if inferred is None or claimed is None or len(inferred) != len(claimed) or None not in inferred:
+    """Return an inferred shape, with claimed sizes for the dimensions that inference does not know.
+
+    A claim that contradicts an inferred size is outdated or wrong as a whole.
+    """
+    if inferred is None or claimed is None or None not in inferred:
         return claimed if inferred is None else inferred
+    if shapes_conflict(without_symbols(inferred), without_symbols(claimed)):
+        return inferred
     return tuple(claim if size is None else size for size, claim in zip(inferred, claimed, strict=True))

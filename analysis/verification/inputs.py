@@ -1,7 +1,7 @@
 """Inputs of both models: arrays of the caller, and generated arrays for the remaining inputs."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,14 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type,
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
 from opshift.model.messages import GraphProto, ValueInfoProto
-from opshift.model.types import declared_dims, dims_text, element_type_of, shape_to_string, type_to_string
+from opshift.model.types import (
+    Dim,
+    declared_dims,
+    dims_text,
+    element_type_of,
+    shape_to_string,
+    type_to_string,
+)
 
 Feeds = Mapping[str, Any]
 """Values by input name: arrays, and lists or `None` for inputs that are not tensors."""
@@ -29,12 +36,25 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
     return tuple(_input(value) for value in graph.input if value.name not in defaults)
 
 
-def read_provided(given: ProvidedInputs, graph: GraphProto) -> Feeds:
+def with_sizes_of(inputs: Iterable[ModelInput], graph: GraphProto) -> tuple[ModelInput, ...]:
+    """Return inputs with the sizes that a converted graph declares: it may be valid for them only."""
+    declared = {value.name: declared_dims(value.type) for value in graph.input}
+    return tuple(each._replace(dims=_refined(each.dims, declared.get(each.name))) for each in inputs)
+
+
+def _refined(dims: tuple[Dim, ...] | None, sizes: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+    if dims is None or sizes is None or len(dims) != len(sizes):
+        return sizes if dims is None else dims
+    return tuple(size if isinstance(size, int) else dim for dim, size in zip(dims, sizes, strict=True))
+
+
+def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProto | None = None) -> Feeds:
     """Return the caller's values, as arrays of the declared types and shapes.
 
     Raises UsageError for values of a different type or shape, and for files that cannot be read.
     """
-    declared = {value.name: _input(value) for value in graph.input}
+    inputs = with_sizes_of(map(_input, graph.input), converted or graph)
+    declared = {each.name: each for each in inputs}
     values = given if isinstance(given, Mapping) else read_arrays(given) if given is not None else {}
     for name in values:
         if name not in declared:

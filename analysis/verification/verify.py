@@ -71,7 +71,7 @@ def verify(
         # numpy is an optional dependency
         from opshift.analysis.verification.executable_graph import ModelRuntime
         from opshift.analysis.verification.execution import RunRequest, execute
-        from opshift.analysis.verification.inputs import inputs_of, read_provided
+        from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
         from opshift.analysis.verification.locate import locate
         from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
     except ModuleNotFoundError as error:
@@ -83,9 +83,10 @@ def verify(
     second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder, libraries)
     require_deterministic(first.model)
     graph = first.model.graph
-    given = read_provided(inputs, graph)
+    given = read_provided(inputs, graph, second.model.graph)
+    needed = with_sizes_of(inputs_of(graph), second.model.graph)
     progress = progress or Progress()
-    request = RunRequest(first, second, inputs_of(graph), given, runtime, samples, seed, tolerance, progress)
+    request = RunRequest(first, second, needed, given, runtime, samples, seed, tolerance, progress)
     verification, feeds = execute(request, registry)
     if verification.equal:
         return verification

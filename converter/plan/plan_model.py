@@ -1,23 +1,21 @@
 """Plan of a whole model: declared and inferred shapes, repairs and replaced types, around the planner."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY, Plan
 from opshift.converter.plan.planner import Planner
+from opshift.converter.shape_arguments import Dims
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry
 
 
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
     """Plan the conversion of a model, or of a copy with declared shapes or without types the target lacks."""
-    declared: tuple[str, ...] = ()
-    if options.shapes and model.HasField("graph"):
-        from opshift.converter.declared_shapes import declare_shapes  # few conversions need it
-
-        model = model if owned else deepcopy(model)
-        declared = declare_shapes(model, dict(options.shapes), options.registry)
+    model, declared = with_declared_shapes(model, dict(options.shapes), options.registry, owned=owned)
     ordered, plan = _plan_in_order(model, options)
     plan = replace(plan, repairs=(*declared, *plan.repairs)) if declared else plan
     if not plan.refusals:
@@ -25,6 +23,19 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
     from opshift.converter.internal_types.replan import replan  # few models need it
 
     return replan(ordered, plan, options, _plan)
+
+
+def with_declared_shapes(
+    model: ModelProto, shapes: Mapping[str, Dims], registry: Registry, *, owned: bool = False
+) -> tuple[ModelProto, tuple[str, ...]]:
+    """Return a model that declares shapes, and the changes; a copy if it changes and is not owned."""
+    if not shapes or not model.HasField("graph"):
+        return model, ()
+    from opshift.converter.declared_shapes import declare_shapes  # few conversions need it
+
+    declared = model if owned else deepcopy(model)
+    changes = declare_shapes(declared, shapes, registry)
+    return declared if changes else model, changes
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:

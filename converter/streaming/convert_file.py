@@ -9,6 +9,7 @@ from pathlib import Path
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike
 from opshift.converter.report import Report
+from opshift.converter.shape_arguments import ShapesLike
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
     ExternalHandling,
@@ -39,6 +40,8 @@ def convert_file(
     check: bool = False,
     reversible: bool = False,
     bump: bool = False,
+    shapes: ShapesLike = (),
+    infer_shapes: bool = False,
     registry: Registry | None = None,
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -56,6 +59,8 @@ def convert_file(
         check: check both models against the specification's rules.
         reversible: record the replaced nodes in the result, for a conversion back.
         bump: raise `model_version` if the model changes.
+        shapes: shapes to declare before the conversion, and in the result.
+        infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
@@ -77,6 +82,8 @@ def convert_file(
         check=check,
         reversible=reversible,
         bump=bump,
+        shapes=shapes,
+        infer_shapes=infer_shapes,
     )
 
     def change(model: ModelProto) -> Report:

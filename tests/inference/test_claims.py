@@ -15,6 +15,7 @@ from onnx import helper, parser
 from support.running import Array, assert_equal, run
 
 from opshift import ConversionRefused, convert_version
+from opshift.inference.symbols import merge_claim, symbol_named
 from opshift.model.graphs import nested_containers
 
 FLOATS = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
@@ -167,3 +168,11 @@ def test_refuses_sizes_that_runtimes_round_differently(
     model = _halfway_model(ratio, size, declared, "not_larger")
     with pytest.raises(ConversionRefused, match="close to the middle of two integers"):
         convert_version(model, 17, allow="approximate")
+
+
+def test_claim_that_contradicts_one_size_is_ignored_as_a_whole() -> None:
+    assert merge_claim((2, None), (3, 5)) == (2, None)
+    assert merge_claim((2, None), (2, 5)) == (2, 5)
+    assert merge_claim((None, None), (3, 5, 7)) == (None, None)
+    symbol = symbol_named("N")
+    assert merge_claim((symbol, None), (3, 5)) == (symbol, 5)

@@ -43,6 +43,8 @@ class ConversionSettings(NamedTuple):
     references: tuple[str, ...] = ()
     custom_ops: tuple[Path, ...] = ()
     report: Path | None = None
+    shapes: tuple[str, ...] = ()
+    infer_shapes: bool = False
 
     def read(self) -> Options:
         """Return the options of a conversion in place; raise if one of them is invalid."""
@@ -68,6 +70,8 @@ class ConversionSettings(NamedTuple):
                 check=self.check,
                 reversible=self.reversible,
                 bump=self.bump,
+                shapes=self.shapes,
+                infer_shapes=self.infer_shapes,
             )
         except ResolveError as error:
             raise CommandLineError(error) from error

@@ -45,6 +45,8 @@ def convert(
     force: options.ForceOption = False,
     ir_version: options.IrVersionOption = None,
     allow: options.AllowOption = None,
+    shape: options.ShapeOption = None,
+    infer_shapes: options.InferShapesOption = False,
     reversible: Annotated[
         bool,
         typer.Option(
@@ -156,6 +158,8 @@ def convert(
         tuple(references or ()),
         tuple(custom_ops or ()),
         report,
+        tuple(shape or ()),
+        infer_shapes,
     )
     conversion_options = settings.read()  # before any model is read
     sources = [source, *(more or ())]
@@ -218,6 +222,8 @@ def plan(
     target: options.TargetOption = None,
     ir_version: options.IrVersionOption = None,
     allow: options.AllowOption = None,
+    shape: options.ShapeOption = None,
+    infer_shapes: options.InferShapesOption = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     explain: Annotated[
@@ -239,9 +245,16 @@ def plan(
     from opshift.model.operator_ids import opset_imports
 
     source = require_file(source)
-    conversion_options = ConversionSettings(
-        target, ir_version, allow or [], folders, report=report_file
-    ).read()
+    settings = ConversionSettings(
+        target,
+        ir_version,
+        allow or [],
+        folders,
+        report=report_file,
+        shapes=tuple(shape or ()),
+        infer_shapes=infer_shapes,
+    )
+    conversion_options = settings.read()
     with (
         show_progress(f"Planning {source}", quiet=quiet or form is Format.JSON),
         add_file_to_errors(source),

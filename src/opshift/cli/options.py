@@ -109,6 +109,26 @@ AllowOption = Annotated[
     ),
 ]
 
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DIMS",
+        help="Declare the shape of a graph input, such as 'x=2,3,H,?': sizes, names, and ? for unchanged "
+        "dimensions. The result declares it, too, and may be valid for it only. Also for computed values "
+        "of unknown shape. May be repeated.",
+    ),
+]
+
+InferShapesOption = Annotated[
+    bool,
+    typer.Option(
+        "--infer-shapes",
+        help="If nodes are refused, try again with the shapes that the package onnx infers, if it is "
+        "installed. opshift infers shapes itself in any case.",
+    ),
+]
+
 DomainOption = Annotated[
     str | None,
     typer.Option(

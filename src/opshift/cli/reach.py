@@ -22,6 +22,8 @@ def reach(
     source: options.InputArgument,
     domain: options.DomainOption = None,
     allow: options.AllowOption = None,
+    shape: options.ShapeOption = None,
+    infer_shapes: options.InferShapesOption = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,
@@ -39,7 +41,14 @@ def reach(
     allowed = read_allow(allow or ())
     progress = show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON)
     with progress, add_file_to_errors(source):
-        limits = reach_of(model_input(source), domain or "", allow=allowed, registry=registry_with(folders))
+        limits = reach_of(
+            model_input(source),
+            domain or "",
+            allow=allowed,
+            shapes=shape or (),
+            infer_shapes=infer_shapes,
+            registry=registry_with(folders),
+        )
     print_result(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
 
 

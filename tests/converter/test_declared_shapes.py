@@ -1,0 +1,277 @@
+"""Shapes that the caller declares make conversions possible, and appear in the result."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from support.running import assert_equal, run
+
+import opshift
+from opshift.analysis.reach import reach
+from opshift.converter.shape_arguments import ShapesLike
+from opshift.model.graphs import nested_containers
+from opshift.model.types import declared_dims
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((2, 3, 4)).astype(np.float32)
+
+REVERSE = """
+    <ir_version: 8, opset_import: ["" : 16]>
+    main (float[T, B, 4] x, int64[B] lengths) => (float[T, B, 4] y) {
+        h = Relu (x)
+        y = ReverseSequence (h, lengths)
+    }
+"""
+
+SOFTMAX_FORMS = {
+    "fed": """
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float x, int64[K] s) => (float y) {
+            h = Relu (x)
+            y = Softmax <axis = 1> (h)
+        }
+    """,
+    "in a branch": """
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float x, int64[K] s) => (float y) {
+            yes = Constant <value_ints = [1]> ()
+            one = Cast <to = 9> (yes)
+            y = If (one) <
+                then_branch = yes () => (float a) { a = Softmax <axis = 1> (x) },
+                else_branch = no () => (float b) { c = Neg (x) b = Softmax <axis = 1> (c) }
+            >
+        }
+    """,
+    "in a function": """
+        <ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+        main (float x, int64[K] s) => (float y) { y = local.normalize (x) }
+        <domain: "local", opset_import: ["" : 13]>
+        normalize (v) => (w) { u = Abs (v) w = Softmax <axis = 1> (u) }
+    """,
+}
+
+COMPUTED = """
+    <ir_version: 8, opset_import: ["" : 13]>
+    main (float[N] x, int64[K] s) => (float y) {
+        h = Reshape (x, s)
+        y = Softmax <axis = 1> (h)
+    }
+"""
+
+
+def parse(text: str, *unknown: str) -> onnx.ModelProto:
+    """Parse a model and clear unknown shapes: the parser reads types without dimensions as scalars."""
+    model = onnx.parser.parse_model(text)
+    for graph in nested_containers([model.graph]):
+        for value in (*graph.input, *graph.output):
+            if value.name in unknown:
+                value.type.tensor_type.ClearField("shape")
+    return model
+
+
+def input_dims(model: Any) -> dict[str, Any]:
+    return {value.name: declared_dims(value.type) for value in model.graph.input}
+
+
+def refusal(model: onnx.ModelProto, target: int, **arguments: Any) -> opshift.converter.errors.Refusal:
+    (found,) = opshift.plan_version(model, target, **arguments).refusals
+    return found
+
+
+SHAPES: list[ShapesLike] = [{"x": (2, 3, 4)}, {"x": "2,?, ?", "lengths": [3]}, ["x=2,B,4", "lengths=3"]]
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_sizes_make_conversion_possible(shapes: ShapesLike) -> None:
+    model = parse(REVERSE)
+    assert "--shape x=..." in refusal(model, 9).remedy
+    result, report = opshift.convert(model, 9, shapes=shapes)
+    feeds = {"x": X, "lengths": np.array([1, 2, 2])}
+    assert_equal(run(result, feeds), run(model, feeds))
+    assert input_dims(result) == {"x": (2, 3, 4), "lengths": (3,)}
+    assert report.repairs[0] == (
+        "input 'x' is declared as [2, 3, 4] instead of [T, B, 4]; the result may require this shape"
+    )
+    assert input_dims(model)["x"] == ("T", "B", 4)
+
+
+@pytest.mark.parametrize("form", SOFTMAX_FORMS)
+@pytest.mark.parametrize("inplace", [False, True])
+def test_rank_makes_conversion_possible(form: str, inplace: bool) -> None:
+    model = parse(SOFTMAX_FORMS[form], "x", "y", "a", "b")
+    feeds = {"x": X, "s": np.array([1])}
+    expected = run(model, feeds)
+    for each in opshift.plan_version(model, 11).refusals:
+        assert each.remedy.startswith("declare the shape of 'x' with --shape x=... (shapes= in Python)")
+    result = opshift.convert_version(model, 11, shapes={"x": (None, None, None)}, inplace=inplace)
+    assert (result is model) == inplace
+    assert_equal(run(result, feeds), expected)
+    assert input_dims(result)["x"] == (None, None, None)
+
+
+def test_shape_of_computed_value_is_declared_in_value_info() -> None:
+    model = parse(COMPUTED, "y")
+    assert refusal(model, 11).remedy.startswith("declare the shape of 'h' with --shape h=...")
+    result, report = opshift.convert(model, 11, shapes={"h": ("A", "B")})
+    feeds = {"x": X.reshape(-1), "s": np.array([4, 6])}
+    assert_equal(run(result, feeds), run(model, feeds))
+    (info,) = result.graph.value_info
+    assert (info.name, declared_dims(info.type)) == ("h", ("A", "B"))
+    assert "'h' is declared as [A, B]" in report.repairs
+
+
+def test_remedy_names_values_behind_several_nodes_and_the_alternative() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 9]>
+        main (bool[N] c, string p, string q) => (string y) {
+            a = Identity (p)
+            b = Identity (q)
+            y = Where (c, a, b)
+        }
+    """
+    remedy = refusal(parse(text, "p", "q", "y"), 8).remedy
+    assert remedy == (
+        "declare the shape of 'p' and 'q' with --shape p=... (shapes= in Python), "
+        "or convert to opset 9 or later, or try --infer-shapes (infer_shapes=True)"
+    )
+
+
+def test_remedy_shows_the_declared_shape() -> None:
+    remedy = refusal(parse(REVERSE), 9, infer_shapes=True).remedy
+    assert remedy == "declare the shape of 'x' [T, B, 4] with --shape x=... (shapes= in Python)"
+
+
+def test_names_become_equal_in_all_declared_shapes() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 16]>
+        main (float[N, M] x, float[N] z, bool c) => (float[N, M] y) <float[N, 2] u> {
+            u = Relu (x)
+            y = If (c) <
+                then_branch = yes () => (float[N, M] a) { a = Abs (u) },
+                else_branch = no () => (float[N, M] b) { b = Neg (u) }
+            >
+        }
+    """
+    result = opshift.convert_version(parse(text), 17, shapes={"x": ("batch", 2)})
+    assert input_dims(result) == {"x": ("batch", 2), "z": ("batch",), "c": ()}
+    graphs = [result.graph, *(each.g for each in result.graph.node[1].attribute)]
+    values = [value for graph in graphs for value in (*graph.output, *graph.value_info)]
+    assert {declared_dims(value.type) for value in values} == {("batch", 2)}
+
+
+def test_unchanged_shapes_change_nothing() -> None:
+    model = parse(REVERSE)
+    data = model.SerializeToString()
+    assert opshift.convert_version(data, 16, shapes={"x": ("T", None, 4)}) == data
+
+
+def test_dimensions_keep_denotations() -> None:
+    model = parse(REVERSE)
+    model.graph.input[0].type.tensor_type.shape.dim[1].denotation = "DATA_BATCH"
+    result = opshift.convert_version(model, 17, shapes={"x": (2, 3, 4)})
+    assert result.graph.input[0].type.tensor_type.shape.dim[1].denotation == "DATA_BATCH"
+
+
+def test_file_is_converted_with_declared_shape_and_back(tmp_path: Path) -> None:
+    onnx.save(parse(REVERSE), tmp_path / "in.onnx")
+    report = opshift.convert_file(
+        tmp_path / "in.onnx", tmp_path / "out.onnx", 9, shapes={"x": (2, 3, 4)}, reversible=True
+    )
+    assert report.repairs
+    result = onnx.load(tmp_path / "out.onnx")
+    assert input_dims(result)["x"] == (2, 3, 4)
+    opshift.verify(tmp_path / "in.onnx", tmp_path / "out.onnx")
+    back = opshift.convert_version(result, 16)
+    assert [each.op_type for each in back.graph.node] == ["Relu", "ReverseSequence"]
+
+
+def test_verification_feeds_declared_sizes() -> None:
+    model = parse(REVERSE)
+    result = opshift.convert_version(model, 9, shapes={"x": (5, 7, 4)})
+    (x, lengths) = opshift.verify(model, result, {"lengths": np.arange(1, 6).repeat(2)[:7]}).inputs
+    assert (x.shape, lengths.shape) == ((5, 7, 4), (7,))
+
+
+def test_reach_uses_declared_shapes() -> None:
+    model = parse(REVERSE)
+    assert reach(model).lowest == 10
+    assert reach(model, shapes=["x=2,3,4"]).lowest < 10
+
+
+ERRORS: Mapping[str, tuple[ShapesLike, str]] = {
+    "unknown name": ({"leng": (3,)}, "the model has no input or value 'leng'; did you mean 'lengths'?"),
+    "number": ({"x": (2, 3, 5)}, "shape [2, 3, 5] contradicts the declared shape [T, B, 4] of 'x'"),
+    "name for a size": (
+        {"x": (2, 3, "C")},
+        "shape [2, 3, C] contradicts the declared shape [T, B, 4] of 'x'",
+    ),
+    "rank": ({"x": (2, 3)}, "shape [2, 3] contradicts the declared shape [T, B, 4] of 'x'"),
+    "two sizes": (
+        {"x": (2, 3, 4), "lengths": (5,)},
+        "dimension 'B' has the sizes 3 and 5, because of 'lengths'",
+    ),
+    "initializer": ({"w": (4,)}, "'w' is an initializer, and its shape is that of its value"),
+    "sequence": ({"q": (4,)}, "'q' has the type seq(tensor(float)), which has no shape"),
+    "computed number": ({"h": (2, 3, 5)}, "shape [2, 3, 5] contradicts the inferred shape [?, ?, 4] of 'h'"),
+    "computed symbol": ({"h": (2, 3, 4)}, "shape [2, 3, 4] contradicts the inferred shape [?, ?, 4] of 'h'"),
+    "untyped value": ({"f": (2,)}, "the element type of 'f' is unknown"),
+    "negative": ({"x": (2, 3, -4)}, "-4 is not a dimension of 'x'"),
+    "negative text": (["x=2,3,-4"], "'-4' is not a dimension of 'x'"),
+    "empty dimension": (["x=2,,4"], "'' is not a dimension of 'x'"),
+    "float": ({"x": (2, 3.5, 4)}, "3.5 is not a dimension of 'x'"),  # type: ignore[dict-item]
+    "bool": ({"x": (True, 3, 4)}, "True is not a dimension of 'x'"),
+    "huge": ([f"x={'9' * 5000},3,4"], f"'{'9' * 5000}' is not a dimension of 'x'"),
+    "beyond int64": ({"x": (2**62, 3, 4)}, f"{2**62} is not a dimension of 'x'"),
+    "many": ({"x": (1,) * 65}, "the shape of 'x' has 65 dimensions, more than 64"),
+    "no shape": ({"x": 5}, "5 is not a shape of 'x'"),  # type: ignore[dict-item]
+    "no equals sign": (["x"], "'x' is not a shape"),
+    "no name": (["=2"], "'=2' is not a shape"),
+    "twice": (["x=2,3,4", "x=2,2,4"], "'x' has two shapes"),
+}
+
+WITH_OTHER_VALUES = """
+    <ir_version: 8, opset_import: ["" : 16, "acme" : 1]>
+    main (float[T, B, 4] x, int64[B] lengths, seq(float[N]) q) => (float[T, B, 4] y)
+    <float[2] w = {1, 2}> {
+        h = Relu (x)
+        f = acme.Mystery (h, w)
+        y = ReverseSequence (h, lengths)
+    }
+"""
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_refuses_shape(name: str) -> None:
+    shapes, reason = ERRORS[name]
+    model = parse(WITH_OTHER_VALUES)
+    before = model.SerializeToString(deterministic=True)
+    with pytest.raises(opshift.UsageError) as caught:
+        opshift.convert_version(model, 17, shapes=shapes, inplace=True)
+    assert caught.value.reason == reason
+    assert caught.value.remedy
+    assert pickle.loads(pickle.dumps(caught.value)).reason == reason
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_error_of_unknown_shape_pickles() -> None:
+    error = opshift.adapters.UnknownShape("reason", "x", otherwise="wait")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.values, copy.otherwise, str(copy)) == (("x",), "wait", str(error))
+    assert str(error) == "reason (declare the shape of 'x', or wait)"
+
+
+def test_remedies_are_found_in_linear_time() -> None:
+    nodes = [onnx.helper.make_node("Softmax", [f"v{i}"], [f"v{i + 1}"], axis=1) for i in range(5_000)]
+    values = [onnx.helper.make_tensor_value_info(name, 1, None) for name in ("v0", "v5000")]
+    graph = onnx.helper.make_graph(nodes, "g", values[:1], values[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    refusals = opshift.plan_version(model, 11).refusals
+    assert len(refusals) == 5_000
+    assert all("'v0'" in each.remedy for each in refusals)
