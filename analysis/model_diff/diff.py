@@ -106,7 +106,9 @@ def _compare_containers(pair: Pair) -> tuple[ContainerDiff, int, list[Pair]]:
     """Return the differences of a graph, its number of equal nodes, and its subgraphs to compare."""
     old, new = Container(pair.old), Container(pair.new)
     for container in (old, new):
-        require_utf8_names(name for record in container.node_records for name in record[3] + record[4])
+        require_utf8_names(
+            name for each in container.node_records for name in (*each[1:3], *each[3], *each[4])
+        )
     positions = NodeMatcher(old, new, pair.renames).positions
     changes: list[NodeChange] = []
     kept: dict[int, int] = {}

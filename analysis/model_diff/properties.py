@@ -143,13 +143,13 @@ def _declaration_text(value: ValueInfoProto) -> str:
 
 
 def _training_text(info: TrainingInfoProto) -> str:
-    return f"{len(info.initialization.node)} nodes initialize, {len(info.algorithm.node)} nodes train"
+    return f"number of nodes: {len(info.initialization.node)} initialize, {len(info.algorithm.node)} train"
 
 
 def _attribute_text(attribute: AttributeProto) -> str:
     if attribute.ref_attr_name:
         return f"@{attribute.ref_attr_name}"
-    graphs = [f"graph with {len(each.node)} nodes" for each in graphs_in(attribute)]
+    graphs = [f"graph, number of nodes: {len(each.node)}" for each in graphs_in(attribute)]
     kind = TYPE_BY_NUMBER.get(attribute.type)
     return ", ".join(graphs) or (_text(getattr(attribute, kind.field)) if kind else "empty")
 
@@ -160,7 +160,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "AttributeProto": _attribute_text,
     "OperatorSetIdProto": lambda each: str(each.version),
     "StringStringEntryProto": lambda each: str(each.value) or "empty",
-    "FunctionProto": lambda each: f"{len(each.node)} nodes",
+    "FunctionProto": lambda each: f"function, number of nodes: {len(each.node)}",
     "TrainingInfoProto": _training_text,
     "TypeProto": lambda each: type_to_string(each) or "unknown type",
 }

@@ -38,11 +38,11 @@ def conversion_page(
 
 def _verdict(report: Report, verification: Verification | None) -> str:
     if report.refusals:
-        return f"**Refused:** {len(report.refusals):,} nodes or features cannot be converted."
+        return f"**Refused.** Nodes and features that cannot be converted: {len(report.refusals):,}."
     if verification is None:
-        return f"{len(report.changed):,} nodes change, and {report.kept:,} are kept. No node is refused."
+        return f"Changed nodes: {len(report.changed):,}. Kept nodes: {report.kept:,}. No node is refused."
     if verification.equal:
-        return f"{len(report.changed):,} nodes changed. **The outputs agree.**"
+        return f"Changed nodes: {len(report.changed):,}. **The outputs agree.**"
     return "**The outputs of the converted model differ.** Nothing was written."
 
 
@@ -59,7 +59,7 @@ def _versions(report: Report) -> Iterator[str]:
     rows = [(escape_line(name), _cell(before), _cell(after)) for name, (before, after) in pairs.items()]
     yield table(("", "before", "after"), rows)
     if report.constants:
-        yield f"{report.constants:,} constants of {report.added_bytes:,} bytes are added."
+        yield f"Added constants: {report.constants:,}, in bytes: {report.added_bytes:,}."
 
 
 def _cell(value: object) -> str:
@@ -139,7 +139,7 @@ def _verification(verification: Verification, location: DifferenceLocation | Non
     ]
     yield from limited_table(("input", "type", "values"), inputs)
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
-    yield escape_line(f"{verification.samples} samples, run with {runtimes}.")
+    yield escape_line(f"Samples: {verification.samples}, run with {runtimes}.")
 
 
 def _type(value: InputUsed | OutputCompared) -> str:

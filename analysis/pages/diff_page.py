@@ -48,7 +48,7 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
     for place, group in groups[:MAX_DRAWN_REGIONS]:
         parts += _region_section(place, group, drawings)
     if len(groups) > MAX_DRAWN_REGIONS:
-        parts.append(f"{len(groups) - MAX_DRAWN_REGIONS:,} more kinds of changes are not drawn.")
+        parts.append(f"Kinds of changes that are not drawn: {len(groups) - MAX_DRAWN_REGIONS:,}.")
         more = [
             (escape_line(place), escape_line(group[0].title), str(len(group)))
             for place, group in groups[MAX_DRAWN_REGIONS:]
@@ -88,7 +88,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
         # One node represents each place.
         labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]
         more = len(group) - 1 - len(labels)
-        yield f"The same at {', '.join(labels)}{f' and {more:,} more places' if more else ''}."
+        yield f"The same at {', '.join(labels)}{f', and {more:,} more' if more else ''}."
 
 
 def _node_rows(change: NodeChange) -> Iterator[Sequence[str]]:
@@ -100,7 +100,7 @@ def _node_rows(change: NodeChange) -> Iterator[Sequence[str]]:
         yield (*first, *map(escape_line, (each.name, each.before, each.after)))
         first = ("", "", "")
     if len(change.changes) > MAX_NODE_ROWS:
-        yield (*first, f"{len(change.changes) - MAX_NODE_ROWS} more properties", "", "")
+        yield (*first, f"and {len(change.changes) - MAX_NODE_ROWS} more", "", "")
 
 
 def _boxes(nodes: Sequence[tuple[DiffNode, Status]]) -> list[Box]:

@@ -89,6 +89,8 @@ class Document:
         title = plain_text(self.markdown.partition("\n")[0].lstrip("# "))
         body = renderer.renderer.render(tokens, renderer.options, {})
         # Wide tables scroll by themselves, also with the keyboard.
-        body = body.replace("<table>", '<div class="scroll" tabindex="0"><table>')
+        body = body.replace(
+            "<table>", '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
+        )
         body = body.replace("</table>", "</table></div>")
         return HTML_PAGE.substitute(title=html.escape(title), body=body)

@@ -58,7 +58,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a table with at most MAX_ROWS rows, and a note about the others."""
     more = len(rows) - MAX_ROWS
-    return [table(heads, rows[:MAX_ROWS]), f"{more:,} more rows are not shown." if more > 0 else ""]
+    return [table(heads, rows[:MAX_ROWS]), f"Rows that are not shown: {more:,}." if more > 0 else ""]
 
 
 def web_link(url: str) -> str:

@@ -138,6 +138,11 @@ def _compare(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     opshift.compare(content, other).as_dict()
 
 
+def _diff(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    other = mutate_model(content, random) if _parses(content) else content
+    opshift.write_report(opshift.diff_model(content, other), folder / "report.html")
+
+
 def _round_trip(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     model = read_bytes(content)
     opsets = {each.domain or "ai.onnx": each.version for each in model.opset_import}
@@ -221,6 +226,7 @@ MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
     "reach": _reach,
     "common opset": _common_opset,
     "compare": _compare,
+    "diff": _diff,
     "round trip": _round_trip,
     "command inspect": _command("inspect"),
     "command convert": _command("convert"),

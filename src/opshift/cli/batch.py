@@ -162,7 +162,7 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print one row per file, then the numbers of converted and failed files."""
     failed = len(failures(outcomes))
     columns = (Column("model", "cyan"), "opsets", number("kept"), number("changed"), "result")
-    page.table(columns, map(batch_row, outcomes))
+    page.table(columns, map(_row, outcomes))
     page.blank()
     counts = f"{count_text(len(outcomes) - failed, 'model')} converted, {failed} failed"
     page.line(counts, style="red" if failed else "green")
@@ -171,14 +171,31 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
             page.prose(each.note)
 
 
+def write_batch_report(path: Path, folder: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write the results of all files, one row each, and the changes of each converted file."""
+    from opshift.analysis.pages.conversion_page import changes_section
+    from opshift.analysis.pages.document import Document
+    from opshift.analysis.pages.markdown import escape_line, table
+    from opshift.analysis.pages.write_report import write_page
+
+    rows, parts = [], []
+    for each in outcomes:
+        remedy = each.error["remedy"] if isinstance(each, FailedFile) else ""
+        rows.append(tuple(map(escape_line, (*_row(each), remedy))))
+        if isinstance(each, ConvertedFile) and each.report.changed:
+            parts += [f"## {escape_line(each.source)}", *changes_section(each.report)]
+    results = table(("model", "opsets", "kept", "changed", "result", "what to do"), rows)
+    text = "\n\n".join(filter(None, (f"# Conversion to {escape_line(folder)}", results, *parts)))
+    write_page(path, batch_data(folder, outcomes), lambda: Document(f"{text}\n"))
+
+
 def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
     page.table((Column("model", "cyan"), Column("error", "red"), "help"), rows)
 
 
-def batch_row(outcome: Outcome) -> tuple[object, ...]:
-    """Return a row of the table of results."""
+def _row(outcome: Outcome) -> tuple[object, ...]:
     if isinstance(outcome, FailedFile):
         return (outcome.source, "", "", "", f"failed: {_reason(outcome)}")
     report = outcome.report

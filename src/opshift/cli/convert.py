@@ -202,14 +202,20 @@ def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
 def _convert_all(
     sources: list[Path], folder: Path, settings: ConversionSettings, workers: int, form: Format
 ) -> None:
-    from opshift.cli.batch import batch_data, failures, jobs_for, run_jobs, write_batch, write_failures
+    from opshift.cli.batch import (
+        batch_data,
+        failures,
+        jobs_for,
+        run_jobs,
+        write_batch,
+        write_batch_report,
+        write_failures,
+    )
 
     outcomes = run_jobs(jobs_for(sources, folder, settings.force, settings.external), settings, workers)
     data = batch_data(folder, outcomes)
     if settings.report is not None:
-        from opshift.cli.batch_report import write_batch_report
-
-        write_batch_report(settings.report, f"Conversion to {folder}", data, outcomes)
+        write_batch_report(settings.report, folder, outcomes)
     if form is Format.TEXT and settings.quiet and failures(outcomes):
         write_failures(page_for(on_stderr=True), outcomes)
     print_result(form, data, lambda page: write_batch(page, outcomes), quiet=settings.quiet)

@@ -14,7 +14,7 @@ from opshift.cli.options import (
     QuietOption,
     ReportOption,
 )
-from opshift.cli.output import print_result
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 MAX_LINES = 40
-"""Maximum number of listed properties of a graph, kinds of changes, or nodes of one change."""
+"""Maximum number of listed properties of a graph, of places, or of nodes at one place."""
 
 MAX_NODE_LINES = 8
 """Maximum number of listed properties of one node."""
@@ -70,7 +70,7 @@ def _write(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None
         groups = list(container.identical())
         for group in groups[:MAX_LINES]:
             _write_regions(page, group)
-        _write_more(page, len(groups) - MAX_LINES, "kinds of changes")
+        _write_more(page, len(groups) - MAX_LINES, "place")
         if container.renamed:
             page.blank()
             page.line(f"  = {len(container.renamed):,} nodes differ only in names")
@@ -82,7 +82,7 @@ def _write(page: Page, title: str, diff: ModelDiff, report: Path | None) -> None
 def _write_properties(page: Page, changes: Sequence[Change], most: int, indent: str) -> None:
     for each in changes[:most]:
         page.line(f"{indent}{each}", style=STYLES[each.status])
-    _write_more(page, len(changes) - most, "properties", indent)
+    _write_more(page, len(changes) - most, "change", indent)
 
 
 def _write_regions(page: Page, group: Sequence[Region]) -> None:
@@ -93,7 +93,7 @@ def _write_regions(page: Page, group: Sequence[Region]) -> None:
     for each in changed[:MAX_LINES]:
         page.line(f"  {each.mark} {each.node.label}", style=STYLES[each.status])
         _write_properties(page, each.changes, MAX_NODE_LINES, "      ")
-    _write_more(page, len(changed) - MAX_LINES, "nodes")
+    _write_more(page, len(changed) - MAX_LINES, "node")
     if len(group) > 1:
         page.line(f"  the same at {_listed(next(each.changed).node.place for each in group[1:])}")
 
@@ -101,9 +101,9 @@ def _write_regions(page: Page, group: Sequence[Region]) -> None:
 def _listed(places: Iterable[str]) -> str:
     listed = list(places)
     more = len(listed) - MAX_PLACES
-    return ", ".join(listed[:MAX_PLACES]) + (f" and {more:,} more places" if more > 0 else "")
+    return ", ".join(listed[:MAX_PLACES]) + (f", and {more:,} more" if more > 0 else "")
 
 
 def _write_more(page: Page, count: int, noun: str, indent: str = "  ") -> None:
     if count > 0:
-        page.line(f"{indent}... and {count:,} more {noun}; --format json lists all")
+        page.line(f"{indent}... and {count_text(count, f'more {noun}')}; --format json lists all")

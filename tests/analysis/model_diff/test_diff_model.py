@@ -135,12 +135,17 @@ PROPERTY_CHANGES: list[tuple[str, Callable[[onnx.ModelProto], object], tuple[str
         ("model", "metadata 'author'"),
         ("Ada", "Bob"),
     ),
-    ("function", lambda m: m.functions.pop(), ("model", "functions local.twice"), ("1 nodes", "")),
+    (
+        "function",
+        lambda m: m.functions.pop(),
+        ("model", "functions local.twice"),
+        ("function, number of nodes: 1", ""),
+    ),
     (
         "training",
         lambda m: m.training_info.add().algorithm.node.add(op_type="Relu"),
         ("model", "training info 0"),
-        ("", "0 nodes initialize, 1 nodes train"),
+        ("", "number of nodes: 0 initialize, 1 train"),
     ),
     ("weight", _set_weight, ("graph", "initializer 'w'"), ("float[1] = 2", "float[1] = 5")),
     (
@@ -317,7 +322,15 @@ def test_refuses_message_without_graph() -> None:
         diff_model(example(), b"\x08\x07")
 
 
-def test_refuses_names_that_are_not_text() -> None:
+@pytest.mark.parametrize(
+    ("field", "broken"),
+    [
+        pytest.param(b"\x12\x01b", b"\x12\x01\xff", id="output"),
+        pytest.param(b"Softmax", b"Softma\xff", id="operator"),
+        pytest.param(b"local", b"loca\xff", id="domain"),
+    ],
+)
+def test_refuses_names_that_are_not_text(field: bytes, broken: bytes) -> None:
     data = example().SerializeToString()
     with pytest.raises(InvalidModel, match="not UTF-8"):
-        diff_model(data, data.replace(b"\x12\x01b", b"\x12\x01\xff"))
+        diff_model(data, data.replace(field, broken))

@@ -44,7 +44,7 @@ def test_page_of_conversion_has_versions_changes_and_steps() -> None:
     assert page.startswith("# old -> new\n")
     assert sections(page) == ["Versions", "Changes", "Steps", "Changed nodes"]
     for excerpt in (
-        "2 nodes change, and 1 are kept. No node is refused.",
+        "Changed nodes: 2. Kept nodes: 1. No node is refused.",
         "* [Changed nodes](#changed-nodes)",
         "| ai.onnx | 10 | 13 |",
         "| IR version | 4 | 7 |",
@@ -58,7 +58,7 @@ def test_page_of_conversion_has_versions_changes_and_steps() -> None:
 def test_page_of_refused_plan_has_reasons_and_remedies() -> None:
     report = refused()
     page = conversion_page(report).markdown
-    assert "**Refused:** 1 nodes or features cannot be converted." in page
+    assert "**Refused.** Nodes and features that cannot be converted: 1." in page
     assert sections(page)[:2] == ["Versions", "Refusals"]
     assert "What to do: allow 'approximate'" in page
     assert "| graph, node 'first' | `ai.onnx.Det:11` |" in page
@@ -82,7 +82,7 @@ def test_page_of_verification_has_outputs_and_runtimes() -> None:
     page = conversion_page(converted.report, verification=verification).markdown
     assert "**The outputs agree.**" in page
     assert "| `y` | float\\[2, 4\\] | 24 |" in page
-    assert f"{verification.samples} samples, run with onnxruntime" in page
+    assert f"Samples: {verification.samples}, run with onnxruntime" in page
 
 
 def test_page_of_failed_verification_names_the_first_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,10 +126,10 @@ def test_page_of_large_difference_is_limited() -> None:
     new = chain([each for index in range(count) for each in (f"New{index}", "Relu")])
     page = diff_page(diff_model(old, new))
     assert len(page.drawings) == 2 * MAX_DRAWN_REGIONS
-    assert "5 more kinds of changes are not drawn." in page.markdown
+    assert "Kinds of changes that are not drawn: 5." in page.markdown
     page = diff_page(diff_model(chain(["Abs"] * 500), chain(["Neg"] * 500)))
     assert f"Before (the first {MAX_DRAWN_NODES} of 500 nodes)" in page.markdown
-    assert f"{1000 - MAX_ROWS} more rows are not shown." in page.markdown
+    assert f"Rows that are not shown: {1000 - MAX_ROWS}." in page.markdown
     assert [each.count("<rect") < 3 * MAX_DRAWN_NODES for each in page.drawings] == [True, True]
 
 
