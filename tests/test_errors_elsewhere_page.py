@@ -1,0 +1,238 @@
+"""Each error of docs/errors-elsewhere.md is caused, found by its message, and solved by its commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import onnx
+import onnx.checker
+import onnx.parser
+import onnx.version_converter
+import onnxruntime
+import pytest
+from typer.testing import CliRunner
+
+from opshift.cli.main import app
+from opshift.registry.tool_errors import tool_errors
+
+Tool = Callable[[bytes], object]
+
+
+def run_model(data: bytes) -> object:
+    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+
+def check_model(data: bytes) -> object:
+    return onnx.checker.check_model(data)
+
+
+def parse(data: bytes) -> object:
+    return onnx.load_from_string(data)
+
+
+def check_file(data: bytes) -> object:
+    Path("checked.onnx").write_bytes(data)
+    return onnx.checker.check_model("checked.onnx")
+
+
+def convert_to(opset: int) -> Tool:
+    return lambda data: onnx.version_converter.convert_version(onnx.load_from_string(data), opset)
+
+
+def model(text: str, ir_version: int = 8, opset: int = 17) -> bytes:
+    head = f'<ir_version: {ir_version}, opset_import: ["" : {opset}]> g '
+    return bytes(onnx.parser.parse_model(head + text).SerializeToString())
+
+
+def without_opset_imports(data: bytes) -> bytes:
+    proto = onnx.load_from_string(data)
+    proto.ClearField("opset_import")
+    return bytes(proto.SerializeToString())
+
+
+RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
+GELU = "(float[2] x) => (float[2] y) { y = Gelu(x) }"
+MISH = "(float[2] x) => (float[2] y) { y = Mish(x) }"
+MIN = "(int64[2] x) => (int64[2] y) { y = Min(x, x) }"
+SQUEEZE = "(float[2, 1] x) => (float[2] y) { y = Squeeze <axes = [1]> (x) }"
+GRID = "(float[1, 1, 2, 2] x, float[1, 2, 2, 2] grid) => (float[1, 1, 2, 2] y) { y = GridSample(x, grid) }"
+UNSORTED = "(float[2] x) => (float[2] y) { y = Relu(z) z = Neg(x) }"
+FILL = "(int64[2] x) => (float[N, M] y) { y = ConstantFill <input_as_shape = 1, value = 2.0> (x) }"
+ADD = "(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"
+NORMALIZATION = "(float[2, 3] x, float[3] scale) => (float[2, 3] y) { y = LayerNormalization(x, scale) }"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4bcd\nsize 218\n"
+
+
+class Case(NamedTuple):
+    """A model and the tools that fail with it; tools that the tests cannot run are represented by none."""
+
+    data: bytes
+    tools: tuple[Tool, ...] = ()
+
+
+CASES: Mapping[str, tuple[Case, ...]] = {
+    "The IR version is too new": (Case(model(RELU, 14, 26), (run_model,)),),
+    "The opset is newer than the runtime": (Case(model(RELU, 10, 28), (run_model,)),),
+    "The runtime has no kernel for an operator version": (
+        Case(model("(float[2] x) => (float[2] y) { y = Mul(x, x) }", 3, 6), (run_model,)),
+    ),
+    "The opset import does not contain the operator": (Case(model(GELU), (run_model, check_model)),),
+    "The operator is unknown to the runtime": (Case(model(FILL, 3, 8), (run_model,)),),
+    "The operator version does not accept the element type": (Case(model(MIN, 8, 11), (run_model,)),),
+    "A node has an attribute of another operator version": (
+        Case(model(SQUEEZE, 8, 13), (run_model, check_model)),
+    ),
+    "ONNX's version converter cannot convert an operator": (
+        Case(model(GRID, 9, 20), (convert_to(16),)),
+        Case(model(GELU, 9, 20), (convert_to(16),)),
+    ),
+    "The nodes are not in topological order": (Case(model(UNSORTED), (check_model,)),),
+    "The model has no opset import": (Case(without_opset_imports(model(RELU)), (run_model, check_model)),),
+    "Initializers have to be inputs": (Case(model(ADD, 3, 8), (check_model,)),),
+    "The file is not a model": (Case(POINTER, (run_model, parse, check_file)),),
+    "The model is larger than 2 GiB": (Case(model(RELU)),),
+    "TensorRT has no importer for an operator": (Case(model(MISH, 8, 18)),),
+    "OpenVINO does not support an operator": (Case(model(NORMALIZATION)),),
+    "RKNN does not support the opset": (Case(model(RELU, 9, 19)),),
+    "An importer requires another opset": (Case(model(RELU, 8, 13)), Case(model(RELU, 9, 19))),
+    "An importer does not support an operator version": (Case(model(NORMALIZATION)),),
+    "PyTorch cannot export an operator to the opset": (Case(model(NORMALIZATION)),),
+}
+
+ERRORS = {each.title: each for each in tool_errors()}
+
+
+def message_of(tool: Tool, data: bytes) -> str:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any error of the tool
+        tool(data)
+    return str(caught.value)
+
+
+def explain(text: str) -> str:
+    return CliRunner().invoke(app, ["explain", text]).stdout
+
+
+def test_every_error_has_a_case() -> None:
+    assert list(CASES) == list(ERRORS)
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_commands_solve_error(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for case in CASES[title]:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        Path("model.onnx").write_bytes(case.data)
+        for tool in case.tools:
+            message = message_of(tool, case.data)
+            assert [each.title for each in tool_errors() if each.matches(message)] == [title]
+            assert explain(message).startswith(title)
+        for command in ERRORS[title].commands:
+            program, *arguments = shlex.split(command.run)
+            written = [each for each in arguments[2:3] if each.endswith(".onnx")]
+            Path(*written).unlink(missing_ok=True) if written else None
+            result = CliRunner().invoke(app, arguments)
+            assert program == "opshift"
+            assert result.exit_code == (1 if case.data == POINTER else 0), result.output
+            for path in map(Path, written):
+                for tool in case.tools:
+                    tool(path.read_bytes())
+                onnx.checker.check_model(onnx.load(path), full_check=True)
+                run_model(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "title", ["TensorRT has no importer for an operator", "OpenVINO does not support an operator"]
+)
+def test_result_lacks_the_unsupported_operator(
+    title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (case,) = CASES[title]
+    Path("model.onnx").write_bytes(case.data)
+    CliRunner().invoke(app, shlex.split(ERRORS[title].commands[0].run)[1:])
+    before, after = (
+        {node.op_type for node in each.graph.node}
+        for each in (onnx.load_from_string(case.data), onnx.load("fixed.onnx"))
+    )
+    assert not before & after
+
+
+# excerpts of threads that the entries name, and of programs that the tests cannot run
+REPORTED = {
+    "max supported IR version: 9": "The IR version is too new",
+    "Your model ir_version 11 is higher than the checker's (10).": "The IR version is too new",
+    "Opset 13 is under development and support for this is limited.": "The opset is newer than the runtime",
+    "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for the node Mul(6)": (
+        "The runtime has no kernel for an operator version"
+    ),
+    "Fatal error: my_bev_pool:bev_pool_v2(-1) is not a registered function/op": (
+        "The operator is unknown to the runtime"
+    ),
+    "Error in Node:batchnorm : Required attribute 'consumed_inputs' is missing.": (
+        "A node has an attribute of another operator version"
+    ),
+    "adapter_lookup: Assertion `false` failed: No Adapter For Conv": (
+        "ONNX's version converter cannot convert an operator"
+    ),
+    "No Adapter For Current Version $9 for MaxPool": "ONNX's version converter cannot convert an operator",
+    "ValueError: Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 2235540927": (
+        "The model is larger than 2 GiB"
+    ),
+    "[I] [TRT] No importer registered for op: GridSample. Attempting to import as plugin.": (
+        "TensorRT has no importer for an operator"
+    ),
+    "OpenVINO does not support the following ONNX operations: com.microsoft.FastGelu, LayerNormalization": (
+        "OpenVINO does not support an operator"
+    ),
+    "E load_onnx: Unsupport onnx opset 16, need <= 15!": "RKNN does not support the opset",
+    "Unsupported ONNX opset version. This implementation requires opset 16 or higher. Please upgrade": (
+        "An importer requires another opset"
+    ),
+    "[model_parser.cc:46] unsupported opset [:8]": "An importer requires another opset",
+    "BackendIsNotSupposedToImplementIt: Squeeze version 13 is not implemented.": (
+        "An importer does not support an operator version"
+    ),
+    "NotImplementedError: Converter is not implemented (OperationDescription(domain='', "
+    "operation_type='NonZero', version=9))": "An importer does not support an operator version",
+    "cannot resolve operator 'HardSwish' with opsets: ai.onnx v9": (
+        "An importer does not support an operator version"
+    ),
+    "onnx_parser.cpp:281: parse_graph: Unknown operator: Not": (
+        "An importer does not support an operator version"
+    ),
+    '(-2:Unspecified error) Can\'t create layer "131" of type "Cast" in function \'getLayerInstance\'': (
+        "An importer does not support an operator version"
+    ),
+    "Exporting the operator 'aten::unflatten' to ONNX opset version 12 is not supported.": (
+        "PyTorch cannot export an operator to the opset"
+    ),
+    "ValueError: Unsupported ONNX opset version: 13": "PyTorch cannot export an operator to the opset",
+}
+
+
+@pytest.mark.parametrize("message", REPORTED)
+def test_finds_reported_messages(message: str) -> None:
+    wrapped = message.replace(" ", "\n  ")  # as in a terminal
+    for text in (message, message.upper(), wrapped):
+        assert [each.title for each in tool_errors() if each.matches(text)] == [REPORTED[message]]
+
+
+def test_placeholders_in_the_middle_of_long_texts_end_soon() -> None:
+    assert not any(each.matches("type error: type ' no op registered for " * 2500) for each in tool_errors())
+
+
+def test_page_contains_every_message_and_links() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "errors-elsewhere.md").read_text("utf-8")
+    anchors = {
+        re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-")
+        for each in re.findall(r"^## (.+)$", page, re.M)
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", page)) == anchors
+    assert {each for error in tool_errors() for each in error.sources} <= set(
+        re.findall(r"\]\((https:[^)]+)\)", page)
+    )
