@@ -17,6 +17,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "src"
 SNIPPET = """\
 from pathlib import Path
 
+import io
 import opshift
 import opshift.defs as defs
 from opshift.compat import version_converter
@@ -28,6 +29,7 @@ reveal_type(opshift.convert_version(b"", 17))
 reveal_type(opshift.convert_version(Path("model.onnx"), 17))
 reveal_type(opshift.convert(model, 17).model)
 reveal_type(opshift.convert(b"", 17).model)
+reveal_type(opshift.convert(io.BytesIO(), 17).model)
 reveal_type(opshift.convert("model.onnx", 17, allow=["approximate"]).report)
 reveal_type(opshift.plan_version(model, 17))
 reveal_type(opshift.read_model("model.onnx"))
@@ -50,6 +52,7 @@ REVEALED = [
     "bytes",
     "ModelProto",
     "ModelProto",
+    "bytes",
     "ModelProto",
     "Report",
     "Plan",
@@ -62,7 +65,7 @@ REVEALED = [
     "ModelProto",
 ]
 
-REJECTED_LINES = [23, 24, 25, 26, 27, 28]
+REJECTED_LINES = [25, 26, 27, 28, 29, 30]
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])

@@ -130,4 +130,4 @@ def test_help_has_examples(run: Run, command: str) -> None:
 def test_help_summarizes_every_command_in_one_line(run: Run) -> None:
     result = run("--help")
     assert result.exit_code == 0
-    assert "..." not in result.stdout.partition("Commands:")[2]
+    assert "..." not in result.stdout.partition("Models:")[2]

@@ -50,7 +50,7 @@ def check(
         rows = [tuple(getattr(each, key) for key in keys) for each in rule_table().values()]
         listed = [dict(zip(("rule", *keys[1:]), row, strict=True)) for row in rows]
         lines = [row[:-1] for row in rows]
-        columns = (Column("rule", "cyan"), "level", "requirement", Column("source", "dim"))
+        columns = (Column("rule", "cyan"), "level", "requirement", "source")
         print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
         return
     if not sources:

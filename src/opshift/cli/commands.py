@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from opshift.cli.errors import (
     EXIT_FINDINGS,
@@ -16,6 +16,7 @@ from opshift.cli.errors import (
     operating_system_error,
     print_error,
 )
+from opshift.cli.help_text import Formatter, keep_words, restore_words, write_commands, write_options
 from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
 
@@ -25,13 +26,11 @@ EXIT_INTERRUPTED = 130
 ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
-AnyCommand = TyperCommand | TyperGroup
-
 
 def examples_text(command: str, examples: Iterable[str]) -> str | None:
     """Return the end of a command's help: its examples, given as arguments; `None` without examples."""
-    lines = [f"opshift {command} {example}".rstrip() for example in examples]
-    return "\n\n".join(("Examples:", *lines)) if lines else None
+    lines = [f"  opshift {command} {example}".rstrip() for example in examples]
+    return "\n".join(("\b", "Examples:", *lines)) if lines else None  # \b keeps the lines as they are
 
 
 def require_subcommand(context: typer.Context) -> None:
@@ -42,20 +41,23 @@ def require_subcommand(context: typer.Context) -> None:
 
 
 class SubcommandGroup(TyperGroup):
-    """Group whose commands format their help like the group."""
+    """Group whose help has sections."""
 
-    def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
-        """Return a command by name, or `None` if the name is unknown."""
-        command = self.commands.get(cmd_name)
-        if not isinstance(command, AnyCommand):
-            return None
-        command.rich_markup_mode = self.rich_markup_mode
-        return command
+    def get_help(self, ctx: object) -> str:
+        """Return the help."""
+        self.help = keep_words(self.help)
+        return restore_words(super().get_help(cast("typer.Context", ctx)))
+
+    def format_options(self, ctx: object, formatter: Formatter) -> None:
+        """Write the commands, then the options."""
+        context = cast("typer.Context", ctx)
+        write_commands(self, context, formatter)
+        write_options(self, context, formatter)
 
 
 def subcommand_group(about: str) -> typer.Typer:
     """Return a group without commands; `about` is its help."""
-    group = typer.Typer(cls=SubcommandGroup)
+    group = typer.Typer(cls=SubcommandGroup, rich_markup_mode=None)
     group.callback(invoke_without_command=True, help=about)(require_subcommand)
     return group
 
@@ -68,7 +70,7 @@ class CommandGroup(SubcommandGroup):
         arguments = list(sys.argv[1:] if args is None else args)
         # looks at the raw arguments: errors of the parser are reported as JSON, too
         is_json = "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
-        self._prepare_output()
+        _escape_unknown_characters()
         options |= {"prog_name": "opshift", "standalone_mode": False}
         try:
             code = super().main(arguments, *rest, **options)
@@ -78,13 +80,12 @@ class CommandGroup(SubcommandGroup):
             code = _report(error, Format.JSON if is_json else Format.TEXT)
         sys.exit(code if isinstance(code, int) else 0)
 
-    def _prepare_output(self) -> None:
-        """Escape characters that a stream cannot encode; use boxes and colours in a terminal only."""
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
-        if not sys.stdout.isatty():
-            self.rich_markup_mode = None  # commands inherit it
+
+def _escape_unknown_characters() -> None:
+    """Escape characters that a stream cannot encode."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report(error: Any, form: Format) -> int:

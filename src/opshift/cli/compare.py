@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
 
 CHANGE_COLUMNS = (
-    Column("requires", "yellow"),
+    Column("requires", "bold magenta"),
     Column("rule", "cyan"),
     "place",
     "change",
-    Column("reason", "dim"),
+    "reason",
 )
 
 

@@ -55,7 +55,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
         page.blank()
         page.line("All nodes can be converted.", style="green")
         if report.changed and not explain:
-            page.line("--explain describes the changes.", style="dim")
+            page.line("--explain describes the changes.")
 
 
 def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> None:
@@ -122,14 +122,14 @@ def write_warnings(page: Page, warnings: Iterable[str]) -> None:
     """Print warnings, such as repairs that precede a conversion."""
     for each in warnings:
         page.blank()
-        page.prose(f"warning: {each}", style="yellow")
+        page.prose(f"warning: {each}", style="bold magenta")
 
 
 def _write_allowances(page: Page, report: Report) -> None:
     """Print the allowed deviations: inexact rewrites and dropped content."""
     if report.concessions:
         page.heading("Allowed")
-        columns = (NODES_COLUMN, Column("kind", "yellow"), "reason")
+        columns = (NODES_COLUMN, Column("kind", "bold magenta"), "reason")
         page.table(columns, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 

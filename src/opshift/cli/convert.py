@@ -23,7 +23,12 @@ OutputArgument = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
 ]
 
-InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN with the result; omit OUT.")]
+InPlaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--in-place", rich_help_panel=options.OUTPUT, help="Overwrite IN with the result; omit OUT."
+    ),
+]
 
 
 def convert(
@@ -38,7 +43,11 @@ def convert(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Convert several models, and all models in folders, to DIR."
+            "--out",
+            "-o",
+            rich_help_panel=options.OUTPUT,
+            metavar="DIR",
+            help="Convert several models, and all models in folders, to DIR.",
         ),
     ] = None,
     in_place: InPlaceOption = False,
@@ -50,28 +59,40 @@ def convert(
     reversible: Annotated[
         bool,
         typer.Option(
-            "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
+            "--reversible",
+            rich_help_panel=options.OUTPUT,
+            help="Record replaced nodes in the model, so that converting back restores them.",
         ),
     ] = False,
     bump: Annotated[
         bool,
         typer.Option(
-            "--bump", help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH."
+            "--bump",
+            rich_help_panel=options.OUTPUT,
+            help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH.",
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
+        bool,
+        typer.Option(
+            "--check",
+            rich_help_panel=options.VERIFICATION,
+            help="Check the model against ONNX's specification before and after.",
+        ),
     ] = False,
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Run both models on the same inputs, and write nothing unless the outputs agree."
+            "--verify",
+            rich_help_panel=options.VERIFICATION,
+            help="Run both models on the same inputs, and write nothing unless the outputs agree.",
         ),
     ] = False,
     inputs: Annotated[
         Path | None,
         typer.Option(
             "--inputs",
+            rich_help_panel=options.VERIFICATION,
             metavar="FILE",
             help="With --verify: an .npz file of inputs; missing inputs are generated.",
         ),
@@ -80,6 +101,7 @@ def convert(
         list[str] | None,
         typer.Option(
             "--input",
+            rich_help_panel=options.VERIFICATION,
             metavar="NAME=FILE",
             help="With --verify: an input from an .npy or .npz file, or from a .pb file with a TensorProto. "
             "May be repeated.",
@@ -89,6 +111,7 @@ def convert(
         float | None,
         typer.Option(
             "--tolerance",
+            rich_help_panel=options.VERIFICATION,
             metavar="X",
             min=0.0,
             help="With --verify: the maximum difference of floats, relative and absolute.",
@@ -98,6 +121,7 @@ def convert(
         list[str] | None,
         typer.Option(
             "--verify-with",
+            rich_help_panel=options.VERIFICATION,
             metavar="MODULE",
             help="With --verify: a module or Python file with references of private operators, see "
             "`opshift.reference`. It is executed. May be repeated.",
@@ -107,6 +131,7 @@ def convert(
         list[Path] | None,
         typer.Option(
             "--custom-ops",
+            rich_help_panel=options.VERIFICATION,
             metavar="LIBRARY",
             help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
         ),
@@ -114,13 +139,19 @@ def convert(
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", metavar="N", min=1, help="With --out: the number of parallel processes."
+            "--jobs",
+            "-j",
+            rich_help_panel=options.OUTPUT,
+            metavar="N",
+            min=1,
+            help="With --out: the number of parallel processes.",
         ),
     ] = 1,
     external: Annotated[
         Literal["copy", "link", "keep"],
         typer.Option(
             "--external",
+            rich_help_panel=options.OUTPUT,
             help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
             "keep them where they are.",
         ),

@@ -23,7 +23,7 @@ from opshift.cli.streams import model_input
 if TYPE_CHECKING:
     from opshift.analysis.model_diff.result import Change, ModelDiff, Region
 
-STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
+STYLES = {"added": "green", "removed": "red", "changed": "bold magenta"}
 
 MAX_LINES = 40
 """Maximum number of listed properties of a graph, of places, or of nodes at one place."""

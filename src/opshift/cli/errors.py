@@ -24,7 +24,7 @@ MAX_REFUSALS = 10
 MAX_FINDINGS_PER_RULE = 10
 """Maximum number of findings that are printed per rule."""
 
-LEVEL_STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
+LEVEL_STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold magenta", Level.INFO: "cyan"}
 """Terminal style of each level, most severe level first."""
 
 

@@ -131,7 +131,7 @@ def _write(page: Page, data: Mapping[str, object], summary: ModelSummary, regist
         page.heading("Functions")
         page.table(("",), [(each,) for each in summary.functions])
     page.heading("Operators")
-    columns = (number("nodes"), Column("operator", "cyan"), Column("note", "yellow"))
+    columns = (number("nodes"), Column("operator", "cyan"), Column("note", "bold magenta"))
     page.table(columns, [(use.count, short_label(use.operator), _note(use)) for use in summary.operators])
     if summary.unresolved:
         page.blank()

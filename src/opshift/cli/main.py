@@ -8,7 +8,8 @@ from typing import Annotated, NamedTuple, cast
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import AnyCommand, CommandGroup, examples_text, require_subcommand
+from opshift.cli.commands import CommandGroup, examples_text, require_subcommand
+from opshift.cli.help_text import AnyCommand, HelpCommand
 from opshift.model.signals import exit_on_termination
 
 
@@ -29,10 +30,21 @@ class Command(NamedTuple):
         implementation = getattr(import_module(f"opshift.cli.{self.module}"), self.function)
         if isinstance(implementation, typer.Typer):
             implementation.info.name = self.name
-            return get_group(implementation)
-        single = typer.Typer(add_completion=False)
-        single.command(self.name, epilog=examples_text(self.name, self.examples))(implementation)
-        return cast("AnyCommand", get_command(single))
+            command: AnyCommand = get_group(implementation)
+        else:
+            single = typer.Typer(add_completion=False, rich_markup_mode=None)
+            epilog = examples_text(self.name, self.examples)
+            single.command(self.name, cls=HelpCommand, epilog=epilog)(implementation)
+            command = cast("AnyCommand", get_command(single))
+        command.rich_help_panel = self.section
+        return command
+
+    @property
+    def section(self) -> str:
+        """Title of the section of the help."""
+        if self.module == "proposal":
+            return "Proposals"
+        return "Operators and opsets" if self.module.startswith("registry.") else "Models"
 
 
 COMMANDS = [
@@ -45,6 +57,7 @@ COMMANDS = [
             "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3",
             "model.onnx model8.onnx --ir-version 8",
             "model.onnx model17.onnx -t 17 --verify",
+            "- - -t 17 < model.onnx > model17.onnx",
             "*.onnx models/ --out converted -t 17 --jobs 4",
         ),
     ),
@@ -114,12 +127,13 @@ class LazyCommandGroup(CommandGroup):
         for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
-        return super().get_command(ctx, cmd_name)
+        return cast("AnyCommand | None", self.commands.get(cmd_name))
 
 
 app = typer.Typer(
     cls=LazyCommandGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from opshift.registry.registry import Registry
 
 
+TARGET, OUTPUT, EXACTNESS = "Target", "Output", "Exactness"
+VERIFICATION, DEFINITIONS = "Verification", "Private domains"
+"""Titles of sections of options in the help."""
+
+
 class Format(StrEnum):
     """Output format of a command."""
 
@@ -46,6 +51,7 @@ ReportOption = Annotated[
     Path | None,
     typer.Option(
         "--report",
+        rich_help_panel=OUTPUT,
         metavar="FILE",
         help="Also write a complete report: .html (one page without links to other files), .md or .json.",
     ),
@@ -55,6 +61,7 @@ DefinitionsOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--opsets",
+        rich_help_panel=DEFINITIONS,
         metavar="FOLDER",
         help="Add definitions from a folder with files <domain>/<operator>.yaml, or from a document that "
         "`opshift opset export` wrote. A folder with a releases.yaml is a complete tree and replaces the "
@@ -66,6 +73,7 @@ AdaptersOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--adapters",
+        rich_help_panel=DEFINITIONS,
         metavar="PATH",
         callback=_run_adapters_option,
         help="Run a Python file, or all Python files in a folder, with adapters for the definitions of "
@@ -78,6 +86,7 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         "-t",
+        rich_help_panel=TARGET,
         metavar="TARGET",
         autocompletion=completion.complete_target,
         help="An opset (17), the opset of a domain (ai.onnx.ml=3), or a release (onnx-1.12, "
@@ -89,6 +98,7 @@ IrVersionOption = Annotated[
     str | None,
     typer.Option(
         "--ir-version",
+        rich_help_panel=TARGET,
         metavar="N|keep",
         help="The IR version to convert to, or keep. By default it changes only if the target "
         "requires it: to that of the first ONNX release with the target opset, or to the newest that a "
@@ -100,6 +110,7 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
+        rich_help_panel=EXACTNESS,
         metavar="KIND",
         autocompletion=completion.complete_allow,
         help="Convert even if the result is not exact: approximate (results may differ in rounding), "
@@ -170,7 +181,9 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print results, findings and errors: no progress, no summary.")
 ]
 
-ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", rich_help_panel=OUTPUT, help="Replace OUT if it exists.")
+]
 
 OperatorArgument = Annotated[
     str,

@@ -92,7 +92,7 @@ class Page:
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
-        self.table((Column("", "dim"), ""), facts.items())
+        self.table(("", ""), facts.items())
 
     def _echo(self, text: str) -> None:
         typer.echo(text, err=self._on_stderr)

@@ -11,6 +11,7 @@ import typer
 from opshift.cli import completion
 from opshift.cli.commands import subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import Format, FormatOption, QuietOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
@@ -26,7 +27,7 @@ AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<ba
 proposal = subcommand_group("Write, check, review and accept operator proposals.")
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.")],
     kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
@@ -61,10 +62,10 @@ def new(
     print_result(form, {"files": files}, write, quiet=quiet)
 
 
-proposal.command("check")(check)
+proposal.command("check", cls=HelpCommand)(check)
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def explain(
     rule: Annotated[
         str,
@@ -100,7 +101,7 @@ def explain(
     print_result(form, data, write)
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def render(
     folder: ProposalArgument,
     output: Annotated[
@@ -127,7 +128,7 @@ def render(
     print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"), quiet=quiet)
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def sign(
     folder: ProposalArgument,
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The name of the reviewer.")],
@@ -154,7 +155,7 @@ def sign(
     print_result(form, signed.model_dump(), lambda page: page.line(text), quiet=quiet)
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show the status of a proposal.
 
@@ -168,12 +169,12 @@ def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption
         page.title(found.title)
         page.facts(found.facts())
         for each in found.open:
-            page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="yellow")
+            page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="bold magenta")
 
     print_result(form, found.as_dict(), write)
 
 
-@proposal.command()
+@proposal.command(cls=HelpCommand)
 def accept(
     folder: ProposalArgument,
     tree: Annotated[

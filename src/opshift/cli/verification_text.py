@@ -49,7 +49,7 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
         difference = f"difference {worst.difference:.3g}, allowed {worst.allowed:.3g}"
         became = f"{_element_text(worst.original)} became {_element_text(worst.converted)}"
         facts.append(("largest", f"{became} at {worst.position or '[]'}, {difference}"))
-    page.table((Column("", "dim"), ""), facts)
+    page.table(("", ""), facts)
 
 
 def write_verification(page: Page, verification: Verification) -> None:
@@ -68,9 +68,9 @@ def write_verification(page: Page, verification: Verification) -> None:
         if each.reason and not each.worst:
             page.prose(f"{each.name}: {each.reason}")
     inputs = ", ".join(map(_input_text, verification.inputs)) or "no inputs"
-    page.prose(f"{count_text(verification.samples, 'sample')} of {inputs}", style="dim")
+    page.prose(f"{count_text(verification.samples, 'sample')} of {inputs}")
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
-    page.line(f"run with {runtimes}", style="dim")
+    page.line(f"run with {runtimes}")
 
 
 def _output_row(output: OutputCompared) -> tuple[object, ...]:

@@ -34,7 +34,7 @@ FINDING_COLUMNS = (
     "rule",
     "change",
     "reason",
-    Column("waiver", "yellow"),
+    Column("waiver", "bold magenta"),
 )
 
 
@@ -125,7 +125,7 @@ def _write(
 ) -> None:
     if steps:
         page.title(f"{count_text(steps.total(), 'step')} in the history")
-        columns = (Column("class", "cyan"), number("steps"), Column("meaning", "dim"))
+        columns = (Column("class", "cyan"), number("steps"), "meaning")
         page.table(columns, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
     if findings:
@@ -133,7 +133,7 @@ def _write(
         for remedy in dict.fromkeys(each.remedy for each in findings if not each.is_waived):
             page.line(f"help: {remedy}")
     for waiver in unused_waivers:
-        page.line(f"unused waiver: {waiver.rule} of {waiver.operator}", style="yellow")
+        page.line(f"unused waiver: {waiver.rule} of {waiver.operator}", style="bold magenta")
     open_findings = sum(not each.is_waived for each in findings)
     summary = count_text(open_findings, "finding") if open_findings else "no breaking changes"
     waived = f", {len(findings) - open_findings} waived" if len(findings) > open_findings else ""

@@ -123,7 +123,7 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, forbid
         if each.changes:
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
             page.table((Column("class", "cyan"), "rule", "change"), rows)
-            page.line(_summary(each, policy), style="dim")
+            page.line(_summary(each, policy))
     if not differences:
         page.line("no operator changed")
     if forbidden:

@@ -148,7 +148,7 @@ def list_operators(
     print_result(form, {"domains": data}, write)
 
 
-OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "yellow"))
+OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "bold magenta"))
 
 
 class _Entry(NamedTuple):
@@ -217,7 +217,7 @@ def _write_releases(page: Page, product: str, releases: Mapping[str, Release | C
     domains = list(dict.fromkeys(domain for release in releases.values() for domain in release.opsets))
     columns = [Column("target", "cyan"), number("IR version"), *map(number, domains)]
     if any(_remark(release) or getattr(release, "source", "") for release in releases.values()):
-        columns += [Column("note"), Column("source", "dim")]
+        columns += [Column("note"), Column("source")]
     rows = []
     for version, release in releases.items():
         opsets = (release.opsets.get(each, "") for each in domains)
@@ -226,7 +226,7 @@ def _write_releases(page: Page, product: str, releases: Mapping[str, Release | C
         rows.append(row[: len(columns)])
     page.table(columns, rows)
     if product in SOURCE_URLS:
-        page.line(f"source: {SOURCE_URLS[product]}", style="dim")
+        page.line(f"source: {SOURCE_URLS[product]}")
 
 
 def _remark(release: Release | Consumer) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from opshift.cli.commands import examples_text, subcommand_group
+from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import (
     DefinitionsOption,
     ForceOption,
@@ -30,7 +31,7 @@ EXPORT_EXAMPLES = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain 
 LOAD_EXAMPLES = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
 
 
-@opset.command(epilog=examples_text("opset export", EXPORT_EXAMPLES))
+@opset.command(cls=HelpCommand, epilog=examples_text("opset export", EXPORT_EXAMPLES))
 def export(
     domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
     out: OutArgument = None,
@@ -82,7 +83,7 @@ def export(
     write_out(out, content, force=force)
 
 
-@opset.command(epilog=examples_text("opset load", LOAD_EXAMPLES))
+@opset.command(cls=HelpCommand, epilog=examples_text("opset load", LOAD_EXAMPLES))
 def load(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The document to read.")],
     out: Annotated[
@@ -126,7 +127,7 @@ def load(
 
 def _write_names(page: Page, document: OperatorNames) -> None:
     _write_header(page, document, len(document.operators))
-    page.line("names only: the document does not define signatures", "yellow")
+    page.line("names only: the document does not define signatures", "bold magenta")
     rows = [
         (each.id.op_type, each.id, "experimental" if each.status == "EXPERIMENTAL" else "")
         for each in document.operators
@@ -143,7 +144,7 @@ def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int)
         page.line(header.doc_string)
 
 
-@opset.command(epilog=examples_text("opset release", ("--opsets opsets",)))
+@opset.command(cls=HelpCommand, epilog=examples_text("opset release", ("--opsets opsets",)))
 def release(
     tree: Annotated[Path, typer.Option("--opsets", metavar="TREE", help="The folder of definitions.")],
     quiet: QuietOption = False,
@@ -171,7 +172,7 @@ def _write(page: Page, document: OperatorSet, versions: int, written: list[Path]
     operators = document.versions_in_effect
     _write_header(page, document, len(operators))
     names = count_text(len(document.operators), "operator name")
-    page.line(f"{names}, {count_text(versions, 'version')}", "dim")
+    page.line(f"{names}, {count_text(versions, 'version')}")
     rows = [(each.name, each.id, "deprecated" if each.deprecated else "") for each in operators]
     page.table(OPERATOR_COLUMNS, rows)
     if written:

@@ -54,12 +54,12 @@ def _find(named: operator_text.OperatorReference, registry: Registry) -> tuple[O
 
 def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], registry: Registry) -> None:
     page.line(str(version.id), style="bold cyan")
-    page.line(_availability(version, entries), style="dim")
+    page.line(_availability(version, entries))
     if version.deprecation:
-        page.prose(_replacement_text("deprecated", version.deprecation), style="yellow")
+        page.prose(_replacement_text("deprecated", version.deprecation), style="bold magenta")
     if version.removal:
         event = f"removed in opset {version.removal.removed_in}"
-        page.prose(_replacement_text(event, version.removal), style="yellow")
+        page.prose(_replacement_text(event, version.removal), style="bold magenta")
     page.blank()
     page.prose(" ".join(version.description.split()))
     _write_signature(page, version, registry)
@@ -68,7 +68,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
         for line in _function_lines(version, registry):
             page.line(line)
     page.heading("History")
-    columns = (Column("since", is_number=True, style="cyan"), Column("", "dim"), "")
+    columns = (Column("since", is_number=True, style="cyan"), "", "")
     page.table(columns, [row for entry in entries for row in _entry(entry)])
 
 

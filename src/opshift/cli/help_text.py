@@ -1,0 +1,98 @@
+"""Help of commands: arguments, options and commands in sections by purpose."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
+"""Titles of sections for rows without a `rich_help_panel`, which is typer's name for a section."""
+
+NAME_STYLE = typer.colors.CYAN
+
+NON_BREAKING_HYPHEN = "\u2011"
+
+AnyCommand = TyperCommand | TyperGroup
+
+
+class Formatter(Protocol):
+    """Text formatter. Its class belongs to click or to typer, depending on typer's version."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """Write a title, and indent the block."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Write rows of a name and a wrapped text."""
+
+
+def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter) -> None:
+    """Write the arguments and options of a command; those without a section are first and last."""
+    rows = []
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
+        if record is not None:
+            default = ARGUMENTS if parameter.param_type_name == "argument" else OPTIONS
+            rows.append((_section(parameter, default), record))
+    rows.sort(key=lambda row: (row[0] != ARGUMENTS, row[0] == OPTIONS))
+    _write_sections(rows, formatter)
+
+
+def write_commands(group: TyperGroup, ctx: typer.Context, formatter: Formatter) -> None:
+    """Write the commands of a group, each with the first sentence of its help."""
+    commands = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
+    rows = [
+        (_section(each, COMMANDS), (each.name or "", each.get_short_help_str(limit=100)))
+        for each in commands
+        if each is not None
+    ]
+    _write_sections(rows, formatter)
+
+
+def _section(item: object, default: str) -> str:
+    title = getattr(item, "rich_help_panel", None)
+    return title if isinstance(title, str) else default
+
+
+def _write_sections(rows: Iterable[tuple[str, tuple[str, str]]], formatter: Formatter) -> None:
+    """Write rows in sections, in the order in which their titles occur."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for title, (name, text) in rows:
+        sections.setdefault(title, []).append((_styled(name, NAME_STYLE), keep_words(text)))
+    for title, listed in sections.items():
+        with formatter.section(_styled(title, bold=True)):
+            formatter.write_dl(listed)
+
+
+def _styled(text: str, color: str | None = None, *, bold: bool = False) -> str:
+    """Return a text with colours, which typer removes if stdout is not a terminal."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return typer.style(text, color, bold=bold or None)
+
+
+def keep_words(text: str | None) -> str:
+    """Replace hyphens, at which the formatter would break lines; `restore_words` restores them."""
+    return (text or "").replace("-", NON_BREAKING_HYPHEN)
+
+
+def restore_words(text: str) -> str:
+    """Restore the hyphens that `keep_words` replaced."""
+    return text.replace(NON_BREAKING_HYPHEN, "-")
+
+
+class HelpCommand(TyperCommand):
+    """Command whose help has sections."""
+
+    def get_help(self, ctx: object) -> str:
+        """Return the help."""
+        self.help = keep_words(self.help)
+        return restore_words(super().get_help(cast("typer.Context", ctx)))
+
+    def format_options(self, ctx: object, formatter: Formatter) -> None:
+        """Write the arguments and options."""
+        write_options(self, cast("typer.Context", ctx), formatter)
