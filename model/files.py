@@ -16,10 +16,10 @@ from opshift.model.binary_files import (
     path_to_write,
     read_blocks,
 )
-from opshift.model.errors import CannotWrite, InvalidModel
+from opshift.model.errors import CannotWrite, InvalidModel, Place
 from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
-from opshift.model.wire_format import ReadBytes
+from opshift.model.wire_format import ReadBytes, fields
 
 BytesLike = bytes | bytearray | memoryview
 """Types that hold a serialized model."""
@@ -87,16 +87,28 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     try:
         model = parse_model(data)
     except DecodeError as error:
-        raise named_format(read, len(data), place) or InvalidModel(
-            "is not an ONNX model, is truncated, or nests graphs too deeply",
-            place=place,
-            remedy="check that it is the right file and was copied completely",
-        ) from error
+        named = named_format(read, len(data), place)
+        raise named or _unreadable_model(read, len(data), place) from error
     # messages of other formats may be readable as a model without nodes
     named = None if model.graph.node else named_format(read, len(data), place)
     if named:
         raise named
     return model
+
+
+def _unreadable_model(read: ReadBytes, size: int, place: str) -> InvalidModel:
+    """Return the error for a message that protobuf refuses, with the position of the error if it is found."""
+    try:
+        for _ in fields(read, 0, size):
+            pass
+    except InvalidModel as error:
+        error.place = Place(node=place)
+        return error
+    return InvalidModel(
+        "is not an ONNX model, is damaged, or nests graphs too deeply",
+        place=place,
+        remedy="check that it is the right file and was copied completely",
+    )
 
 
 def read_model(path: FileLike) -> ModelProto:

@@ -97,7 +97,8 @@ def _in_window(
             tag, value, at = _read_head(window, at, position, groups)
         if at - value >= least and position + at > marks[-1] and not groups:
             if position + at > end:
-                raise _malformed(position + start, "a field that ends after its message")
+                element = f"a field that ends at byte {position + at:,}, after the end at byte {end:,}"
+                raise _malformed(position + start, element)
             yield Field(tag >> 3, tag & 7, position + start, position + value, position + at)
     return at
 

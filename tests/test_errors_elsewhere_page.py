@@ -68,7 +68,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4bcd\nsize 21
 
 
 class Case(NamedTuple):
-    """A model and the tools that fail with it; tools that the tests cannot run are represented by none."""
+    """A model and the tools that fail with it; the tests cannot run the tools of other entries."""
 
     data: bytes
     tools: tuple[Tool, ...] = ()
@@ -83,7 +83,7 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "The opset import does not contain the operator": (Case(model(GELU), (run_model, check_model)),),
     "The operator is unknown to the runtime": (Case(model(FILL, 3, 8), (run_model,)),),
     "The operator version does not accept the element type": (Case(model(MIN, 8, 11), (run_model,)),),
-    "A node has an attribute of another operator version": (
+    "An attribute belongs to a different operator version": (
         Case(model(SQUEEZE, 8, 13), (run_model, check_model)),
     ),
     "ONNX's version converter cannot convert an operator": (
@@ -174,7 +174,7 @@ REPORTED = {
         "The operator is unknown to the runtime"
     ),
     "Error in Node:batchnorm : Required attribute 'consumed_inputs' is missing.": (
-        "A node has an attribute of another operator version"
+        "An attribute belongs to a different operator version"
     ),
     "adapter_lookup: Assertion `false` failed: No Adapter For Conv": (
         "ONNX's version converter cannot convert an operator"

@@ -233,9 +233,31 @@ def test_remedy_for_text_writes_the_model(text: str, tmp_path: Path, monkeypatch
 
 
 def test_keeps_the_general_error_for_unknown_formats() -> None:
-    truncated = named(MODEL.SerializeToString()[:-3])
-    assert truncated.reason == "is not an ONNX model, is truncated, or nests graphs too deeply"
-    assert named(random.Random(7).randbytes(3000)).reason == truncated.reason
+    error = named(random.Random(7).randbytes(3000))
+    assert error.reason.startswith("is not an ONNX model or is truncated: byte ")
+
+
+@pytest.mark.parametrize("size", [0, 2 << 20], ids=["small", "streamed"])
+def test_truncated_models_state_the_expected_size(size: int, tmp_path: Path) -> None:
+    model = _model()
+    model.graph.doc_string = "a" * size
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(1000, np.float32), "w"))
+    del model.opset_import[:]  # the graph is the last field
+    data = model.SerializeToString()
+    source = tmp_path / "model.onnx"
+    source.write_bytes(data[:-100])
+    for convert in (
+        lambda: opshift.convert_file(source, tmp_path / "out.onnx", 17),
+        lambda: opshift.convert_version(source, 17),
+        lambda: opshift.convert_version(data[:-100], 17),
+    ):
+        with pytest.raises(InvalidModel) as caught:
+            convert()
+        assert caught.value.reason == (
+            "is not an ONNX model or is truncated: byte 2 starts a field that ends at byte "
+            f"{len(data):,}, after the end at byte {len(data) - 100:,}"
+        )
+        assert "copied completely" in caught.value.remedy
 
 
 def test_names_files_larger_than_a_message(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`opshift textconv`."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 
 from opshift.cli.errors import add_file_to_errors
@@ -38,8 +39,9 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
             print_lines(model_lines(model))
     except InvalidModel as error:
         # without the path: git passes temporary files
-        with SourceFile(model_input(source)) as file:
-            digest = hashlib.sha256(file.read(0, file.size)).hexdigest()
+        with SourceFile(model_input(source)) as file, os.fdopen(os.dup(file.file), "rb") as content:
+            content.seek(0)
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
         print_lines([error.reason, f"sha256 {digest}"])
 
 
