@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opshift.registry.registry import Registry
 
 
-TARGET, OUTPUT, EXACTNESS = "Target", "Output", "Exactness"
+TARGET, SHAPES, OUTPUT, EXACTNESS = "Target", "Shapes", "Output", "Exactness"
 VERIFICATION, DEFINITIONS = "Verification", "Private domains"
 """Titles of sections of options in the help."""
 
@@ -124,6 +124,7 @@ ShapeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
+        rich_help_panel=SHAPES,
         metavar="NAME=DIMS",
         help="Declare the shape of a graph input, such as 'x=2,3,H,?': sizes, names, and ? for unchanged "
         "dimensions. The result declares it, too, and may be valid for it only. Also for computed values "
@@ -135,6 +136,7 @@ InferShapesOption = Annotated[
     bool,
     typer.Option(
         "--infer-shapes",
+        rich_help_panel=SHAPES,
         help="If nodes are refused, try again with the shapes that the package onnx infers, if it is "
         "installed. opshift infers shapes itself in any case.",
     ),

@@ -88,7 +88,9 @@ def _amount(progress: Progress, unit: str) -> str:
     text = byte_text if unit == BYTES else "{:,}".format
     amount = text(progress.done) + (f" of {text(progress.total)}" if progress.total else "")
     if unit != BYTES:
-        amount = f"{amount} {unit}" if unit else ""
+        amount += f" {unit}"
+    if not unit or not (progress.done or progress.total):
+        amount = ""
     return ", ".join(filter(None, (amount, progress.note)))
 
 

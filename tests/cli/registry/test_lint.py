@@ -55,6 +55,7 @@ def test_tree_without_mistakes(run: Run, tree: Path) -> None:
     (tree / "com.acme" / "Blur.yaml").write_text(text, encoding="utf-8")
     result = run("lint", str(tree))
     assert (result.exit_code, result.stdout) == (0, "no findings\n")
+    assert run("lint", str(tree), "-q").stdout == ""
 
 
 def test_other_commands_refuse_the_definition(run: Run, tree: Path) -> None:
