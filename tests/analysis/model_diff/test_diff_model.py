@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.rich_model import full_model
 
 import opshift
 from opshift import InvalidModel, diff_model
@@ -334,3 +336,43 @@ def test_refuses_names_that_are_not_text(field: bytes, broken: bytes) -> None:
     data = example().SerializeToString()
     with pytest.raises(InvalidModel, match="not UTF-8"):
         diff_model(data, data.replace(field, broken))
+
+
+def _changes(message: Any, changed: set[str]) -> Iterator[str]:
+    """Change each set scalar field of a message and its submessages in turn, and yield its name meanwhile."""
+    for field, value in message.ListFields():
+        name = f"{type(message).__name__}.{field.name}"
+        if hasattr(value, "ListFields"):
+            yield from _changes(value, changed)
+        elif hasattr(value, "add"):
+            for each in value:
+                yield from _changes(each, changed)
+        elif name not in changed:
+            changed.add(name)  # once for each field of each type of message
+            if not hasattr(value, "append"):
+                setattr(message, field.name, _other(value))
+                yield name
+                setattr(message, field.name, value)
+            else:
+                original = value[0]
+                value[0] = _other(original)
+                yield name
+                value[0] = original
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        return value + value
+    return value - 1 if value == 1 else value + 1  # enumerations have no value after their last one
+
+
+def test_finds_change_of_every_field() -> None:
+    old, new = full_model(), full_model()
+    changed: set[str] = set()
+    for name in _changes(new, changed):
+        diff = diff_model(old, new)
+        found = [each.name for container in diff.containers for each in container.properties]
+        assert not diff.equal, name
+        assert found != ["encoding"], name
+    assert len(changed) > 50
+    assert diff_model(old, new).equal
