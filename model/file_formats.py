@@ -111,7 +111,7 @@ FORMATS = (
         rb"\x08\x01\x12" + NUMBER + rb"\x0a",
     ),
     FileFormat("an HTML page", DOWNLOAD, rb"(?i)\s*<(!doctype html|html|head)"),
-    FileFormat("an OpenVINO model", SOURCE, rb"\s*<(\?xml|net)", rb"<net\s[^>]{0,999}name="),
+    FileFormat("an OpenVINO model", SOURCE, rb"\s*<(\?xml|net)", rb"<net\s[^>]{0,99}name="),
     FileFormat(
         "the text of a model",
         "write the model as binary: onnx.save(onnx.load(IN, format='onnxtxt'), OUT)",
@@ -144,17 +144,24 @@ FOLDERS = (
 """Patterns of files in a folder that is named instead of a model, with a description and a remedy."""
 
 
-def named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
-    """Return an error that names the format of an input, or `None` if the format is unknown."""
+def format_of(read: ReadBytes, size: int) -> FileFormat | None:
+    """Return the format of an input, or `None` if it is unknown."""
     head = read(0, min(size, HEAD_SIZE))
     content = head + read(max(len(head), size - TAIL_SIZE), size)
     for each in FORMATS:
         if re.match(each.start, head) and re.search(each.content, content):
-            return InvalidModel(f"is not an ONNX model: it is {each.name}", place=place, remedy=each.remedy)
+            return each
     text = " ".join(head.decode(errors="replace")[:MAX_QUOTED_TEXT].split())
-    if text.isprintable() and "\ufffd" not in text:
-        return InvalidModel(f"is not an ONNX model: it is text, {text!r}", place=place, remedy=DOWNLOAD)
-    return None
+    is_text = text.isprintable() and "\ufffd" not in text
+    return FileFormat(f"text, {text!r}", DOWNLOAD, b"") if is_text else None
+
+
+def named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
+    """Return an error that names the format of an input, or `None` if the format is unknown."""
+    found = format_of(read, size)
+    if found is None:
+        return None
+    return InvalidModel(f"is not an ONNX model: it is {found.name}", place=place, remedy=found.remedy)
 
 
 def folder_problem(folder: Path) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read_external_data
+from opshift.model.file_formats import HEAD_SIZE, format_of
 from opshift.model.messages import TensorProto
 from opshift.model.progress import Progress
 from opshift.model.tensor_locations import MODEL
@@ -157,6 +158,11 @@ def _require_file(path: Path, resolved: Path, least: int) -> None:
     found = path.stat().st_size
     if found < least:
         reason = f"has {found:,} bytes, but the weights of the model end at byte {least:,}"
+        with open(path, "rb") as file:
+            head = file.read(HEAD_SIZE)
+        other = format_of(lambda start, end: head[start:end], len(head))
+        if other is not None:  # such as a Git LFS pointer
+            raise InvalidModel(f"{reason}: it is {other.name}", place=place, remedy=other.remedy)
         raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
 
 

@@ -277,7 +277,9 @@ def test_accepts_models_that_start_like_another_format() -> None:
     assert opshift.convert_version(model.SerializeToString(), 17)
 
 
-@pytest.mark.parametrize("hostile", [b"#\t" * 2000 + b"!", b"\x08\x81" * 2048, b"<" + b" " * HEAD_SIZE])
+@pytest.mark.parametrize(
+    "hostile", [b"#\t" * 2000 + b"!", b"\x08\x81" * 2048, b"<" + b" " * HEAD_SIZE, b"<net " * 200_000]
+)
 def test_hostile_input_ends_soon(hostile: bytes) -> None:
     assert named(hostile).reason
 

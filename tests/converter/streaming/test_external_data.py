@@ -168,6 +168,12 @@ def write_other_file(folder: Path) -> None:
     (folder / "out/w.bin").write_bytes(b"mine")
 
 
+def point_to_weights(folder: Path) -> None:
+    (folder / "in/w.bin").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4bcd\nsize 1280\n"
+    )
+
+
 def occupy_with_equal_size(folder: Path) -> None:
     (folder / "out/w.bin").write_bytes(DATA[:-1] + bytes([DATA[-1] ^ 1]))
 
@@ -188,6 +194,7 @@ def use_long_name(folder: Path) -> None:
 REFUSED = {
     "file name too long": (use_long_name, InvalidModel, "cannot be read: File name too long"),
     "missing file": (remove_weights, InvalidModel, "not an existing file"),
+    "pointer of Git LFS": (point_to_weights, InvalidModel, "end at byte 1,280: it is a Git LFS pointer"),
     "truncated file": (truncate_weights, InvalidModel, "has 1,279 bytes, but .* end at byte 1,280"),
     "folder instead of a file": (replace_with_folder, InvalidModel, "not an existing file"),
     "link out of the folder": (link_outside, InvalidModel, "a link to a file outside"),
