@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class ExecutableGraph:
         self.runtime, self.opsets, self.scopes = runtime, opsets, scopes
         self.nodes, self.outputs = list(nodes), list(outputs)
         self.declared: Mapping[str, ValueInfoProto] = {}
-        self._loaded_names: tuple[str, ...] = ()
+        self._loaded_key: tuple[tuple[str, ...], Set[str]] | None = None
         self._loaded: tuple[Runner, list[str]] | None = None
 
     def subgraph(self, graph: GraphProto) -> ExecutableGraph:
@@ -85,12 +85,12 @@ class ExecutableGraph:
         )
         return [[*filter(None, node.input), *names] for node, names in zip(self.nodes, captured, strict=True)]
 
-    def ancestors(self, names: Iterable[str]) -> list[int]:
-        """Return the positions of the nodes that values depend on.
+    def ancestors(self, names: Iterable[str], known: Container[str] = ()) -> list[int]:
+        """Return the positions of the nodes that values depend on, except those of known values.
 
         They are in topological order, and as far as possible in the order of the file.
         """
-        waiting, found = [self.producers[name] for name in names if name in self.producers], set[int]()
+        waiting, found = self._producing(names, known), set[int]()
         readers: dict[int, list[int]] = {}
         missing: dict[int, int] = {}
         while waiting:
@@ -98,7 +98,7 @@ class ExecutableGraph:
             if position in found:
                 continue
             found.add(position)
-            read = {self.producers[name] for name in self.reads[position] if name in self.producers}
+            read = {*self._producing(self.reads[position], known)}
             missing[position] = len(read)
             for each in read:
                 readers.setdefault(each, []).append(position)
@@ -114,6 +114,9 @@ class ExecutableGraph:
                     heappush(ready, reader)
         return order
 
+    def _producing(self, names: Iterable[str], known: Container[str]) -> list[int]:
+        return [self.producers[each] for each in names if each in self.producers and each not in known]
+
     def execute(self, feeds: Feeds) -> list[object]:
         """Return the outputs; raise CannotRun if the runtime cannot compute or return them."""
         values = self.values(self.outputs, feeds)
@@ -122,16 +125,17 @@ class ExecutableGraph:
     def values(self, names: Iterable[str], feeds: Feeds) -> dict[str, object]:
         """Return values by name; raise CannotRun if the runtime cannot compute or return them.
 
-        Feeds of further calls with the same names must have the same names and types.
+        Feeds of further calls with the same names must have the same types.
         """
         listed = tuple(dict.fromkeys(names))
         values = {name: feeds[name] for name in listed if name in feeds}
         computed = tuple(name for name in listed if name not in feeds)
         if not computed:
             return values
-        if computed != self._loaded_names:
+        key = computed, feeds.keys()
+        if key != self._loaded_key:
             # frees the last model, before the next one is loaded
-            self._loaded_names, self._loaded = computed, None
+            self._loaded_key, self._loaded = key, None
         if self._loaded is None:
             model, inputs = self._model_of(computed, feeds)
             runner = self.runtime.open(self.runtime.source._replace(model=model), self.runtime.registry)
@@ -148,10 +152,10 @@ class ExecutableGraph:
             model.opset_import.add(domain=model_domain(domain), version=opset)
         graph, read = model.graph, set(names)
         graph.name = "values"
-        for position in self.ancestors(names):
+        for position in self.ancestors(names, feeds):
             graph.node.add().CopyFrom(self.nodes[position])
             read.update(self.reads[position])
-        inputs = sorted(read & feeds.keys() - self.producers.keys())
+        inputs = sorted(read & feeds.keys())
         for name in inputs:
             if name in self.declared:
                 graph.input.add().CopyFrom(self.declared[name])

@@ -123,15 +123,17 @@ class Verification:
 
 @dataclass(frozen=True)
 class DifferenceLocation:
-    """First node of the original, in topological order, with a value that differs.
+    """First node of the original, in topological order, that introduces a different value.
 
     Attributes:
         place: label of the node, with its graph or function.
         operator: its operator version, such as `ai.onnx.Clip:6`.
         becomes: operator versions of the nodes that replace it; empty if the conversion does not change it.
         steps: descriptions of the conversion steps that replace it, a sentence each.
-        value: comparison of the first of its outputs that differs, for one sample.
+        value: comparison of the first of its outputs that differs, for one sample. If `exceeded_at` is set,
+            the difference for equal inputs.
         enclosing: labels of the calls and of the nodes with subgraphs that execute the node, outermost first.
+        exceeded_at: label of the first node with a difference beyond the tolerance, if it is a later one.
     """
 
     place: str
@@ -140,6 +142,7 @@ class DifferenceLocation:
     steps: tuple[str, ...]
     value: OutputCompared
     enclosing: tuple[str, ...] = ()
+    exceeded_at: str = ""
 
     def __str__(self) -> str:
         return f"{self.place} ({self.operator})"
@@ -162,5 +165,7 @@ class VerificationFailed(OpshiftError):
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
         more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
         remedy = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
+        if location and location.exceeded_at:
+            remedy = "provide typical inputs, or set a tolerance: a small difference grows in later nodes"
         first = f"; first at {location}" if location else ""
         super().__init__(text + more + first, remedy=remedy)

@@ -20,15 +20,17 @@ def install_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, StepKey("ai.onnx", "Clip", 6, 11), _wrong_clip)
 
 
-def install_wrong_adapter(monkeypatch: pytest.MonkeyPatch, op_type: str, source: int, target: int) -> None:
-    """Make every conversion use a table whose adapter of a step adds 1 to the last output."""
+def install_wrong_adapter(
+    monkeypatch: pytest.MonkeyPatch, op_type: str, source: int, target: int, error: float = 1
+) -> None:
+    """Make every conversion use a table whose adapter of a step adds an error to the last output."""
     key = StepKey("ai.onnx", op_type, source, target)
     correct = adapter_table()[key]
 
     def wrong(node: Node, out: Rewriter) -> None:
         computed = out.fresh("computed")
         correct(node.with_(outputs=[*node.outputs[:-1], computed]), out)
-        one = out.constant(1, out.known_element_type(node.outputs[-1]) or "float", rank=0)
+        one = out.constant(error, out.known_element_type(node.outputs[-1]) or "float", rank=0)
         out.emit("Add", [computed, one], [node.outputs[-1]])
 
     _install(monkeypatch, key, wrong)

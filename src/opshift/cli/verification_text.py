@@ -45,10 +45,13 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
     if worst is None:
         facts.append(("value", f"{value.name}, {_type_text(value)}: {value.reason}"))
     else:
-        facts.append(("value", f"{value.name}, {_type_text(value)}: {_beyond_text(value)} elements differ"))
+        extent = "within the tolerance" if value.equal else f"{_beyond_text(value)} elements differ"
+        facts.append(("value", f"{value.name}, {_type_text(value)}: {extent}"))
         difference = f"difference {worst.difference:.3g}, allowed {worst.allowed:.3g}"
         became = f"{_element_text(worst.original)} became {_element_text(worst.converted)}"
         facts.append(("largest", f"{became} at {worst.position or '[]'}, {difference}"))
+    if location.exceeded_at:
+        facts.append(("exceeded", f"the difference grows beyond the tolerance at {location.exceeded_at}"))
     page.table(("", ""), facts)
 
 

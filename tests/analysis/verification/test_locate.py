@@ -267,6 +267,39 @@ def test_finds_node_with_wrong_adapter(case: Planted, monkeypatch: pytest.Monkey
     assert not location.value.equal
 
 
+SMALL_ERRORS = {
+    "graph": (
+        """g (float[2, 3, 4] x) => (float[2, 3, 4] y) <float size = {1000.0}> {
+            a = Softmax <axis = 1> (x) b = Mul (a, size) c = Sin (b) y = Softmax <axis = 2> (c)
+        }""",
+        "graph, node Sin -> c",
+    ),
+    "body": (
+        """g (float[2, 3, 4] x) => (float[2, 3, 4] y) <float size = {1000.0}, bool yes = {1}> {
+            a = Softmax <axis = 1> (x)
+            y = If (yes) <then_branch = t () => (float[2, 3, 4] yt) { b = Mul (a, size) yt = Sin (b) },
+                else_branch = e () => (float[2, 3, 4] ye) { ye = Identity (a) }>
+        }""",
+        "graph / If.then_branch, node Sin -> yt",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "exceeded_at"), SMALL_ERRORS.values(), ids=SMALL_ERRORS)
+def test_finds_small_error_that_grows(text: str, exceeded_at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong value is within the tolerance; a later node, which computes correctly, exceeds it."""
+    install_wrong_adapter(monkeypatch, *SOFTMAX, error=5e-7)
+    model = Planted(text, 11, 13, SOFTMAX, "").model()
+    with pytest.raises(VerificationFailed, match="a small difference grows in later nodes") as error:
+        verify(model, convert_version(model, 13))
+    location = error.value.location
+    assert location is not None
+    assert (location.place, location.exceeded_at) == ("graph, node Softmax -> a", exceeded_at)
+    assert location.enclosing == ()
+    assert location.value.equal
+    assert location.value.absolute == pytest.approx(5e-7, rel=0.3)
+
+
 def test_counts_at_least_twenty_models() -> None:
     assert len(PLANTED) >= 20
 
