@@ -115,38 +115,38 @@ def _compare_tensors(
 def _compare_elements(
     sample: int, place: str, original: Array, converted: Array, tolerance: Tolerance
 ) -> TensorDifference:
-    if original.dtype.kind in "OSU":
-        distances = magnitude = allowed = np.zeros(original.shape)
-        differs = np.asarray(original.astype(str) != converted.astype(str))
+    kind = original.dtype.kind
+    if kind in "OSU":
+        same = np.asarray(original.astype(str) == converted.astype(str))
+        magnitude = differences = np.zeros(original.shape)
     else:
         one, other = _widen(original), _widen(converted)
         same = np.asarray((original == converted) | (np.isnan(one) & np.isnan(other)))
-        distances = np.where(same, 0.0, _magnitude_of_difference(original, converted))
-        distances = np.nan_to_num(distances, nan=np.inf, posinf=np.inf)
         magnitude = np.abs(one)
-        allowed = _allowed(magnitude, tolerance)
-        differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
+        differences = _integer_differences(original, converted) if kind in "iu" else np.abs(one - other)
+    finite = int(np.isfinite(magnitude).sum())
+    if same.all():
+        return TensorDifference(original.size, finite)
+    distances = np.nan_to_num(np.where(same, 0.0, differences), nan=np.inf, posinf=np.inf)
+    allowed = _allowed(magnitude, tolerance)
+    differs = ~same & ~(distances <= allowed) if tolerance != EXACT else ~same
     # a large relative difference of an element near 0 means nothing while the absolute limit covers it
     is_relative = differs | (2 * tolerance.relative * magnitude >= allowed)
     ratios = np.zeros_like(distances)
     np.divide(distances, magnitude, where=is_relative & (magnitude > 0), out=ratios)
-    largest = float(distances.max(initial=0.0))
-    worst = None
-    if largest or differs.any():
-        # -1 excludes elements within the tolerance, also for strings, which have distance 0
-        candidates = np.where(differs, distances, -1.0) if differs.any() else distances
-        where = np.unravel_index(int(np.argmax(candidates)), original.shape)
-        index = f"[{', '.join(map(str, where))}]" if where else ""
-        values = _plain(original[where]), _plain(converted[where])
-        limits = float(distances[where]), float(allowed[where])
-        worst = ElementCompared(sample, place + index, *values, *limits)
+    # -1 excludes elements within the tolerance, also for strings, which have distance 0
+    candidates = np.where(differs, distances, -1.0) if differs.any() else distances
+    where = np.unravel_index(int(np.argmax(candidates)), original.shape)
+    index = f"[{', '.join(map(str, where))}]" if where else ""
+    values = _plain(original[where]), _plain(converted[where])
+    limits = float(distances[where]), float(allowed[where])
     return TensorDifference(
         original.size,
-        int(np.isfinite(magnitude).sum()),
-        largest,
-        float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max(initial=0.0)),
+        finite,
+        float(distances.max()),
+        float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max()),
         int(differs.sum()),
-        worst,
+        ElementCompared(sample, place + index, *values, *limits),
     )
 
 
@@ -164,10 +164,8 @@ def _plain(element: Any) -> Json:
     return str(element) if isinstance(element, str | np.complexfloating) else float(str(element))
 
 
-def _magnitude_of_difference(original: Array, converted: Array) -> Array:
-    """Return the absolute differences; integers are subtracted without overflow or loss."""
-    if original.dtype.kind not in "iu":
-        return np.asarray(np.abs(_widen(original) - _widen(converted)))
+def _integer_differences(original: Array, converted: Array) -> Array:
+    """Return the absolute differences of integers, without overflow or loss."""
     larger, smaller = np.maximum(original, converted), np.minimum(original, converted)
     # differences of 64-bit integers fit into uint64, but not into int64 or float64
     return np.asarray((larger.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64))
