@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +13,7 @@ from opshift.cli.conversion_text import write_conversion, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import Format
 from opshift.cli.output import page_for, print_result
-from opshift.cli.paths import output_file, require_file
+from opshift.cli.paths import named_files, output_file, require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input
 from opshift.model.errors import UsageError
@@ -179,7 +178,7 @@ def convert(
         reversible,
         verify,
         inputs,
-        tuple(_named_files(input_files or [])),
+        tuple(named_files(input_files or [])),
         tolerance,
         external,
         force,
@@ -217,17 +216,6 @@ def convert(
         quiet=quiet,
         on_stderr=path == STDOUT,
     )
-
-
-def _named_files(options: list[str]) -> Iterator[tuple[str, Path]]:
-    names = set[str]()
-    for each in options:
-        name, _, file = each.partition("=")
-        if not name or not file or name in names:
-            reason = "is given twice" if name in names else "is not of the form NAME=FILE"
-            raise UsageError(reason, place=f"--input {each}", remedy="name an input once, as in x=file.npy")
-        names.add(name)
-        yield name, Path(file)
 
 
 def _convert_all(

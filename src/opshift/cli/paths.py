@@ -1,5 +1,6 @@
 """Checks of the paths that a command reads and writes."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from opshift.cli.options import Format
@@ -71,3 +72,15 @@ def resolve_links(out: Path) -> Path:
     except (RuntimeError, OSError) as error:  # RuntimeError before Python 3.13
         reason = "is a symbolic link that cannot be resolved"
         raise UsageError(reason, place=str(out), remedy="remove the link") from error
+
+
+def named_files(options: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the file of each `--input`; raise a UsageError for a repeated name."""
+    names = set[str]()
+    for each in options:
+        name, _, file = each.partition("=")
+        if not name or not file or name in names:
+            reason = "is given twice" if name in names else "is not of the form NAME=FILE"
+            raise UsageError(reason, place=f"--input {each}", remedy="name an input once, as in x=file.npy")
+        names.add(name)
+        yield name, Path(file)
