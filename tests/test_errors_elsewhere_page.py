@@ -74,6 +74,7 @@ GELU = "(float[2] x) => (float[2] y) { y = Gelu(x) }"
 MISH = "(float[2] x) => (float[2] y) { y = Mish(x) }"
 MIN = "(int64[2] x) => (int64[2] y) { y = Min(x, x) }"
 SQUEEZE = "(float[2, 1] x) => (float[2] y) { y = Squeeze <axes = [1]> (x) }"
+CLIP = "(float[2] x) => (float[2] y) <float low = {0}, float high = {1}> { y = Clip(x, low, high) }"
 GRID = "(float[1, 1, 2, 2] x, float[1, 2, 2, 2] grid) => (float[1, 1, 2, 2] y) { y = GridSample(x, grid) }"
 UNSORTED = "(float[2] x) => (float[2] y) { y = Relu(z) z = Neg(x) }"
 FILL = "(int64[2] x) => (float[N, M] y) { y = ConstantFill <input_as_shape = 1, value = 2.0> (x) }"
@@ -98,8 +99,9 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "The opset import does not contain the operator": (Case(model(GELU), (run_model, check_model)),),
     "The operator is unknown to the runtime": (Case(model(FILL, 3, 8), (run_model,)),),
     "The operator version does not accept the element type": (Case(model(MIN, 8, 11), (run_model,)),),
-    "An attribute belongs to a different operator version": (
+    "The nodes are written for a different opset": (
         Case(model(SQUEEZE, 8, 13), (run_model, check_model)),
+        Case(model(CLIP, 8, 6), (run_model, check_model)),
     ),
     "ONNX's version converter cannot convert an operator": (
         Case(model(GRID, 9, 20), (convert_to(16),)),
@@ -193,7 +195,7 @@ REPORTED = {
         "The operator is unknown to the runtime"
     ),
     "Error in Node:batchnorm : Required attribute 'consumed_inputs' is missing.": (
-        "An attribute belongs to a different operator version"
+        "The nodes are written for a different opset"
     ),
     "adapter_lookup: Assertion `false` failed: No Adapter For Conv": (
         "ONNX's version converter cannot convert an operator"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +86,25 @@ def test_completes_in_zsh(line: str) -> None:
     text = run_python(line, "zsh", "-m", "opshift")
     assert text.startswith("_arguments ")
     assert all(f'"{each}"' in text for each in CASES[line])
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_installed_script_completes_in_bash(tmp_path: Path) -> None:
+    command = tmp_path / "opshift"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m opshift "$@"\n')
+    command.chmod(0o755)
+    script = f"""
+eval "$({command} --show-completion bash)"
+COMP_WORDS=(opshift show Softm)
+COMP_CWORD=2
+_opshift_completion {command}
+echo "${{COMPREPLY[@]}}"
+"""
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    result = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (result.stdout, result.stderr) == ("Softmax SoftmaxCrossEntropyLoss\n", "")
 
 
 def test_completes_all_commands_and_operators() -> None:
