@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from opshift.converter.onnx_shapes import has_onnx
 from opshift.inference.facts import InferenceScope
@@ -18,12 +18,19 @@ BRANCHES = ("then_branch", "else_branch")
 """Subgraphs of If, whose outputs correspond to those of the node."""
 
 
+SIZE_TYPES = ("int32", "int64")
+"""Element types of computed sizes and shapes."""
+
+Fact = Literal["rank", "shape", "elements"]
+"""Unknown fact about a value. Elements matter for values that determine shapes, such as that of Reshape."""
+
+
 class _Unknown(NamedTuple):
-    """Value with an unknown rank or size, and the scope that defines it."""
+    """Value with an unknown fact, and the scope that defines it."""
 
     scope: InferenceScope
     name: str
-    is_rank: bool
+    fact: Fact
 
 
 class _Root(NamedTuple):
@@ -33,28 +40,33 @@ class _Root(NamedTuple):
     label: str
 
 
+def inference_advice(*, infers_shapes: bool) -> str:
+    """Return advice to infer more shapes; empty if that is done."""
+    if not infers_shapes:
+        return "try --infer-shapes (infer_shapes=True)"
+    return "" if has_onnx() else "install onnx, which --infer-shapes uses"
+
+
 class UnknownShapes:
     """Values of one model with unknown shapes, and the values of its main graph that they depend on."""
 
-    def __init__(self, *, infers_shapes: bool) -> None:
-        self._infers_shapes = infers_shapes
+    def __init__(self, advice: str) -> None:
+        self._advice = advice
         self._roots: dict[_Unknown, tuple[_Root, ...]] = {}
 
     def remedy(self, error: UnknownShape, scope: InferenceScope) -> str:
         """Return the remedy for a refused node in a scope."""
-        is_rank = any(scope.rank(name) is None for name in filter(None, error.values))
-        unknown = _unknown(scope, error.values, is_rank=is_rank)
+        has_ranks = None not in map(scope.rank, filter(None, error.values))
+        unknown = _unknown(scope, error.values, "shape" if has_ranks else "rank")
         roots = list(dict.fromkeys(root for each in unknown for root in self._roots_of(each)))[:MAX_NAMES]
+        if not roots and scope.emitted_producers.keys() & set(error.values):
+            return error.otherwise  # sizes of values that the conversion adds, whatever the model declares
         parts = [error.remedy]
         if roots:
             labels = " and ".join(root.label for root in roots)
             option = f"--shape {roots[0].name}=... (shapes= in Python)"
-            parts = [f"declare the shape of {labels} with {option}", *filter(None, [error.otherwise])]
-        if not self._infers_shapes:
-            parts.append("try --infer-shapes (infer_shapes=True)")
-        elif not has_onnx():
-            parts.append("install onnx, which --infer-shapes uses")
-        return ", or ".join(parts)
+            parts = [f"declare the shape of {labels} with {option}", error.otherwise]
+        return ", or ".join(filter(None, (*parts, self._advice)))
 
     def _roots_of(self, value: _Unknown) -> tuple[_Root, ...]:
         """Return the roots of a value; each value is visited once for all refusals of a model."""
@@ -68,45 +80,53 @@ class UnknownShapes:
                 pending += reversed(missing)
                 continue
             pending.pop()
-            roots = (root for other in dependencies for root in self._roots.get(other, ()))
-            found = tuple(dict.fromkeys(roots if dependencies else _own_root(each)))[:MAX_NAMES]
-            self._roots.setdefault(each, found)
+            roots = dict.fromkeys(root for other in dependencies for root in self._roots.get(other, ()))
+            self._roots.setdefault(each, tuple(roots or _own_root(each))[:MAX_NAMES])
         return self._roots[value]
 
 
-def _unknown(scope: InferenceScope, names: Iterable[str], *, is_rank: bool) -> Iterator[_Unknown]:
-    """Yield the values that a scope sees with an unknown rank, or else with an unknown size."""
+def _unknown(scope: InferenceScope, names: Iterable[str], fact: Fact) -> Iterator[_Unknown]:
+    """Yield the values that a scope sees and of which it does not know a fact."""
     for name in filter(None, names):
         owner = scope
         while owner.parent is not None and not owner.is_local(name):
             owner = owner.parent
-        sizes = (owner.rank(name),) if is_rank else owner.shape(name)
-        if sizes is None or None in sizes:
-            yield _Unknown(owner, name, is_rank)
+        if fact == "elements":
+            # Constants are not read: they may be large.
+            is_unknown = owner.producer(name) is not None and owner.element_type(name) in SIZE_TYPES
+        else:
+            sizes = (owner.rank(name),) if fact == "rank" else owner.shape(name)
+            is_unknown = sizes is None or None in sizes
+        if is_unknown:
+            yield _Unknown(owner, name, fact)
 
 
 def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
-    """Yield the values with unknown shapes that determine the shape of a value."""
-    scope, name, is_rank = value
+    """Yield the unknown facts that determine an unknown fact."""
+    scope, name, fact = value
     producer, record = scope.producer(name), scope.producing_records.get(name)
     if record is not None and producer is None:  # a call of a function
-        yield from _unknown(scope, record[3], is_rank=is_rank)
+        yield from _unknown(scope, record[3], fact)
     elif producer is not None:
-        yield from _unknown(scope, producer.node.inputs, is_rank=is_rank)
+        inputs = producer.node.inputs
+        if fact == "elements" and producer.node.op_type in ("Shape", "Size"):
+            fact = "shape"
+        found = list(_unknown(scope, inputs, fact))
+        yield from found or _unknown(scope, inputs, "elements")
         for branch in BRANCHES if producer.node.op_type == "If" else ():
             _, output, body = body_output(producer.node, branch, producer.position, scope)
-            yield from _unknown(body, [output], is_rank=is_rank) if body else ()
+            yield from _unknown(body, [output], fact) if body else ()
     elif scope.owner is not None and scope.parent is not None:
-        yield from _unknown(scope.parent, scope.owner.input, is_rank=is_rank)
+        yield from _unknown(scope.parent, scope.owner.input, fact)
     else:
         for caller, argument in scope.arguments(name):
-            yield from _unknown(caller, [argument], is_rank=is_rank)
+            yield from _unknown(caller, [argument], fact)
 
 
 def _own_root(value: _Unknown) -> Iterator[_Root]:
     """Yield a value as its own root if the caller can declare its shape."""
-    scope, name, _ = value
-    is_main = scope.parent is None and not scope.is_function
+    scope, name, fact = value
+    is_main = scope.parent is None and not scope.is_function and fact != "elements"
     is_own = scope.is_overridable(name) or name in scope.producing_records
     is_tensor = "(" not in (scope.element_type(name) or "")
     if is_main and is_own and is_tensor:

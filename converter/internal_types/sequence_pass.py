@@ -13,9 +13,10 @@ from opshift.converter.options import Allowances
 from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.rewrite.validation import validate_axes, validate_node
 from opshift.converter.rewrite.workspace import FreshNames
+from opshift.converter.unknown_shapes import UnknownShapes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -101,6 +102,9 @@ class SequencePass:
             try:
                 self._replace(proto)
             except CannotConvert as error:
+                if isinstance(error, UnknownShape):
+                    # without advice to infer shapes, which this pass does not use
+                    error.remedy = UnknownShapes("").remedy(error, self.scope)
                 self.reasons.setdefault(self.place(proto), error)
 
     def write_to(self, container: ContainerProto) -> None:

@@ -234,10 +234,11 @@ class Planner:
         self._refused_scopes.append(surveyed.scope)
 
     def _shape_remedy(self, error: UnknownShape, scope: Scope) -> str:
-        from opshift.converter.unknown_shapes import UnknownShapes  # most conversions refuse nothing
+        from opshift.converter.unknown_shapes import UnknownShapes, inference_advice  # seldom needed
 
         if self._unknown_shapes is None:
-            self._unknown_shapes = UnknownShapes(infers_shapes=self._options.infer_shapes)
+            advice = inference_advice(infers_shapes=self._options.infer_shapes)
+            self._unknown_shapes = UnknownShapes(advice)
         return self._unknown_shapes.remedy(error, scope)
 
     def _redirected_calls_of(self, scope: Scope) -> list[tuple[int, str]]:

@@ -143,6 +143,66 @@ def test_remedy_names_values_behind_several_nodes_and_the_alternative() -> None:
     )
 
 
+def test_remedy_follows_computed_sizes_to_their_input() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float[N, M] x, int64[K] axes) => (float y) {
+            sizes = Shape (x)
+            more = Concat <axis = 0> (sizes, sizes)
+            h = ConstantOfShape (more)
+            y = Squeeze (h, axes)
+        }
+    """
+    remedy = refusal(parse(text, "y"), 11).remedy
+    assert remedy.startswith("declare the shape of 'axes' [K] with --shape axes=... (shapes= in Python)")
+    text = text.replace("float[N, M] x", "float x").replace("Squeeze (h, axes)", "Softmax <axis = 1> (h)")
+    remedy = refusal(parse(text, "x", "y"), 11).remedy
+    assert remedy.startswith("declare the shape of 'x' with --shape x=... (shapes= in Python)")
+
+
+def test_remedy_names_input_of_split_to_sequence() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float[N, 2] x) => (float[M, 2] y) {
+            s = SplitToSequence (x)
+            y = ConcatFromSequence <axis = 0> (s)
+        }
+    """
+    model = parse(text)
+    remedies = {each.remedy for each in opshift.plan_version(model, 10).refusals}
+    assert "declare the shape of 'x' [N, 2] with --shape x=... (shapes= in Python)" in remedies
+    result = opshift.convert_version(model, 10, shapes={"x": (3, 2)})
+    feeds = {"x": X.reshape(12, 2)[:3]}
+    assert_equal(run(result, feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize("op_type", ["Squeeze", "Unsqueeze"])
+def test_length_of_computed_axes_makes_conversion_possible(op_type: str) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float[A, B, C] x, int64[K] axes) => (float y) {{ y = {op_type} (x, axes) }}
+    """
+    model = parse(text, "y")
+    assert "'axes' [K]" in refusal(model, 11).remedy
+    result = opshift.convert_version(model, 11, shapes={"axes": (1,)})
+    feeds = {"x": X[:1], "axes": np.array([0])}
+    assert_equal(run(result, feeds), run(model, feeds))
+
+
+def test_size_makes_computed_k_possible() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 11]>
+        main (float[N, M] x, int64[1] k) => (float[N, K] values, int64[N, K] indices) {
+            values, indices = TopK <axis = 1> (x, k)
+        }
+    """
+    model = parse(text)
+    assert refusal(model, 9).remedy.endswith("make K a constant, or try --infer-shapes (infer_shapes=True)")
+    result = opshift.convert_version(model, 9, shapes={"x": (None, 12)})
+    feeds = {"x": X.reshape(2, 12), "k": np.array([5])}
+    assert_equal(run(result, feeds), run(model, feeds))
+
+
 def test_remedy_shows_the_declared_shape() -> None:
     remedy = refusal(parse(REVERSE), 9, infer_shapes=True).remedy
     assert remedy == "declare the shape of 'x' [T, B, 4] with --shape x=... (shapes= in Python)"

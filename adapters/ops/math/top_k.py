@@ -1,6 +1,6 @@
 """TopK: `K` is an input since version 10; version 11 added `largest`, `sorted` and negative axes."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter, require_supported_types
 from opshift.adapters.emit.indices import nonnegative_axis
 
 
@@ -43,8 +43,9 @@ def move_k_to_attribute(node: Node, out: Rewriter) -> None:
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
     if shape is None or size is None:
-        # Without the size, all elements cannot be sorted: refuse the computed `K`.
-        out.require_constant(count, "input K")
+        # Without the size, all elements cannot be sorted.
+        reason = f"K ({count!r}) is not a constant, and the size of dimension {axis} of {data!r} is unknown"
+        raise UnknownShape(reason, data, otherwise="make K a constant")
     all_sorted = [out.fresh("sorted") for _ in node.outputs]
     out.replace(node, inputs=[data], outputs=all_sorted, attributes={**node.attributes, "k": size})
     bounds = [out.int64([0]), count, out.int64([axis % len(shape or ())])]

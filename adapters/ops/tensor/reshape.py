@@ -4,7 +4,7 @@
 Identity of sequences since 14.
 """
 
-from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask, shape_without_axes
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 
@@ -92,9 +92,11 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
         out.replace(node, inputs=[data], attributes=attributes)
         return
     count = axis_count(axes, out)
-    if count is None or (count == 0 and node.op_type == "Squeeze"):
-        # Always raises: the axes are not a constant, and the rank of the output depends on their count.
-        out.require_constant(axes, "input axes")
+    if count is None:
+        reason = f"input axes ({axes!r}) is not a constant, and its length is unknown"
+        raise UnknownShape(reason, axes, otherwise="make the axes an initializer that is not a graph input")
+    if count == 0 and node.op_type == "Squeeze":
+        out.require_constant(axes, "input axes")  # always raises
     if node.op_type == "Squeeze":
         shape = shape_without_axes(data, count_axes(axes, out.rank(data), out), out)
     else:
