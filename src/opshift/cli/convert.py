@@ -18,17 +18,6 @@ from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input
 from opshift.model.errors import UsageError
 
-OutputArgument = Annotated[
-    Path | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
-]
-
-InPlaceOption = Annotated[
-    bool,
-    typer.Option(
-        "--in-place", rich_help_panel=options.OUTPUT, help="Overwrite IN with the result; omit OUT."
-    ),
-]
-
 
 def convert(
     source: options.InputArgument,
@@ -49,7 +38,7 @@ def convert(
             help="Convert several models, and all models in folders, to DIR.",
         ),
     ] = None,
-    in_place: InPlaceOption = False,
+    in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
     ir_version: options.IrVersionOption = None,
     allow: options.AllowOption = None,

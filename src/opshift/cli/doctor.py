@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.conversion_text import write_warnings
-from opshift.cli.convert import InPlaceOption, OutputArgument
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import (
     DefinitionsOption,
     ForceOption,
     Format,
     FormatOption,
+    InPlaceOption,
     InputArgument,
+    OutputArgument,
     QuietOption,
     registry_with,
 )

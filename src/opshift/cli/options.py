@@ -183,6 +183,15 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print results, findings and errors: no progress, no summary.")
 ]
 
+OutputArgument = Annotated[
+    Path | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
+]
+
+InPlaceOption = Annotated[
+    bool,
+    typer.Option("--in-place", rich_help_panel=OUTPUT, help="Overwrite IN with the result; omit OUT."),
+]
+
 ForceOption = Annotated[
     bool, typer.Option("--force", "-f", rich_help_panel=OUTPUT, help="Replace OUT if it exists.")
 ]
