@@ -51,6 +51,7 @@ def compile_into(folder: Path) -> None:
     from opshift.registry import precompiled
     from opshift.registry.ir_versions import ir_versions
     from opshift.registry.onnx_defs import onnx_defs
+    from opshift.registry.refusal_causes import refusal_causes
     from opshift.registry.registry import default_registry
 
     # Reading definitions and routes records them.
@@ -61,6 +62,7 @@ def compile_into(folder: Path) -> None:
     }
     ir_versions()
     onnx_defs()
+    refusal_causes()
     default_registry().newest_opset()
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id

@@ -1,14 +1,18 @@
 """Reachable opsets: the lowest and highest opset that each node, and the whole model, can be converted to."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
-from opshift.converter.convert import plan_version
-from opshift.converter.errors import Refusal
-from opshift.converter.options import AllowLike, read_allow
+from opshift.converter.convert import plan_with
+from opshift.converter.options import AllowLike, Options, Target
 from opshift.converter.plan.plan_model import with_declared_shapes
+from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.plain_data import Json
 from opshift.registry.registry import Registry, default_registry
@@ -29,6 +33,14 @@ class NodeReach:
 
 
 @dataclass(frozen=True)
+class ReachLimit:
+    """Opset that some nodes do not reach, and the refusals of these nodes by cause."""
+
+    opset: int
+    groups: tuple[RefusalGroup, ...]
+
+
+@dataclass(frozen=True)
 class Reach:
     """Opsets of one domain that a whole model can be converted to, from `lowest` to `highest`."""
 
@@ -39,6 +51,8 @@ class Reach:
     highest: int
     nodes: tuple[NodeReach, ...]
     """Nodes with limits, the most restrictive first."""
+    limits: tuple[ReachLimit, ...] = ()
+    """The same limits by opset: older opsets, then newer ones, the nearest to that of the model first."""
 
     def binding(self) -> tuple[NodeReach, ...]:
         """Return the nodes that limit the model, in either direction."""
@@ -50,7 +64,11 @@ class Reach:
 
     def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
-        return asdict(self)
+        limits: list[Json] = [
+            {"opset": each.opset, "groups": [group.as_dict() for group in each.groups]}
+            for each in self.limits
+        ]
+        return {**asdict(replace(self, limits=())), "limits": limits}
 
 
 def reach(
@@ -75,25 +93,43 @@ def reach(
     registry.require_opset(opset, domain)
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)
-    allowed = read_allow(allow)
-    refusals_by_node: dict[str, dict[int, Refusal]] = {}
-    for target in range(1, newest + 1):
-        plan = plan_version(
-            source, {domain: target}, allow=allowed, infer_shapes=infer_shapes, registry=registry
-        )
-        for refusal in plan.refusals:
-            refusals_by_node.setdefault(refusal.place, {})[target] = refusal
-    nodes = [_node_reach(place, refusals, opset, newest) for place, refusals in refusals_by_node.items()]
+    options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
+    below, above = (
+        _limits(source, domain, targets, options)
+        for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
+    )
+    nodes = [
+        _node_reach(place, below.get(place), above.get(place), newest)
+        for place in dict.fromkeys([*below, *above])
+    ]
     lowest = max((each.lowest for each in nodes), default=1)
     highest = min((each.highest for each in nodes), default=newest)
     nodes.sort(key=lambda each: (-each.lowest, each.highest))
-    return Reach(domain, opset, lowest, highest, tuple(nodes))
+    return Reach(domain, opset, lowest, highest, tuple(nodes), (*_by_opset(below), *_by_opset(above)))
 
 
-def _node_reach(place: str, refusals: dict[int, Refusal], opset: int, newest: int) -> NodeReach:
-    # Not by counting: a model may import opset 2 ** 63 - 1.
-    lowest = max((each for each in refusals if each < opset), default=min(opset - 1, 0)) + 1
-    highest = min((each for each in refusals if each > opset), default=max(opset, newest) + 1) - 1
-    below, above = (refusals[each].reason if each in refusals else "" for each in (lowest - 1, highest + 1))
-    operator = next(iter(refusals.values())).operator
-    return NodeReach(place, operator, lowest, highest, below, above)
+def _limits(
+    model: ModelProto, domain: str, targets: Iterable[int], options: Options
+) -> dict[str, tuple[int, Refusal]]:
+    """Return the first of the targets that a node does not reach, and its refusal, by place of the node."""
+    found: dict[str, tuple[int, Refusal]] = {}
+    for opset in targets:
+        target = Target({domain: opset})
+        plan = plan_with(model, replace(options, target=target, skipped=frozenset(found)))
+        for refusal in plan.refusals:
+            found.setdefault(refusal.place, (opset, refusal))
+    return found
+
+
+def _by_opset(limits: Mapping[str, tuple[int, Refusal]]) -> Iterator[ReachLimit]:
+    for opset, members in groupby(limits.values(), key=itemgetter(0)):
+        yield ReachLimit(opset, group_refusals(refusal for _, refusal in members))
+
+
+def _node_reach(
+    place: str, below: tuple[int, Refusal] | None, above: tuple[int, Refusal] | None, newest: int
+) -> NodeReach:
+    (too_low, under), (too_high, over) = below or (0, None), above or (newest + 1, None)
+    operator = next(each.operator for each in (under, over) if each)
+    reasons = (each.reason if each else "" for each in (under, over))
+    return NodeReach(place, operator, too_low + 1, too_high - 1, *reasons)

@@ -1,29 +1,10 @@
-"""Errors about a model as a whole, and refusals of single nodes."""
+"""Errors about a model as a whole."""
 
 from collections.abc import Sequence
 
+from opshift.converter.refusals import Refusal as Refusal
+from opshift.converter.refusals import RefusalGroup, group_refusals
 from opshift.model.errors import OpshiftError
-from opshift.model.frozen_record import FrozenRecord
-
-
-class Refusal(FrozenRecord):
-    """Node or feature of a model that cannot be converted.
-
-    Attributes:
-        place: label of the node, with its graph or function.
-        operator: operator version such as `ai.onnx.Softmax:13`, or its domain and name if it is unknown.
-        reason: reason why it cannot be converted, in one sentence.
-        remedy: advice to the user; may be empty.
-    """
-
-    place: str
-    operator: str
-    reason: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        advice = f" ({self.remedy})" if self.remedy else ""
-        return f"{self.place}: {self.operator}: {self.reason}{advice}"
 
 
 class ConversionRefused(OpshiftError):
@@ -35,6 +16,14 @@ class ConversionRefused(OpshiftError):
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals = tuple(refusals)
-        first = self.refusals[0]
-        more = f", and {len(self.refusals) - 1} more" if len(self.refusals) > 1 else ""
-        super().__init__(f"{first.operator}: {first.reason}{more}", place=first.place, remedy=first.remedy)
+        first, *others = self.groups
+        more = sum(len(each.refusals) for each in others)
+        example = first.refusals[0]
+        reason = first.summary if len(first.refusals) > 1 else f"{example.operator}: {example.reason}"
+        reason += f", and {more:,} more" if more else ""
+        super().__init__(reason, place=example.place, remedy=first.remedy)
+
+    @property
+    def groups(self) -> tuple[RefusalGroup, ...]:
+        """The refusals by cause."""
+        return group_refusals(self.refusals)

@@ -82,7 +82,8 @@ def _validate(call: NodeProto, version: OperatorVersion) -> None:
     captured = next((name for graph in graphs_of(call) for name in captured_names(graph)), None)
     if captured is not None:
         reason = f"its subgraph reads {captured!r} of the enclosing graph, which a function cannot read"
-        raise CannotConvert(reason, remedy="convert the node in its model with convert_version")
+        remedy = "convert the node in its model with convert_version"
+        raise CannotConvert(reason, "function.capture", remedy=remedy)
 
 
 def _names_in(graph: GraphProto) -> set[str]:

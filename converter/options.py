@@ -57,7 +57,7 @@ class ConvertArguments(TypedDict, total=False):
 
 
 class Options(FrozenRecord):
-    """Validated options of a conversion, see `convert_version`."""
+    """Validated options of a conversion, see `convert_version`; plans omit the nodes at `skipped` places."""
 
     target: Target
     registry: Registry
@@ -68,6 +68,7 @@ class Options(FrozenRecord):
     bump: bool = False
     shapes: tuple[tuple[str, Dims], ...] = ()
     infer_shapes: bool = False
+    skipped: frozenset[str] = frozenset()
 
     @classmethod
     def of(

@@ -8,8 +8,8 @@ from dataclasses import asdict, field
 from typing import Any
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.errors import Refusal
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
+from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.rewrite.result import values_read
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
@@ -177,7 +177,7 @@ class Report(FrozenRecord):
         lines = [", ".join(versions) or "no versions change"]
         lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
         changes = [str(each) for each in self.groups()]
-        refusals = [f"refused: {each}" for each in _refusal_texts(self.refusals)]
+        refusals = [f"refused: {each}" for each in self.refusal_groups()]
         for listed in (changes, refusals):
             lines += listed[:MAX_LINES]
             more = len(listed) - MAX_LINES
@@ -188,18 +188,13 @@ class Report(FrozenRecord):
         """Count the changed nodes by operator version and replacement."""
         return Counter((each.operator, each.becomes) for each in self.changed)
 
+    def refusal_groups(self) -> tuple[RefusalGroup, ...]:
+        """Return the refusals by cause."""
+        return group_refusals(self.refusals)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return asdict(self)
-
-
-def _refusal_texts(refusals: Iterable[Refusal]) -> Iterator[str]:
-    """Yield one text for all refusals with the same reason and remedy."""
-    groups: dict[tuple[str, str], list[Refusal]] = {}
-    for each in refusals:
-        groups.setdefault((each.reason, each.remedy), []).append(each)
-    for first, *others in groups.values():
-        yield f"{first}{f'; the same at {len(others):,} more nodes' if others else ''}"
+        return {**asdict(self), "refusal_groups": [each.as_dict() for each in self.refusal_groups()]}
 
 
 def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:

@@ -69,7 +69,8 @@ def read_attribute(attribute: AttributeProto) -> Any:
     """
     if attribute.ref_attr_name:
         reason = f"attribute {attribute.name!r} depends on the call of the enclosing function"
-        raise CannotConvert(reason, remedy="inline the function first, so that the attribute has a value")
+        remedy = "inline the function first, so that the attribute has a value"
+        raise CannotConvert(reason, "function.reference", remedy=remedy)
     kind = TYPE_BY_NUMBER.get(attribute.type or _number_of_set_field(attribute))
     if kind is None:
         return attribute.i

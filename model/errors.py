@@ -67,12 +67,38 @@ class CannotWrite(OpshiftError):
     """The output cannot be written, for example to a full disk; the file remains unchanged."""
 
 
-class CannotConvert(OpshiftError):
+class NodeError(OpshiftError):
+    """A node cannot be converted.
+
+    Attributes:
+        code: the cause, a key of `opsets/refusals.yaml`.
+        subject: what the nodes with this cause have in common, such as an element type; may be empty.
+        nearest: the opset nearest to the target that the node can be converted to; 0 if it is unknown.
+    """
+
+    code: str
+    subject = ""
+    nearest = 0
+
+
+class CannotConvert(NodeError):
     """A node cannot be converted exactly to the requested operator version.
 
     The reason names the property of the node that prevents it, and the remedy a change to the model that
-    helps.
+    helps. Adapters of private domains may omit the code.
     """
+
+    def __init__(
+        self,
+        reason: str,
+        code: str = "adapter.refused",
+        *,
+        subject: str = "",
+        place: Place | str = "",
+        remedy: str = "",
+    ) -> None:
+        super().__init__(reason, place=place, remedy=remedy)
+        self.code, self.subject = code, subject
 
 
 class UnknownShape(CannotConvert):
@@ -87,4 +113,5 @@ class UnknownShape(CannotConvert):
         self.values = values
         self.otherwise = otherwise
         advice = f"declare the shape of {' and '.join(map(repr, values))}"
-        super().__init__(reason, remedy=f"{advice}, or {otherwise}" if otherwise else advice)
+        remedy = f"{advice}, or {otherwise}" if otherwise else advice
+        super().__init__(reason, "unknown.shape", remedy=remedy)

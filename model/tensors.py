@@ -119,8 +119,9 @@ def pack_tensor(tensor: Tensor) -> bytes | tuple[bytes, ...]:
             return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
     except (struct.error, TypeError, OverflowError) as error:
         reason = f"a value of a constant does not fit the element type {tensor.element_type}"
-        raise CannotConvert(reason) from error
-    raise CannotConvert(f"cannot write a constant with the element type {tensor.element_type}")
+        raise CannotConvert(reason, "value.inexact") from error
+    reason = f"cannot write a constant with the element type {tensor.element_type}"
+    raise CannotConvert(reason, "type.unsupported", subject=tensor.element_type)
 
 
 def _overflow_to_infinity(value: float) -> float:
@@ -201,7 +202,7 @@ def require_tensor(message: TensorProto | Tensor) -> Tensor:
     found = message if isinstance(message, Tensor) else read_tensor(message)
     if found is None:
         problem = "external or invalid data, or an unsupported element type"
-        raise CannotConvert(f"cannot read a tensor attribute: {problem}")
+        raise CannotConvert(f"cannot read a tensor attribute: {problem}", "tensor.unreadable")
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.model.errors import NodeError, OpshiftError, Place, UsageError
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
@@ -54,20 +54,28 @@ class InvalidDefinition(DefinitionError):
         super().__init__(f"{first.rule}: {first.reason}{more}", place=first.place, remedy=first.remedy)
 
 
-class ResolveError(OpshiftError):
+class ResolveError(NodeError):
     """A node does not refer to any operator under its opset imports."""
+
+    code = "operator.unknown"
 
 
 class DomainNotImported(ResolveError):
     """The node's domain has no opset import."""
 
+    code = "domain.not-imported"
+
 
 class NotYetIntroduced(ResolveError):
     """The operator was introduced in a later opset."""
 
+    code = "operator.not-introduced"
+
 
 class OperatorRemoved(ResolveError):
     """The operator was removed in this opset or an earlier one."""
+
+    code = "operator.removed"
 
 
 class UnknownOperator(ResolveError):
@@ -77,9 +85,13 @@ class UnknownOperator(ResolveError):
 class UnknownDomain(ResolveError):
     """The registry has no definitions for the domain."""
 
+    code = "domain.unknown"
+
 
 class UnknownOpset(ResolveError):
     """The opset version is below 1, or newer than the registry supports."""
+
+    code = "opset.unknown"
 
 
 MAX_NAME = 200

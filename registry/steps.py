@@ -182,6 +182,8 @@ class Refuse(Record):
     """The reason, which users see."""
     remedy: str = ""
     """A change of the model that helps."""
+    code: Literal["operator.no-equivalent", "operator.undefined", "step.undefined"] = "operator.no-equivalent"
+    """The cause, as in `docs/refusals.md`."""
 
 
 StepAction = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]

@@ -38,6 +38,8 @@ def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> 
         return
     reason = f"the conversion of this node would add {count:,} {added}, more than {limit:,}"
     if count > limit * LARGE_FACTOR:
-        raise CannotConvert(reason, remedy="reduce the sizes in the model, or convert to a newer opset")
+        remedy = "reduce the sizes in the model, or convert to a newer opset"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
     if not allowing.allow("large", reason):
-        raise CannotConvert(reason, remedy="allow 'large', reduce the sizes, or convert to a newer opset")
+        remedy = "allow 'large', reduce the sizes, or convert to a newer opset"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)

@@ -93,7 +93,7 @@ class Rewriter:
         found = self.known_element_type(name)
         if found is None:
             reason = f"the element type of {name!r} is unknown"
-            raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
+            raise CannotConvert(reason, "unknown.element-type", remedy=f"add a value_info for {name!r}")
         return found
 
     def known_rank(self, name: str) -> int | None:
@@ -155,7 +155,8 @@ class Rewriter:
         found = self.constant_value(name)
         if found is None:
             reason = f"{meaning} ({name!r}) is not a constant"
-            raise CannotConvert(reason, remedy="make it an initializer that is not a graph input")
+            remedy = "make it an initializer that is not a graph input"
+            raise CannotConvert(reason, "unknown.constant", remedy=remedy)
         return found
 
     def is_used(self, name: str) -> bool:
@@ -173,7 +174,8 @@ class Rewriter:
         if kind == "approximate" and error_bound(step):
             reason += f"; the error is {error_bound(step)}"
         if not self.workspace.allow(kind, reason):
-            raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
+            remedy = f"allow {kind!r} if the model tolerates it"
+            raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
     # Emission
 
@@ -205,7 +207,8 @@ class Rewriter:
     def require_rank(self, rank: int) -> int:
         """Return a rank that the length of a list declares; refuse it if no tensor can have it."""
         if rank > MAX_RANK:
-            raise CannotConvert(f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}")
+            reason = f"the shapes declare a tensor of {rank:,} dimensions, more than {MAX_RANK}"
+            raise CannotConvert(reason, "limit.exceeded")
         return rank
 
     def emit(

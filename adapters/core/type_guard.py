@@ -97,10 +97,9 @@ def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tup
 
 def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     assert out.target is not None, "an operator without a target version has no types to check"
-    return CannotConvert(
-        f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support",
-        remedy="cast around the node to a supported type, if range and precision allow it",
-    )
+    reason = f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support"
+    remedy = "cast around the node to a supported type, if range and precision allow it"
+    return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=remedy)
 
 
 def _emit_in_wider_types(node: Node, wider: dict[str, tuple[str, str]], out: Rewriter) -> None:

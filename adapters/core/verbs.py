@@ -45,7 +45,7 @@ def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
     value = node.attribute(name, default)
     if not _same_value(value, default):
         reason = f"{name} is {_shown(value)}; {_id(out.target)} supports only the default, {_shown(default)}"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "value.unsupported")
     return _without(name, node)
 
 
@@ -80,7 +80,8 @@ def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
     value = node.attribute(verb.attribute, default)
     required = parameter.option == "single"
     if required and value is None:
-        raise CannotConvert(f"the node has no attribute {verb.attribute}, which {_id(out.target)} requires")
+        reason = f"the node has no attribute {verb.attribute}, which {_id(out.target)} requires"
+        raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
     left_out = not required and _same_value(value, default)
     # The new input is the last one: an attribute at its default becomes an omitted input.
@@ -108,7 +109,7 @@ def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     value = node.attribute(verb.attribute, declared.default if declared else None)
     if not _same_value(value, verb.value):
         reason = f"{verb.attribute} is {_shown(value)}; {_id(out.target)} requires {_shown(verb.value)}"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "value.unsupported")
     return node
 
 
@@ -125,7 +126,8 @@ def _(verb: RenameValue, node: Node, out: Rewriter) -> Node:
 def _(verb: RequireNoInput, node: Node, out: Rewriter) -> Node:
     position, _ = _input(out.source, verb.input)
     if node.input(position):
-        raise CannotConvert(f"input {verb.input} is used, which {_id(out.target)} does not have")
+        reason = f"input {verb.input} is used, which {_id(out.target)} does not have"
+        raise CannotConvert(reason, "input.unsupported")
     return node.with_(inputs=node.inputs[:position])
 
 
@@ -134,7 +136,8 @@ def _(verb: RequireNoOutput, node: Node, out: Rewriter) -> Node:
     found = out.source.output_named(verb.output)
     position = found[0] if found else len(out.source.outputs)
     if out.is_used(node.output(position)):
-        raise CannotConvert(f"output {verb.output} is used, which {_id(out.target)} does not have")
+        reason = f"output {verb.output} is used, which {_id(out.target)} does not have"
+        raise CannotConvert(reason, "output.unsupported")
     return node.with_(outputs=node.outputs[:position])
 
 

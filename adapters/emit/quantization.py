@@ -55,7 +55,8 @@ def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
     """Refuse an element type that does not exist in the target opset."""
     if FIRST_OPSET.get(element_type, 1) > out.opset:
         reason = f"{name!r} is tensor({element_type}), which opset {FIRST_OPSET[element_type]} introduced"
-        raise CannotConvert(reason, remedy="quantize to a type that the target opset supports, such as int8")
+        remedy = "quantize to a type that the target opset supports, such as int8"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type, remedy=remedy)
 
 
 def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) -> str:
@@ -114,7 +115,7 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
             found = out.known_rank(each)
             if found not in (None, rank):  # broadcasting could apply it along another axis
                 reason = f"{each!r} has rank {found}, but blocks of {scheme.data!r} require rank {rank}"
-                raise CannotConvert(reason, remedy="correct the shape, or remove block_size")
+                raise CannotConvert(reason, "node.invalid", remedy="correct the shape, or remove block_size")
         # The last block may be shorter than the others, hence the exact dimension.
         size = out.require_elements(out.dimension(scheme.data, axis))
         blocks = [position // scheme.block_size for position in range(size)]

@@ -28,7 +28,8 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> N
     missing = callers.describe_disagreement(original, scope) if callers else ""
     if missing:
         reason = f"{missing} is provided by some calls of the function, but not by all"
-        raise CannotConvert(reason, remedy="provide it in every call, or omit it in every call")
+        remedy = "provide it in every call, or omit it in every call"
+        raise CannotConvert(reason, "function.calls-differ", remedy=remedy)
     _require_no_function(proto, result, scope)
     return result
 
@@ -58,7 +59,8 @@ def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope
     shadowed = next((each for each in emitted if scope.functions.has_function(each)), None)
     if shadowed is not None:
         reason = f"it needs the operator {shadowed.name}, but a function of the model has that name"
-        raise CannotConvert(reason, remedy=f"rename the function {shadowed.domain}.{shadowed.name}")
+        remedy = f"rename the function {shadowed.domain}.{shadowed.name}"
+        raise CannotConvert(reason, "function.shadows-operator", remedy=remedy)
 
 
 def _with_references(emitted: Emission, references: Mapping[int, object]) -> Emission:

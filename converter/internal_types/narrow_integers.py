@@ -116,15 +116,14 @@ class _Pass:
             and (operator is None or operator.name == "BitCast")
             and self._scope.functions.find(proto) is None
         ):
-            raise CannotConvert(
-                f"{proto.op_type} may depend on the number of bits of {narrow}", remedy=REMEDY
-            )
+            reason = f"{proto.op_type} may depend on the number of bits of {narrow}"
+            raise CannotConvert(reason, "type.narrow-integer", subject=narrow, remedy=REMEDY)
         named = {output.type_attribute for output in operator.outputs} if operator else set()
         for attribute, new in zip(proto.attribute, copy.attribute, strict=True):
             self._widen_attribute(attribute, new, proto)
             if attribute.name in named and attribute.ref_attr_name:
                 reason = f"the type {attribute.name!r} depends on the calls of the function"
-                raise CannotConvert(reason, remedy="inline the function")
+                raise CannotConvert(reason, "function.reference", remedy="inline the function")
             if attribute.name in named and new.i in NUMBERS:
                 new.i = NUMBERS[new.i]
         self._result.node.append(copy)
@@ -138,7 +137,7 @@ class _Pass:
         result = self._scope.element_type(name) if name else "uint8"
         if result is None:
             reason = f"the element type of {name!r} is unknown"
-            raise CannotConvert(reason, remedy=f"add a value_info for {name!r}")
+            raise CannotConvert(reason, "unknown.element-type", remedy=f"add a value_info for {name!r}")
         if result not in WIDER:
             return
         values = packed_range(result)
@@ -151,7 +150,8 @@ class _Pass:
             self._emit("Clip", [copy.output[0], *bounds], name)
             return
         if source not in EXACT_SOURCES:
-            raise CannotConvert(f"runtimes round a Cast from {source} to {result} differently", remedy=REMEDY)
+            reason = f"runtimes round a Cast from {source} to {result} differently"
+            raise CannotConvert(reason, "result.runtime-dependent", remedy=REMEDY)
         copy.op_type = "Cast"
         del copy.input[1:], copy.attribute[:]
         copy.attribute.add(name="to", type=INT, i=BY_NAME["int32"].number)
@@ -215,7 +215,9 @@ class _Pass:
         unpacked = unpacked_bytes(tensor)
         if unpacked is None:
             reason = f"tensor {tensor.name!r} has external or invalid data"
-            self._reasons[place] = CannotConvert(reason, remedy="load the external data into the model")
+            self._reasons[place] = CannotConvert(
+                reason, "tensor.unreadable", remedy="load the external data into the model"
+            )
             return
         tensor.ClearField("int32_data")
         tensor.raw_data, tensor.data_type = unpacked, NUMBERS[tensor.data_type]

@@ -8,6 +8,7 @@ from opshift.converter.internal_types.narrow_integers import replace_narrow_inte
 from opshift.converter.internal_types.sequences import replace_sequences
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import Plan
+from opshift.converter.refusals import Refusal
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -46,8 +47,17 @@ def replan(
             return model, plan
     refusals = []
     for each in plan.refusals:
-        error = reasons.get(each.place)
-        refusals.append(replace(each, reason=error.reason, remedy=error.remedy) if error else each)
+        if error := reasons.get(each.place):
+            details = (
+                error.reason,
+                error.remedy,
+                error.code,
+                error.subject or error.reason,
+                each.target,
+                each.nearest,
+            )
+            each = Refusal(each.place, each.operator, *details)
+        refusals.append(each)
     # The first one becomes the message: a node that prevents a replacement.
     refusals.sort(key=lambda each: each.place not in reasons)
     return model, replace(plan, refusals=tuple(refusals))

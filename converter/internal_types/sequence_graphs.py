@@ -28,7 +28,8 @@ def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
         lengths.append(_return_tensors(inner, graph))
         out.finish(inner, graph)
     if any(each != lengths[0] for each in lengths):
-        raise CannotConvert("the branches return sequences with different numbers of tensors", remedy=REMEDY)
+        reason = "the branches return sequences with different numbers of tensors"
+        raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
     _set_outputs(copy, lengths[0], out)
 
 
@@ -56,7 +57,7 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
         is_tensor = name not in out.sequences and "(" not in (out.scope.element_type(name) or "(")
         arguments.append([name] * length if is_tensor else out.tensors(name))
     if any(len(each) != length for each in arguments):
-        raise CannotConvert("the sequences have different numbers of tensors", remedy=INVALID)
+        raise CannotConvert("the sequences have different numbers of tensors", "node.invalid", remedy=INVALID)
     start = len(out.result.node)
     rows = [_inline(proto, body, row, out) for row in zip(*arguments, strict=True)]
     out.require_at_most(len(out.result.node) - start, "nodes")
@@ -70,7 +71,8 @@ def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> 
     if len(graphs) != count or any(
         len(each.input) != inputs or len(each.output) < outputs for each in graphs
     ):
-        raise CannotConvert("the subgraphs do not match the inputs and outputs of the node", remedy=INVALID)
+        reason = "the subgraphs do not match the inputs and outputs of the node"
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
 
 
 def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConvert]:
@@ -98,7 +100,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConve
     expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
     if lengths != expected + [None] * (len(lengths) - len(expected)):
         reason = "the iterations change the number of tensors in a sequence"
-        inner.reasons[out.place(proto)] = CannotConvert(reason, remedy=REMEDY)
+        inner.reasons[out.place(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
     if not inner.reasons:
         out.finish(inner, graph)
         _set_outputs(copy, lengths[1:], out)
@@ -126,7 +128,8 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
         condition, *results = _inline(proto, body, [iteration, condition, *values], out)
         found = out.scope.constant(_tensor(condition))
         if found is None or found.values != (True,):
-            raise CannotConvert("the condition in the body of the loop depends on the input", remedy=REMEDY)
+            reason = "the condition in the body of the loop depends on the input"
+            raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
         values[:], row = results[: len(values)], results[len(values) :]
         rows.append(row)
     out.require_at_most(len(out.result.node) - start, "nodes")
@@ -137,7 +140,8 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
             out.emit("Identity", [value], [name])
     for position, name in enumerate(proto.output[len(values) :]):
         if name and not rows:
-            raise CannotConvert(f"{name!r} is empty, and its shape is unknown", remedy=REMEDY)
+            reason = f"{name!r} is empty, and its shape is unknown"
+            raise CannotConvert(reason, "unknown.shape", remedy=REMEDY)
         if name:
             stack([_tensor(row[position]) for row in rows], 0, out, [name])
 
@@ -148,7 +152,8 @@ def _inline(
     """Add the nodes of one iteration of a body, and return its outputs."""
     out.context.spend(ITERATION_WORK + body.ByteSize() // BYTES_PER_WORK)
     if body.sparse_initializer:
-        raise CannotConvert("the body has a sparse initializer", remedy="replace it by a Constant node")
+        reason = "the body has a sparse initializer"
+        raise CannotConvert(reason, "tensor.unreadable", remedy="replace it by a Constant node")
     # a copy, because each iteration needs its own facts
     inner = out.nested(deepcopy(body), "body", proto)
     names: dict[str, str] = {}
@@ -162,8 +167,8 @@ def _inline(
         node = inner.result.node.add(op_type="Constant", output=[tensor.name])
         node.attribute.add(name="value", type=TENSOR).t.CopyFrom(tensor)
     inner.run()
-    for reason in inner.reasons.values():
-        raise reason
+    for error in inner.reasons.values():
+        raise error
     results = [inner.sequences.get(value.name, value.name) for value in body.output]
     returned = chain.from_iterable([each] if isinstance(each, str) else each for each in results)
     produced = {name for node in inner.result.node for name in node.output}
@@ -224,5 +229,6 @@ def _set_outputs(copy: NodeProto, lengths: Sequence[int | None], out: SequencePa
 
 def _tensor(value: str | Tensors) -> str:
     if isinstance(value, tuple):
-        raise CannotConvert("the body returns a sequence in place of a tensor", remedy=INVALID)
+        reason = "the body returns a sequence in place of a tensor"
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     return value

@@ -64,7 +64,8 @@ def concatenate(proto: NodeProto, out: SequencePass) -> None:
     node = Node.from_proto(proto)
     tensors, axis = out.tensors(node.inputs[0]), node.attribute("axis", 0)
     if not tensors:
-        raise CannotConvert(f"sequence {node.inputs[0]!r} is empty and has no concatenation", remedy=INVALID)
+        reason = f"sequence {node.inputs[0]!r} is empty and has no concatenation"
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     if node.attribute("new_axis", 0):
         stack(tensors, axis, out, node.outputs, proto)
     else:
@@ -107,14 +108,15 @@ def _lengths(node: Node, axis: int, out: SequencePass) -> Sequence[int]:
         piece = sizes.scalar
         if not node.attribute("keepdims", 1):
             reason = "with keepdims 0, runtimes differ in the shape of pieces of one length"
-            raise CannotConvert(reason, remedy="remove the attribute keepdims")
+            raise CannotConvert(reason, "result.runtime-dependent", remedy="remove the attribute keepdims")
     shape = out.scope.shape(value)
     size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
     if size is None:
         reason = f"dimension {axis} of {value!r} is unknown, and so is the number of its pieces"
         raise UnknownShape(reason, value)
     if piece < 1:
-        raise CannotConvert(f"{value!r} is split into pieces of length {piece}", remedy=INVALID)
+        reason = f"{value!r} is split into pieces of length {piece}"
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     out.require_at_most(-(-size // piece), "tensors")
     return [min(piece, size - start) for start in range(0, size, piece)]
 
@@ -129,7 +131,7 @@ def _position(node: Node, index: int, default: int, end: int, out: SequencePass)
     found = position + length if position < 0 else position
     if not 0 <= found < end:
         reason = f"sequence {sequence!r} has {length} tensors, and no position {position}"
-        raise CannotConvert(reason, remedy=INVALID)
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     return found
 
 
@@ -137,9 +139,11 @@ def _constant(name: str, meaning: str, out: SequencePass) -> Tensor:
     found = out.scope.constant(name)
     if found is None:
         remedy = f"make {name!r} a Constant, or an initializer that is not a graph input"
-        raise CannotConvert(f"{name!r}, {meaning}, is known only at run time", remedy=remedy)
+        reason = f"{name!r}, {meaning}, is known only at run time"
+        raise CannotConvert(reason, "unknown.constant", remedy=remedy)
     if found.element_type not in ("int32", "int64"):
-        raise CannotConvert(f"{name!r}, {meaning}, is of type {found.element_type}", remedy=INVALID)
+        reason = f"{name!r}, {meaning}, is of type {found.element_type}"
+        raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     return found
 
 

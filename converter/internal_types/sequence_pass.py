@@ -64,7 +64,7 @@ class Context:
         self.work += length
         if self.work > MAX_WORK:
             reason = f"the sequences of the model contain more than {MAX_WORK:,} tensors"
-            raise CannotConvert(reason, remedy=REMEDY)
+            raise CannotConvert(reason, "limit.exceeded", remedy=REMEDY)
 
 
 class SequencePass:
@@ -113,7 +113,7 @@ class SequencePass:
             record = self.scope.producing_records.get(name)
             place = self._path if record is None else self.place(self.scope.proto_of(record))
             reason = f"the graph or function returns sequence {name!r}"
-            self.reasons[place] = CannotConvert(reason, remedy=REMEDY)
+            self.reasons[place] = CannotConvert(reason, "sequence.visible", remedy=REMEDY)
         self._remove_unread_nodes(container)
         del container.node[:]
         container.node.extend(self.result.node)
@@ -125,7 +125,8 @@ class SequencePass:
         """Return the tensors of a sequence; refuse the node that reads it if they are unknown."""
         found = self.sequences.get(name)
         if found is None:
-            raise CannotConvert(f"the tensors of sequence {name!r} are known only at run time", remedy=REMEDY)
+            reason = f"the tensors of sequence {name!r} are known only at run time"
+            raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
         return found
 
     def set_sequence(self, name: str, tensors: Iterable[str]) -> None:
@@ -212,7 +213,8 @@ class SequencePass:
         """Add a copy of a node that reads no sequences, and replace the sequences in its subgraphs."""
         for name in proto.input:
             if name in self.sequences:
-                raise CannotConvert(f"{proto.op_type} reads sequence {name!r} as a whole", remedy=REMEDY)
+                reason = f"{proto.op_type} reads sequence {name!r} as a whole"
+                raise CannotConvert(reason, "sequence.visible", remedy=REMEDY)
         for inner, graph in self.copy_node(proto)[1]:
             inner.run()
             self.finish(inner, graph)

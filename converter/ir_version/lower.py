@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
-from opshift.converter.errors import Refusal
 from opshift.converter.ir_version import functions, metadata, tensors
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import IrChange, Lowering
+from opshift.converter.refusals import Refusal
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
@@ -61,7 +61,8 @@ def plan_lowering(
         reason = (
             f"the features of IR version {before} are unknown; the newest known version is {versions.newest}"
         )
-        refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY)
+        code = "ir.unknown-version"
+        refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY, code)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = Contents(
         model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
@@ -125,4 +126,6 @@ def _refusal(use: Use, version: int) -> Refusal:
     is_type = use.feature in versions.element_types
     meaning = f"element type {use.feature}" if is_type else versions.meaning(use.feature)
     reason = f"IR version {version} does not support {meaning}: {use.obstacle}"
-    return Refusal(use.place, f"IR version {since(use.feature)}", reason, use.remedy)
+    first, code = since(use.feature), "ir.element-type" if is_type else "ir.feature"
+    subject = use.feature if is_type else meaning
+    return Refusal(use.place, f"IR version {first}", reason, use.remedy, code, subject, version, first)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.checker.ir_features.use import STANDALONE, since
-from opshift.converter.errors import ConversionRefused, Refusal
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import Refusal
 from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.frozen_record import FrozenRecord

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
-from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
+from opshift.converter.refusals import Refusal
 from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
@@ -16,7 +17,7 @@ from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
-from opshift.model.errors import CannotConvert, InvalidModel, UnknownShape
+from opshift.model.errors import CannotConvert, InvalidModel, NodeError, UnknownShape
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
@@ -168,6 +169,10 @@ class Planner:
             candidates = [each for each in candidates if each[0] not in found.reversal.restored_positions]
             restored = (each.result for each in found.reversal.restored.values())
             workspace.keep_constants(name for each in restored for name in values_read(each.nodes))
+        if skipped := self._options.skipped:
+            candidates = [
+                each for each in candidates if _place(scope.nodes[each[0]], surveyed) not in skipped
+            ]
         for line in candidates:
             change = self._node_change(line, surveyed, cache)
             if change is not None:
@@ -220,17 +225,25 @@ class Planner:
             return None
         return NodeChange(line, surveyed.path, proto.name, result)
 
-    def _refuse(
-        self, error: CannotConvert | ResolveError, proto: NodeProto, surveyed: ContainerSurvey
-    ) -> None:
-        place = f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
-        reason, remedy = error.reason, error.remedy
+    def _refuse(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
+        # The user does not know the values that steps create.
+        created = self._names.created
+        reason = _replace_names(error.reason, created, "an intermediate value")
+        remedy, code = error.remedy, error.code
         if isinstance(error, UnknownShape):
             remedy = self._shape_remedy(error, surveyed.scope)
+        elif _replace_names(remedy, created, "") != remedy:
+            remedy = "declare the types of the inputs of the node: add a value_info for each"
         callers = self._functions.call_facts_of(surveyed.scope) if self._functions else None
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
-        self._refusals.append(Refusal(place, self._operator_name(proto, surveyed.scope), reason, remedy))
+            code = "function.uncalled"
+        operator = self._operator_name(proto, surveyed.scope)
+        domain = canonical_domain(proto.domain)
+        target = self._target.opsets.get(domain) or surveyed.scope.opsets.get(domain, 0)
+        subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
+        place, nearest = _place(proto, surveyed), error.nearest
+        self._refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
         self._refused_scopes.append(surveyed.scope)
 
     def _shape_remedy(self, error: UnknownShape, scope: Scope) -> str:
@@ -254,3 +267,12 @@ class Planner:
         if unresolved or not self._registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
+
+
+def _replace_names(text: str, names: Set[str], replacement: str) -> str:
+    """Replace the quoted names of values in a message."""
+    return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)
+
+
+def _place(proto: NodeProto, surveyed: ContainerSurvey) -> str:
+    return f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"

@@ -20,6 +20,7 @@ from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import ExtensionFailed
 from opshift.model.node import Emitted, Graph, Node
+from opshift.registry.models import OperatorVersion
 
 MAX_STEPS = 50_000
 """Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
@@ -65,7 +66,7 @@ def rewrite_node(
     first = router.route(node.domain, node.op_type, source)
     bytes_before = output.constant_bytes
     try:
-        result = _NodeRewriter(facts, output, router).rewrite(node, source, first)
+        result = _NodeRewriter(facts, output, router, first.operator).rewrite(node, source, first)
         require_at_most(result.node_count, MAX_NODES, "nodes", output)
         added_bytes = output.constant_bytes - bytes_before
         require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
@@ -85,17 +86,24 @@ class _NodeRewriter(NamedTuple):
     facts: Facts
     output: _RewriteOutput
     router: Router
+    operator: OperatorVersion
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
         pending = [Emitted(node, source, True)]
         done: list[Emission] = []
         applied_steps: list[VersionStep] = []
+        refusals: list[CannotConvert] = []
         while pending:
             current, opset, successor = pending.pop()
             route = first if current is node else self.router.route(current.domain, current.op_type, opset)
             for step in route.steps:
                 applied_steps.append(step)
-                emitted = self._run_step(step, current)
+                try:
+                    emitted = self._run_step(step, current)
+                except CannotConvert as error:
+                    # The others follow: one of them may prevent more opsets.
+                    refusals.append(error)
+                    break
                 if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
                     if not successor:
                         emitted = [each._replace(is_replacement=False) for each in emitted]
@@ -109,6 +117,8 @@ class _NodeRewriter(NamedTuple):
                     current = self._with_converted_graphs(current, applied_steps)
                 done.append(Emission(current, route.final, successor))
             _require_few_steps(applied_steps)
+        if refusals:
+            raise min(refusals, key=lambda each: abs(source - each.nearest))
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
@@ -147,11 +157,14 @@ class _NodeRewriter(NamedTuple):
                 step.function(node, out)
             else:
                 run_private_adapter(step, node, out, self.router.registry)
+        except CannotConvert as error:
+            self._attribute_to_model(error, step)
+            raise
         except INVALID_NODE_ERRORS as error:
             if isinstance(error, UnicodeDecodeError):
                 raise  # reported as an invalid model
             reason = f"the node does not have the form that {step.source.id} requires"
-            raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY) from error
+            raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY) from error
         emitted = out.emitted
         if len(emitted) == 1:
             return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
@@ -162,11 +175,25 @@ class _NodeRewriter(NamedTuple):
         emitted.reverse()
         return emitted
 
+    def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
+        """Describe a refusal, of which the step may be one of an emitted node, by the node of the model."""
+        first, own = step.source.since_version, self.operator
+        if step.source.domain == own.domain:
+            error.nearest = first if step.opset < first else step.opset - 1
+        if step.source.name == own.name:
+            return
+        if error.code == "type.unsupported":
+            limit = f"below opset {first}" if step.opset < first else f"at opset {step.opset}"
+            error.reason = f"the operator has no equivalent for {error.subject} {limit}"
+        else:
+            error.reason = f"other operators have to express the node, and {error.reason}"
+
 
 def _require_few_steps(steps: list[VersionStep]) -> None:
     if len(steps) > MAX_STEPS:
         remedy = "reduce the sizes in the model, or convert to a newer opset"
-        raise CannotConvert(f"the conversion of this node needs more than {MAX_STEPS:,} steps", remedy=remedy)
+        reason = f"the conversion of this node needs more than {MAX_STEPS:,} steps"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
 
 
 def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:

@@ -45,11 +45,10 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     exact = {name: _type_set(found) if found else declared[name] for name, found in known.items()}
     problem = _find_problem(result.nodes, exact, constants, is_exact=True)
     if problem is not None:
-        types = ", ".join(sorted(problem.types))
-        raise CannotConvert(
-            f"the replacement uses {problem.operator.id}, which does not support {types}",
-            remedy="cast around the node to a supported type, if range and precision allow it",
-        )
+        types = ", ".join(each.removeprefix("tensor(").removesuffix(")") for each in sorted(problem.types))
+        reason = f"the operator has no equivalent for {types} at the target"
+        remedy = "cast around the node to a supported type, if range and precision allow it"
+        raise CannotConvert(reason, "type.unsupported", subject=types, remedy=remedy)
 
 
 @lru_cache(maxsize=1024)

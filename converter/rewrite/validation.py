@@ -122,8 +122,10 @@ def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
             continue
         else:
             reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
-        raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY)
+        raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY)
 
 
 def _invalid(reason: str) -> CannotConvert:
-    return CannotConvert(reason, remedy="correct the node; opshift check lists all violations")
+    return CannotConvert(
+        reason, "node.invalid", remedy="correct the node; opshift check lists all violations"
+    )

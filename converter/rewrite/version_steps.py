@@ -110,7 +110,7 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter])
     if answer is None and target is not None and not is_derivable(source, target):
         if opset > source.since_version:
             raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
-        answer = Refuse(refuse="no downgrade is defined for this step")
+        answer = Refuse(refuse="no downgrade is defined for this step", code="step.undefined")
     if isinstance(answer, Refuse):
         return step("refused", _refuse_function(answer), reason=answer.refuse)
     problem = next(_problems(source, target, answer), None)
@@ -153,7 +153,7 @@ def _verbs_step(
 
 def _refuse_function(answer: Refuse) -> StepFunction:
     def refuse(node: Node, out: Rewriter) -> None:
-        raise CannotConvert(answer.refuse, remedy=answer.remedy)
+        raise CannotConvert(answer.refuse, answer.code, remedy=answer.remedy)
 
     return refuse
 

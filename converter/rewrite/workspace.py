@@ -100,7 +100,8 @@ class Workspace:
         if found is None:
             if self._is_in_function and needs_cast(tensor, self._opset) and not is_castable(tensor):
                 reason = f"a function below opset 9 cannot hold a constant of type {tensor.element_type}"
-                raise CannotConvert(reason, remedy="inline the functions, or convert to opset 9 or newer")
+                remedy = "inline the functions, or convert to opset 9 or newer"
+                raise CannotConvert(reason, "function.constant", remedy=remedy)
             found = self._constant_names[key] = self._names.fresh("const")
             self.scope.added_constants[found] = tensor
             self._sizes[found] = sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])

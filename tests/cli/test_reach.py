@@ -32,11 +32,12 @@ def limited_model(folder: Path) -> Path:
     return path
 
 
-def test_marks_limiting_node(run: Run, limited_model: Path) -> None:
+def test_lists_limits_by_opset_and_cause(run: Run, limited_model: Path) -> None:
     result = run("reach", str(limited_model))
     assert result.exit_code == 0
-    line = next(line for line in result.stdout.splitlines() if "sin" in line)
-    assert line.split()[:4] == ["7", str(NEWEST), "ai.onnx.Sin:7", "*"]
+    text = " ".join(result.stdout.split())
+    assert f"lowest 7 highest {NEWEST} * opset 6 operator.no-equivalent: no operator of opset 6" in text
+    assert text.endswith("ai.onnx.Sin:7 graph, node 'sin'")
 
 
 def test_json_has_lowest_and_highest_opset(run: Run, limited_model: Path) -> None:
@@ -48,6 +49,8 @@ def test_json_has_lowest_and_highest_opset(run: Run, limited_model: Path) -> Non
         NEWEST,
     )
     assert [node["operator"] for node in report["nodes"]] == ["ai.onnx.Sin:7"]
+    (limit,) = report["limits"]
+    assert (limit["opset"], limit["groups"][0]["places"]) == (6, ["graph, node 'sin'"])
 
 
 def test_refuses_domain_without_import(run: Run, limited_model: Path) -> None:

@@ -35,6 +35,7 @@ def flatten_different_shapes(node: Node, out: Rewriter) -> None:
                 raise CannotConvert(
                     f"the shapes of {name!r} differ between the branches: "
                     f"{_format(then_dims)} and {_format(else_dims)}",
+                    "shape.unsupported",
                     remedy="reshape or pad the output of one branch to the shape of the other",
                 )
             merged[position] = (shapes[0], shapes[1])

@@ -58,7 +58,8 @@ def remove_batch_dimension(node: Node, out: Rewriter) -> None:
     """Squeeze a batch dimension of 1; for other batches, emit a Loop that scans one sample per turn."""
     if node.input(0):
         reason = "input sequence_lens is used, which Scan-9 does not have"
-        raise CannotConvert(reason, remedy="omit sequence_lens if all samples have the full length")
+        remedy = "omit sequence_lens if all samples have the full length"
+        raise CannotConvert(reason, "input.unsupported", remedy=remedy)
     inputs = node.inputs[1:]
     attributes = node.without("directions")
     if "directions" in node.attributes:

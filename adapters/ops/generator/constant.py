@@ -33,7 +33,7 @@ def densify_sparse_value(node: Node, out: Rewriter) -> None:
     dense = read_sparse_tensor(sparse, MAX_CONSTANT_ELEMENTS)
     if dense is None:
         reason = f"the sparse value is invalid, external, or has more than {MAX_CONSTANT_ELEMENTS} elements"
-        raise CannotConvert(reason, remedy="store the value as a dense tensor")
+        raise CannotConvert(reason, "tensor.unreadable", remedy="store the value as a dense tensor")
     out.replace(node, attributes={"value": dense})
 
 
@@ -46,7 +46,8 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
     value = node.attribute("value")
     known = value if isinstance(value, Tensor) else out.constant_value(node.outputs[0])
     if known is None:
-        raise CannotConvert("the value of the constant cannot be read", remedy="make it an initializer")
+        reason = "the value of the constant cannot be read"
+        raise CannotConvert(reason, "tensor.unreadable", remedy="make it an initializer")
     out.replace(node, op_type="Identity", inputs=[out.tensor(known)], attributes={})
 
 

@@ -38,7 +38,7 @@ def expand_image_scaler(node: Node, out: Rewriter) -> None:
     shape = out.shape(image)
     require_four_dimensions(image, out)
     if shape and shape[1] not in (None, len(bias)):
-        raise CannotConvert(f"bias has {len(bias)} elements for {shape[1]} channels")
+        raise CannotConvert(f"bias has {len(bias)} elements for {shape[1]} channels", "node.invalid")
     element_type = out.element_type(image)
     product = out.emit("Mul", [image, out.constant(node.attribute("scale", 1.0), element_type)])
     offset = out.tensor(Tensor(element_type, (1, len(bias), 1, 1), tuple(bias)))
@@ -49,7 +49,8 @@ def _require_attribute(node: Node, name: str) -> Any:
     """Return an attribute that has no default."""
     found = node.attribute(name)
     if found is None:
-        raise CannotConvert(f"{name} is missing, and its definition has no default", remedy=f"set {name}")
+        reason = f"{name} is missing, and its definition has no default"
+        raise CannotConvert(reason, "node.invalid", remedy=f"set {name}")
     return found
 
 
@@ -57,7 +58,8 @@ def require_four_dimensions(image: str, out: Rewriter) -> None:
     """Refuse a value that is known not to be an image, N x C x H x W."""
     rank = out.known_rank(image)
     if rank not in (None, 4):
-        raise CannotConvert(f"{image!r} has {rank} dimensions; the operator requires N x C x H x W")
+        reason = f"{image!r} has {rank} dimensions; the operator requires N x C x H x W"
+        raise CannotConvert(reason, "node.invalid")
 
 
 @adapter(("ParametricSoftplus", "ScaledTanh"), 1, 10)
@@ -80,7 +82,7 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
     border = _read_sizes(node, "border", 4) or (size and (0, 0, 0, 0))
     if not border:
         reason = "border and scale are both missing"
-        raise CannotConvert(reason, remedy="set border to left, top, right, bottom")
+        raise CannotConvert(reason, "node.invalid", remedy="set border to left, top, right, bottom")
     require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
     ends = (top + size[0], left + size[1]) if size else (-bottom or INT64_MAX, -right or INT64_MAX)
@@ -92,7 +94,8 @@ def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
     """Return a list of sizes, or an empty tuple if the attribute is absent."""
     found = tuple(node.attribute(name, ()))
     if found and (len(found) != count or min(found) < 0):
-        raise CannotConvert(f"{name} is {list(found)}, expected {count} numbers of at least 0")
+        reason = f"{name} is {list(found)}, expected {count} numbers of at least 0"
+        raise CannotConvert(reason, "node.invalid")
     return found
 
 
@@ -110,14 +113,17 @@ def _require_one_shape(node: Node) -> None:
     """Refuse a shape from two sources or from none, and attributes that belong to a different source."""
     shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
     if node.input(0) and shape:
-        raise CannotConvert("both the input and the attribute shape define the shape", remedy="remove one")
+        reason = "both the input and the attribute shape define the shape"
+        raise CannotConvert(reason, "node.invalid", remedy="remove one")
     if not node.input(0) and shape is None:
-        raise CannotConvert("neither an input nor the attribute shape defines the shape", remedy="set shape")
+        reason = "neither an input nor the attribute shape defines the shape"
+        raise CannotConvert(reason, "node.invalid", remedy="set shape")
     if not node.input(0) and (extra or node.attribute("input_as_shape", 0)):
         reason = "extra_shape and input_as_shape require an input, but the node has none"
-        raise CannotConvert(reason, remedy="set the attribute shape to the whole shape, and remove them")
+        remedy = "set the attribute shape to the whole shape, and remove them"
+        raise CannotConvert(reason, "node.invalid", remedy=remedy)
     if any(size < 0 for size in (*(shape or ()), *extra)):
-        raise CannotConvert("shape or extra_shape has a negative size")
+        raise CannotConvert("shape or extra_shape has a negative size", "node.invalid")
 
 
 def _fill_value(node: Node) -> Tensor:
@@ -128,7 +134,8 @@ def _fill_value(node: Node) -> Tensor:
     element_type, smallest, largest = INTEGER_TYPES[dtype]
     if not (float(value).is_integer() and smallest <= value <= largest):
         reason = f"value is {value}, and its conversion to {element_type} is not defined"
-        raise CannotConvert(reason, remedy=f"set value to a number that {element_type} represents")
+        remedy = f"set value to a number that {element_type} represents"
+        raise CannotConvert(reason, "result.undefined", remedy=remedy)
     return Tensor(element_type, (1,), (int(value),))
 
 
@@ -152,13 +159,14 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
         dims = tuple(node.attribute("shape"))
         if math.prod(dims) != len(values):
             reason = f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
-            raise CannotConvert(reason)
+            raise CannotConvert(reason, "node.invalid")
         value = Tensor(element_type, dims, values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
         return
     if not values:
         reason = "values is missing, and Reshape would copy a dimension of size 0"
-        raise CannotConvert(reason, remedy="set the attribute shape to the empty shape, and remove the input")
+        remedy = "set the attribute shape to the empty shape, and remove the input"
+        raise CannotConvert(reason, "node.invalid", remedy=remedy)
     flat = out.constant(values, element_type)
     out.replace(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
 

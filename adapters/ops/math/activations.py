@@ -25,7 +25,7 @@ def expand_celu(node: Node, out: Rewriter) -> None:
         return
     if not alpha > 0:
         reason = f"alpha is {alpha}, and the result of Celu is undefined"
-        raise CannotConvert(reason, remedy="use an alpha other than 0")
+        raise CannotConvert(reason, "result.undefined", remedy="use an alpha other than 0")
     if alpha == 1:
         out.replace(node, op_type="Elu", attributes={})
         return

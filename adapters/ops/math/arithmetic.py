@@ -107,7 +107,8 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit a long division in double, which is exact: no partial product has more than 53 bits."""
     if element_type not in DIVISION_EXPONENTS:
         reason = f"the remainder of {element_type} needs more precision than double"
-        raise CannotConvert(reason, remedy="cast the inputs to float, or convert to opset 10 or later")
+        remedy = "cast the inputs to float, or convert to opset 10 or later"
+        raise CannotConvert(reason, "value.inexact", remedy=remedy)
     dividend, divisor = (Expression(cast(name, "double", out), "double", out) for name in node.inputs)
     magnitude = abs(divisor)
     # An infinite divisor leaves the dividend unchanged, like any divisor beyond it. The power of 0 is 1.

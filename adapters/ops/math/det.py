@@ -25,7 +25,7 @@ def expand_det(node: Node, out: Rewriter) -> None:
         raise UnknownShape(f"the size of the matrices in {data!r} is unknown", data, otherwise=remedy)
     if not 0 < size <= MAX_MATRIX_SIZE:
         reason = f"the size of the matrices in {data!r} is {size:,}, not between 1 and {MAX_MATRIX_SIZE}"
-        raise CannotConvert(reason, remedy=remedy)
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
     out.allow("approximate", "the determinant is the sum of the products of all permutations")
     element_type = out.element_type(data)
     value = data if element_type == "double" else cast(data, "double", out)

@@ -70,7 +70,7 @@ def _exact_product(op_type: str, node: Node, first: str, second: str, terms: int
         return product(second)
     if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
         reason = f"each element is a sum of {terms} products, which float may not represent exactly"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "value.inexact")
     base = out.constant(float(DIGIT_BASE), "float")
     # The factor is `high * base + low`: both parts give sums that stay exact.
     high = out.emit("Floor", [out.emit("Div", [second, base])], opset=CLIP_OPSET)
@@ -105,7 +105,8 @@ def cast_scales_to_float(node: Node, out: Rewriter) -> None:
     for name in (node.inputs[0], node.inputs[3]):
         element_type = out.element_type(name)
         if element_type not in INTEGER_RANGES:
-            raise CannotConvert(f"{name!r} is tensor({element_type}), unsupported by QLinearMatMul-10")
+            reason = f"{name!r} is tensor({element_type}), unsupported by QLinearMatMul-10"
+            raise CannotConvert(reason, "type.unsupported", subject=element_type)
     inputs = list(node.inputs)
     for position in (1, 4, 6):
         inputs[position] = cast_between(inputs[position], out.element_type(inputs[position]), "float", out)

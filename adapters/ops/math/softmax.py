@@ -54,7 +54,8 @@ def swap_axis_with_last(node: Node, out: Rewriter) -> None:
     last, axis = rank - 1, axis + rank if axis < 0 else axis
     if not 0 <= axis <= last:
         raise CannotConvert(
-            f"axis {node.attribute('axis', -1)} is out of range for {data!r}, which has {rank} dimensions"
+            f"axis {node.attribute('axis', -1)} is out of range for {data!r}, which has {rank} dimensions",
+            "node.invalid",
         )
     if axis == last:
         out.replace(node, attributes={"axis": last})

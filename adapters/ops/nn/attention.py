@@ -14,8 +14,9 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
     types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
     if len(types) > 1:
-        reason = f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type"
-        raise CannotConvert(reason, remedy="cast V to the type of Q and K")
+        both = " and ".join(sorted(types))
+        reason = f"Q and V are {both}, but MatMul requires a single type"
+        raise CannotConvert(reason, "type.unsupported", subject=both, remedy="cast V to the type of Q and K")
     query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
     key = _append_to_past(node.input(4), new_key, node.output(1), out)
     value = _append_to_past(node.input(5), new_value, node.output(2), out)
@@ -83,7 +84,8 @@ def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
         return out.cast(root, element_type)
     scale = 1 / math.sqrt(size) if scale is None else scale
     if scale < 0:
-        raise CannotConvert(f"scale is {scale}, but its square root multiplies queries and keys")
+        reason = f"scale is {scale}, but its square root multiplies queries and keys"
+        raise CannotConvert(reason, "result.undefined")
     return out.constant(math.sqrt(scale), element_type)
 
 

@@ -86,7 +86,7 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
         reason = "attn_mask may have one column, which can apply to the first key only or to every key"
         remedy = "give attn_mask one column for every key"
         if shape and isinstance(length, int):
-            raise CannotConvert(reason, remedy=remedy)
+            raise CannotConvert(reason, "shape.unsupported", remedy=remedy)
         raise UnknownShape(reason, node.inputs[1], node.inputs[3], otherwise=remedy)
     columns = dimension(node.inputs[3], rank - 1, out)
     missing = _subtract(length, columns, out)

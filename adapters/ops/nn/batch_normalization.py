@@ -30,6 +30,7 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
     if bool(is_test) == _is_training(node):
         raise CannotConvert(
             f"is_test is {is_test} with {len(node.outputs)} outputs, which mean the opposite since version 7",
+            "training.unsupported",
             remedy="set is_test to 1 if the model is for inference",
         )
     out.replace(node, attributes=node.without("is_test"))
@@ -42,7 +43,8 @@ def expand_non_spatial_normalization(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=node.without("spatial"))
         return
     if _is_training(node):
-        raise CannotConvert("the node trains with spatial 0, which no later version supports")
+        reason = "the node trains with spatial 0, which no later version supports"
+        raise CannotConvert(reason, "training.unsupported")
     data, scale, bias, mean, variance = node.inputs
     epsilon = out.constant(node.attribute("epsilon", 1e-5), out.element_type(variance))
     deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
@@ -58,7 +60,7 @@ def add_training_mode(node: Node, out: Rewriter) -> None:
         return
     if any(out.is_used(node.output(position)) for position in (3, 4)):
         reason = "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "output.unsupported")
     outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
     out.replace(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 

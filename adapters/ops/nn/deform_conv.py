@@ -53,7 +53,8 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
     data, weight = node.inputs[:2]
     element_type = out.element_type(data)
     if element_type not in SUPPORTED_TYPES:
-        raise CannotConvert(f"the data is {element_type}, but only float and double can be interpolated")
+        reason = f"the data is {element_type}, but only float and double can be interpolated"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     shapes = _form(node, out)
     images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
     table = emit_pixel_table(data, images, group_channels, shapes.sizes, out, border=True)

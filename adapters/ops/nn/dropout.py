@@ -24,7 +24,8 @@ def drop_is_test(node: Node, out: Rewriter) -> None:
     """Drop `is_test`; refuse training, which versions 7 and 10 do not support."""
     if not node.attribute("is_test", 0):
         reason = "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged"
-        raise CannotConvert(reason, remedy="set is_test to 1 if the model is for inference")
+        remedy = "set is_test to 1 if the model is for inference"
+        raise CannotConvert(reason, "training.unsupported", remedy=remedy)
     out.replace(node, attributes=node.without("is_test"))
 
 
@@ -43,10 +44,9 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
     ratio = out.constant_value(node.input(1))
     training = out.constant_value(node.input(2))
     if node.input(2) and (training is None or training.scalar) and not (ratio and ratio.scalar == 0):
-        raise CannotConvert(
-            "training_mode may be true; Dropout-10 never drops elements",
-            remedy="omit training_mode, or set it to a constant false, if the model is for inference",
-        )
+        reason = "training_mode may be true; Dropout-10 never drops elements"
+        remedy = "omit training_mode, or set it to a constant false, if the model is for inference"
+        raise CannotConvert(reason, "training.unsupported", remedy=remedy)
     # Only the data keeps its type; ratio and mask are rewritten below.
     require_supported_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
     mask = node.output(1)

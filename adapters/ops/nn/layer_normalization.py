@@ -19,7 +19,7 @@ def normalize_without_epsilon(node: Node, out: Rewriter) -> None:
     """Rewrite as arithmetic: version 9 adds 1e-9 to the standard deviation, version 1 nothing."""
     if "axes" in node.attributes:
         reason = "axes is set, but version 1 does not define it"
-        raise CannotConvert(reason, remedy="import opset 9, which defines axes")
+        raise CannotConvert(reason, "attribute.unsupported", remedy="import opset 9, which defines axes")
     data = node.inputs[0]
     require_four_dimensions(data, out)
     axes = (0, 1, 2, 3) if node.attribute("across_channels", 0) else (0, 2, 3)

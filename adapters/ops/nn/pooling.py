@@ -33,7 +33,8 @@ def expand_dilated_windows(node: Node, out: Rewriter) -> None:
         _drop_ceil_mode(node, out)
         return
     if out.is_used(node.output(1)):
-        raise CannotConvert("output Indices is used, but dilated windows are rewritten without it")
+        reason = "output Indices is used, but dilated windows are rewritten without it"
+        raise CannotConvert(reason, "output.unsupported")
     _pool_by_axis(node, place_windows(node, out), out)
 
 
@@ -41,10 +42,11 @@ def expand_dilated_windows(node: Node, out: Rewriter) -> None:
 def convert_p_to_int(node: Node, out: Rewriter) -> None:
     """Convert `p` to an integer; refuse fractions and a missing `kernel_shape`."""
     if node.op_type == "LpPool" and "kernel_shape" not in node.attributes:
-        raise CannotConvert("kernel_shape is missing, but LpPool-2 requires it", remedy="set kernel_shape")
+        reason = "kernel_shape is missing, but LpPool-2 requires it"
+        raise CannotConvert(reason, "attribute.missing", remedy="set kernel_shape")
     exponent = float(node.attribute("p", 2.0))
     if not exponent.is_integer():
-        raise CannotConvert(f"p is {exponent}; since version 2 it must be an integer")
+        raise CannotConvert(f"p is {exponent}; since version 2 it must be an integer", "value.unsupported")
     out.replace(node, attributes={**node.without("p"), "p": int(exponent)})
 
 
@@ -73,7 +75,7 @@ def expand_dilated_average(node: Node, out: Rewriter) -> None:
 def drop_indices(node: Node, out: Rewriter) -> None:
     """Drop `storage_order`, which only affects Indices; refuse Indices in use."""
     if out.is_used(node.output(1)):
-        raise CannotConvert("output Indices is used, but MaxPool-1 does not have it")
+        raise CannotConvert("output Indices is used, but MaxPool-1 does not have it", "output.unsupported")
     out.replace(node, outputs=node.outputs[:1], attributes=node.without("storage_order"))
 
 

@@ -127,7 +127,7 @@ def _place_window(window: PoolWindow, node: Node) -> Placed:
         reason = (
             f"a window of {window.extent} elements is longer than the {size} elements of data plus padding"
         )
-        raise CannotConvert(reason, remedy="correct the node, which cannot produce a result")
+        raise CannotConvert(reason, "node.invalid", remedy="correct the node, which cannot produce a result")
     end = (count - 1) * window.stride + window.extent
     return Placed(window, size, count, window.before, max(end - size - window.before, 0))
 

@@ -20,7 +20,8 @@ def _split_heads(node: Node, out: Rewriter) -> str:
     """Return the data as (batch, sequence, heads, head size)."""
     heads = node.attribute("num_heads", 0)
     if not heads:
-        raise CannotConvert("num_heads is missing, but 3-D data requires it", remedy="set num_heads")
+        reason = "num_heads is missing, but 3-D data requires it"
+        raise CannotConvert(reason, "node.invalid", remedy="set num_heads")
     return reshape(node.inputs[0], (0, 0, heads, -1), out)
 
 

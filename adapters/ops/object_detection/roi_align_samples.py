@@ -65,7 +65,7 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     bins = node.attribute("output_height", 1), node.attribute("output_width", 1)
     if max(bins) * max(samples, 1) > MAX_CONSTANT_ELEMENTS:
         reason = f"it samples more than {MAX_CONSTANT_ELEMENTS} points along an axis"
-        raise CannotConvert(reason, remedy="reduce sampling_ratio or the output size")
+        raise CannotConvert(reason, "limit.exceeded", remedy="reduce sampling_ratio or the output size")
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     wide_data, wide_boxes = (cast_between(name, element_type, compute_type, out) for name in (data, boxes))

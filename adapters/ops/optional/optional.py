@@ -16,7 +16,8 @@ def _is_optional(name: str, out: Rewriter) -> bool:
     known = out.known_element_type(name)
     if known is None:
         reason = f"the type of {name!r} is unknown, so it may be optional or not"
-        raise CannotConvert(reason, remedy=f"declare it: add a value_info for {name!r}")
+        remedy = f"declare it: add a value_info for {name!r}"
+        raise CannotConvert(reason, "unknown.element-type", remedy=remedy)
     return known.startswith("optional(")
 
 

@@ -81,6 +81,6 @@ def _reduce_no_axes(node: Node, out: Rewriter) -> None:
     op_type = ELEMENTWISE_EQUIVALENTS.get(node.op_type, "Identity")
     if op_type == "Log" and out.element_type(data) not in FLOAT_TYPES:
         reason = f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "type.unsupported", subject=out.element_type(data))
     inputs = [data, data] if op_type == "Mul" else [data]
     out.replace(node, op_type=op_type, inputs=inputs, attributes={})

@@ -49,12 +49,12 @@ def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
     The default direction of version 1 is misspelled in its definition, so the attribute is written out.
     """
     if node.attribute("linear_before_reset", 0):
-        raise CannotConvert("linear_before_reset is 1, which GRU-1 does not support")
+        raise CannotConvert("linear_before_reset is 1, which GRU-1 does not support", "value.unsupported")
     parametric = PARAMETRIC_ACTIVATIONS & {name.lower() for name in node.attribute("activations", ())}
     if parametric and "activation_alpha" not in node.attributes:
         name = min(parametric).decode()
         reason = f"activation {name!r} relies on default parameters, which GRU-1 does not define"
-        raise CannotConvert(reason, remedy="set activation_alpha and activation_beta")
+        raise CannotConvert(reason, "attribute.missing", remedy="set activation_alpha and activation_beta")
     attributes = {"direction": b"forward", **node.without("linear_before_reset")}
     outputs = (node.output(0), node.output(1) or out.fresh("last"))
     out.replace(node, outputs=outputs, attributes=attributes)

@@ -48,7 +48,7 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
     size: int | None = None if known is None else int(known.values[index])
     if size == 1 and corners:
         reason = "align_corners is 1, but one point between two corners has no defined position"
-        raise CannotConvert(reason, remedy="set align_corners to 0")
+        raise CannotConvert(reason, "result.undefined", remedy="set align_corners to 0")
     if size is None:
         count = out.emit("Gather", [node.inputs[1], out.int64([index])], axis=0)
     elif size > MAX_CONSTANT_ELEMENTS:

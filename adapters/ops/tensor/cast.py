@@ -16,10 +16,9 @@ def replace_bit_cast_by_cast(node: Node, out: Rewriter) -> None:
     elif target in INTEGER_BITS and widths.get(source) == INTEGER_BITS[target]:
         cast(node.inputs[0], target, out, node.outputs)
     else:
-        raise CannotConvert(
-            f"no operator of opset 25 reinterprets the bits of {source} as {target}",
-            remedy="use Cast if the value is to be converted, or reinterpret the bits outside the model",
-        )
+        reason = f"no operator of opset 25 reinterprets the bits of {source} as {target}"
+        remedy = "use Cast if the value is to be converted, or reinterpret the bits outside the model"
+        raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)
 
 
 @adapter("Cast", 1, 6)
@@ -29,7 +28,8 @@ def convert_type_name_to_number(node: Node, out: Rewriter) -> None:
     name = to.decode() if isinstance(to, bytes) else str(to)
     if name.lower() not in BY_NAME:
         reason = f"attribute 'to' is {name!r}, which is not an element type"
-        raise CannotConvert(reason, remedy="use the name of a TensorProto.DataType, such as FLOAT")
+        remedy = "use the name of a TensorProto.DataType, such as FLOAT"
+        raise CannotConvert(reason, "node.invalid", remedy=remedy)
     out.replace(node, attributes={"to": BY_NAME[name.lower()].number})
 
 

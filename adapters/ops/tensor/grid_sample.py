@@ -77,7 +77,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     compute_type = element_type if interpolation.mode == "nearest" else COMPUTE_TYPES.get(element_type)
     if compute_type is None:
         reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "result.undefined")
     data = _cast(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)

@@ -12,7 +12,8 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:
-        raise CannotConvert(f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher")
+        reason = f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher"
+        raise CannotConvert(reason, "shape.unsupported")
     # The cast to bool first turns every nonzero element into 1.
     flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
     quotient = _nonzero_positions(flat, out)

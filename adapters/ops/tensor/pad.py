@@ -86,7 +86,7 @@ def rename_pads_to_paddings(node: Node, out: Rewriter) -> None:
     pads: Sequence[int] = node.attribute("pads")
     if any(pad < 0 for pad in pads):
         reason = f"pads is {list(pads)}; Pad-1 does not support negative pads"
-        raise CannotConvert(reason, remedy="crop with a Slice")
+        raise CannotConvert(reason, "value.unsupported", remedy="crop with a Slice")
     out.replace(node, attributes={**node.without("pads"), "paddings": pads})
 
 
@@ -105,7 +105,8 @@ def _wrapped_indices(axis: int, size: int, before: int, after: int, out: Rewrite
     """Return the indices to gather along an axis; negative pads crop before the rest is repeated."""
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
-        raise CannotConvert(f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat")
+        reason = f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat"
+        raise CannotConvert(reason, "shape.unsupported")
     count = len(kept)
     out.require_elements(count + max(before, 0) + max(after, 0))
     indices = [kept[position % count] for position in range(-max(before, 0), count + max(after, 0))]

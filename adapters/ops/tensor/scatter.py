@@ -149,7 +149,7 @@ def _combine(node: Node, out: Rewriter) -> None:
     compute_type = types.get(element_type, element_type)
     if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
         reason = f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     wide_data, wide_updates = (
         cast_between(name, element_type, compute_type, out) for name in (data, updates)
     )
@@ -206,7 +206,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
         remedy = "convert to opset 10 or later"
         if None in map(out.known_shape, node.inputs[:2]):
             raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
-        raise CannotConvert(reason, remedy=remedy)
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
     out = out.for_opset(TURNS_OPSET)
     data, indices, updates = node.inputs
     combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]
@@ -281,7 +281,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     # ScatterElements supports types up to bfloat16; higher numbers are float8 and types below 8 bits.
     if BY_NAME[element_type].number > BY_NAME["bfloat16"].number:
         reason = f"{cache!r} has element type {element_type}, which ScatterElements does not support"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     rank = out.rank(cache)
     axis = node.attribute("axis", -2) % rank
     count = dimension(update, axis, out)

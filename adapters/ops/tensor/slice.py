@@ -87,7 +87,7 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     for name in (starts, ends, axes, steps):
         if out.known_rank(name) == 0:
             reason = f"{name!r} is a scalar, but Slice requires lists"
-            raise CannotConvert(reason, remedy="reshape it to one dimension")
+            raise CannotConvert(reason, "node.invalid", remedy="reshape it to one dimension")
     known = out.constant_value(axes)
     if axes and known is None:
         return _slices_of_computed_axes(node, out.for_opset(INDICES_OPSET))

@@ -43,7 +43,8 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     part = -(-size // parts)
     last = size - part * (parts - 1)
     if last < 0:
-        raise CannotConvert(f"{size} elements in parts of {part} fill fewer than {parts} outputs")
+        reason = f"{size} elements in parts of {part} fill fewer than {parts} outputs"
+        raise CannotConvert(reason, "node.invalid")
     inputs = [data] if part == last else [data, out.int64([*[part] * (parts - 1), last])]
     out.replace(node, inputs=inputs, attributes=attributes)
 

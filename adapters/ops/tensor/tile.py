@@ -30,7 +30,7 @@ def tile_one_axis_at_a_time(node: Node, out: Rewriter) -> None:
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
     if element_type not in IEEE_FLOAT_TYPES:
         reason = f"{data!r} has element type {element_type}; Tile supports only floating point before opset 6"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     counts = out.require_constant(node.inputs[1], "input repeats").values
     repeated = [(axis, count) for axis, count in enumerate(counts) if count != 1]
     if not repeated:

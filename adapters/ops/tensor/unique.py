@@ -43,7 +43,7 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     element_type = out.element_type(data)
     if element_type not in FLOAT_TYPES and "int" not in element_type:
         reason = f"{data!r} has element type {element_type}, which the operator Less does not support"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
     if axis is None:
         return reshape(data, (-1, 1), out)
     rank = out.rank(data)

@@ -31,7 +31,7 @@ class _Nodes(FrozenRecord):
         for name in ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids"):
             _require_length(self.node, f"nodes_{name}", self.count)
         if not self.count:
-            raise CannotConvert("the node has no trees")
+            raise CannotConvert("the node has no trees", "node.invalid")
 
     @cached_property
     def positions(self) -> dict[tuple[int, int], int]:
@@ -39,7 +39,7 @@ class _Nodes(FrozenRecord):
         trees, node_ids = self.node.attribute("nodes_treeids"), self.node.attribute("nodes_nodeids")
         found = {each: position for position, each in enumerate(zip(trees, node_ids, strict=True))}
         if len(found) < self.count:
-            raise CannotConvert("two nodes of one tree have the same id")
+            raise CannotConvert("two nodes of one tree have the same id", "node.invalid")
         return found
 
     @cached_property
@@ -48,7 +48,8 @@ class _Nodes(FrozenRecord):
         values = self.node.attribute("nodes_modes")
         unknown = next((mode for mode in values if mode not in MODES), None)
         if unknown is not None:
-            raise CannotConvert(f"unknown mode {unknown.decode(errors='replace')!r} in nodes_modes")
+            reason = f"unknown mode {unknown.decode(errors='replace')!r} in nodes_modes"
+            raise CannotConvert(reason, "node.invalid")
         return [MODES[mode] for mode in values]
 
     @cached_property
@@ -62,7 +63,7 @@ class _Nodes(FrozenRecord):
             missing = next((child for child in children if (tree, child) not in positions), None)
             if missing is not None:
                 reason = f"node {node_id} of tree {tree} refers to node {missing}, which does not exist"
-                raise CannotConvert(reason)
+                raise CannotConvert(reason, "node.invalid")
             found.append(tuple(positions[tree, child] for child in children))
         return found
 
@@ -90,7 +91,7 @@ class _Nodes(FrozenRecord):
                 reached += self.children[position] if len(reached) <= sizes[tree] else ()
             if len(reached) != sizes[tree]:
                 reason = f"the nodes of tree {tree} do not form a tree with the first node as root"
-                raise CannotConvert(reason)
+                raise CannotConvert(reason, "node.invalid")
             found.append(reached)
         return found
 
@@ -169,10 +170,11 @@ def _numbers(node: Node, name: str) -> Tensor:
         return Tensor("float", (len(values),), tuple(values))
     element_type = BY_NUMBER.get(tensor.data_type)
     if values or element_type is None or element_type.name not in ("float", "double"):
-        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or is set in addition to {name}")
+        reason = f"{name}_as_tensor is neither float nor double, or is set in addition to {name}"
+        raise CannotConvert(reason, "node.invalid")
     contents = read_tensor(tensor)
     if contents is None:
-        raise CannotConvert(f"{name}_as_tensor does not contain its values")
+        raise CannotConvert(f"{name}_as_tensor does not contain its values", "tensor.unreadable")
     return Tensor(contents.element_type, (len(contents.values),), contents.values)
 
 
@@ -193,17 +195,20 @@ def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes:
         if position is None or not 0 <= target < targets:
             raise CannotConvert(
                 f"a weight refers to {kind} {target} at node {node_id} of tree {tree}, "
-                "but one of them does not exist"
+                "but one of them does not exist",
+                "node.invalid",
             )
         if not nodes.children[position]:
             found[position].append(Vote(target, weight))
     for (tree, node_id), sides, votes in zip(nodes.positions, nodes.children, found, strict=True):
         if not sides and not votes:
-            raise CannotConvert(f"leaf {node_id} of tree {tree} has no weight", remedy="add a weight of 0")
+            reason = f"leaf {node_id} of tree {tree} has no weight"
+            raise CannotConvert(reason, "node.invalid", remedy="add a weight of 0")
     return found
 
 
 def _require_length(node: Node, name: str, count: int) -> None:
     length = len(node.attribute(name, ()))
     if length != count:
-        raise CannotConvert(f"{name} has {length} entries, expected {count} as in the related lists")
+        reason = f"{name} has {length} entries, expected {count} as in the related lists"
+        raise CannotConvert(reason, "node.invalid")

@@ -32,7 +32,8 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """
     classes = node.attribute("classes_strings", ())
     if not classes:
-        raise CannotConvert("classes_strings is missing", remedy="list the classes in classes_strings")
+        reason = "classes_strings is missing"
+        raise CannotConvert(reason, "node.invalid", remedy="list the classes in classes_strings")
     kept = node.without("classes_strings")
     if out.element_type(node.inputs[0]) == "string":
         # A repeated class has its last index. Runtimes disagree about repeated keys, so write each key once.
@@ -50,9 +51,10 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     values_type, values = _read_side(node, "values")
     if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
         reason = "the keys are double, or one is NaN, which the lists of version 2 match differently"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "value.unsupported")
     if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
-        raise CannotConvert("the values are double, and float does not represent them exactly")
+        reason = "the values are double, and float does not represent them exactly"
+        raise CannotConvert(reason, "value.inexact")
     # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
     pairs = dict(zip(keys, values, strict=True))
     lists = {
@@ -83,7 +85,8 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     elif len(set(strings)) < len(strings):
         strings = None
     if strings is None or indices is None or sorted(indices) != list(range(len(strings))):
-        raise CannotConvert("version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on")
+        reason = "version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on"
+        raise CannotConvert(reason, "value.unsupported")
     classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
     kept = {name: node.attributes[name] for name in DEFAULTS[1:] if name in node.attributes}
     out.replace(node, attributes={**kept, "classes_strings": classes})
@@ -99,7 +102,7 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
         values = node.attribute(f"{side}_{suffix}")
         if values is not None:
             return element_type, values
-    raise CannotConvert(f"the node has no {side}")
+    raise CannotConvert(f"the node has no {side}", "node.invalid")
 
 
 def _default_attribute(node: Node, element_type: str) -> Attributes:
@@ -109,5 +112,5 @@ def _default_attribute(node: Node, element_type: str) -> Attributes:
         return {}
     value = require_tensor(attribute).values[0]
     if element_type == "double" and not fits_float32(value):
-        raise CannotConvert("the default is double, and float does not represent it exactly")
+        raise CannotConvert("the default is double, and float does not represent it exactly", "value.inexact")
     return {f"default_{LIST_SUFFIXES[element_type].removesuffix('s')}": value}

@@ -38,7 +38,8 @@ def convert_regressor(node: Node, out: Rewriter) -> None:
     aggregate = AGGREGATES.get(node.attribute("aggregate_function", b"SUM"))
     if aggregate is None:
         raise CannotConvert(
-            f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}"
+            f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}",
+            "node.invalid",
         )
     transform, ensemble_transform = _target_transforms(node, forest)
     final = final_stages(transform, forest.targets, forest.element_type, out)
@@ -54,7 +55,8 @@ def convert_classifier(node: Node, out: Rewriter) -> None:
     classes = len(_labels(node))
     forest = read_forest(node, "class", classes, out)
     if classes == 1:
-        raise CannotConvert("the classifier has one class label, instead of which onnxruntime returns 0 or 1")
+        reason = "the classifier has one class label, instead of which onnxruntime returns 0 or 1"
+        raise CannotConvert(reason, "result.runtime-dependent")
     if classes == 2 and {vote.target for vote in forest.all_votes()} == {0}:
         _convert_single_score(node, replace(forest, targets=1), out)
     else:
@@ -72,10 +74,9 @@ def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
         values = require_tensor(node.attribute(name)).values
         lists[name.removesuffix(TENSOR_SUFFIX)] = [*values]
         if not all(map(fits_float32, values)):
-            raise CannotConvert(
-                f"{name} has numbers that float does not represent exactly",
-                remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
-            )
+            reason = f"{name} has numbers that float does not represent exactly"
+            remedy = "round them if the model tolerates it, or keep ai.onnx.ml at 3 or later"
+            raise CannotConvert(reason, "value.inexact", remedy=remedy)
     out.replace(node, attributes={**node.without(*tensors), **lists})
 
 
@@ -89,15 +90,16 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     transform = read_transform(node)
     if any(forest.base) and len(forest.guaranteed_targets()) < forest.targets:
         reason = "onnxruntime omits the base value of a target without a vote"
-        raise CannotConvert(reason, remedy=MISSING_VOTE_REMEDY)
+        raise CannotConvert(reason, "result.runtime-dependent", remedy=MISSING_VOTE_REMEDY)
     if forest.targets == 1 and any(len(votes) > 1 for votes in forest.votes):
         reason = "a leaf has several weights for the only target"
-        raise CannotConvert(reason, remedy="replace them by their sum")
+        raise CannotConvert(reason, "value.unsupported", remedy="replace them by their sum")
     if forest.targets > 1 or transform in (b"NONE", b"PROBIT"):
         return transform, b"NONE"
     if any(forest.base):
         raise CannotConvert(
             f"onnxruntime omits post_transform {transform.decode()} after base_values for a single target",
+            "result.runtime-dependent",
             remedy="set post_transform to NONE to keep the results of onnxruntime",
         )
     return b"NONE", transform
@@ -105,14 +107,16 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
 
 def _require_base_values(forest: Forest, count: int) -> None:
     if forest.base and len(forest.base) != count:
-        raise CannotConvert(f"the node has {len(forest.base)} base_values, expected {count} or none")
+        reason = f"the node has {len(forest.base)} base_values, expected {count} or none"
+        raise CannotConvert(reason, "node.invalid")
 
 
 def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
     strings: tuple[bytes, ...] = node.attribute("classlabels_strings", ())
     numbers: tuple[int, ...] = node.attribute("classlabels_int64s", ())
     if bool(strings) == bool(numbers):
-        raise CannotConvert("exactly one of classlabels_strings and classlabels_int64s must be set")
+        reason = "exactly one of classlabels_strings and classlabels_int64s must be set"
+        raise CannotConvert(reason, "node.invalid")
     return strings or numbers
 
 
@@ -126,7 +130,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     _require_base_values(forest, 1)
     if transform not in (b"NONE", b"LOGISTIC"):
         reason = f"post_transform {transform.decode()} of one score for two classes is not defined"
-        raise CannotConvert(reason)
+        raise CannotConvert(reason, "result.undefined")
     element_type, is_share = forest.element_type, all(vote.weight >= 0 for vote in forest.all_votes())
     score = out.fresh("score")
     _emit_class_scores(node, forest, score, out)
@@ -182,13 +186,16 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
     if forest.targets == 2 and has_label:
         raise CannotConvert(
             "for two classes onnxruntime selects the second if its score is above 0, not the higher score",
+            "result.runtime-dependent",
             remedy="assign all weights to class 0, whose score then determines class 1, or drop the label",
         )
     if forest.targets == 2 and forest.base:
-        raise CannotConvert("onnxruntime does not add base_values to the scores of two classes")
+        reason = "onnxruntime does not add base_values to the scores of two classes"
+        raise CannotConvert(reason, "result.runtime-dependent")
     if forest.targets == 2 and 1 not in guaranteed:
         reason = "onnxruntime invents a score for the second of two classes where it has no vote"
-        raise CannotConvert(reason, remedy=MISSING_VOTE_REMEDY)
+        raise CannotConvert(reason, "result.runtime-dependent", remedy=MISSING_VOTE_REMEDY)
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
-        raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=MISSING_VOTE_REMEDY)
+        reason = "onnxruntime never chooses a class without a vote"
+        raise CannotConvert(reason, "result.runtime-dependent", remedy=MISSING_VOTE_REMEDY)

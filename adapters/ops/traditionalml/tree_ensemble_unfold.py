@@ -44,10 +44,9 @@ def convert_to_regressor(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     transform = _name_of(TRANSFORMS, node.attribute("post_transform", 0))
     if transform in (b"SOFTMAX", b"LOGISTIC"):
-        raise CannotConvert(
-            f"post_transform {transform.decode()} is ambiguous: onnxruntime swaps SOFTMAX and LOGISTIC",
-            remedy="apply the transform in a separate node after the trees",
-        )
+        reason = f"post_transform {transform.decode()} is ambiguous: onnxruntime swaps SOFTMAX and LOGISTIC"
+        remedy = "apply the transform in a separate node after the trees"
+        raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
     if element_type != "float":
         reason = f"TreeEnsembleRegressor returns float, which rounds results of type {element_type}"
         out.allow("approximate", reason)
@@ -120,7 +119,8 @@ class _TreeLister:
         while pending:
             position, depth, index, is_leaf, member = pending.pop()
             if depth > self._max_depth or len(self._entries) > MAX_NODES:
-                raise CannotConvert(f"the trees have more than {MAX_NODES} nodes or contain a cycle")
+                reason = f"the trees have more than {MAX_NODES} nodes or contain a cycle"
+                raise CannotConvert(reason, "limit.exceeded")
             if is_leaf:
                 self._votes.append((tree, position - start, index))
                 continue
@@ -165,7 +165,7 @@ def _member_sets(node: Node, modes: Sequence[int]) -> dict[int, list[float]]:
             sets[-1].append(value)
     found = dict(zip(positions, sets, strict=False))
     if len(found) < len(positions) or not all(found.values()):
-        raise CannotConvert("a BRANCH_MEMBER node has no members in membership_values")
+        raise CannotConvert("a BRANCH_MEMBER node has no members in membership_values", "node.invalid")
     return found
 
 

@@ -172,5 +172,5 @@ def read_transform(node: Node) -> bytes:
     """Return the `post_transform` of a node; refuse if the transform is unknown."""
     transform: bytes = node.attribute("post_transform", b"NONE")
     if transform not in TRANSFORMS:
-        raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}")
+        raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}", "node.invalid")
     return transform

@@ -13,6 +13,7 @@ def replace_with_reduce_max(node: Node, out: Rewriter) -> None:
     """Replace the node with ReduceMax over all axes after the channel axis."""
     spatial = range(CHANNEL_AXIS + 1, out.rank(node.inputs[0]))
     if not spatial:
-        raise CannotConvert("the input has no spatial axes", remedy="use an input of rank 3 or more")
+        reason = "the input has no spatial axes"
+        raise CannotConvert(reason, "node.invalid", remedy="use an input of rank 3 or more")
     axes = out.constant(tuple(spatial), "int64")
     out.replace(node, op_type="ReduceMax", inputs=[node.inputs[0], axes], attributes={"keepdims": 1})

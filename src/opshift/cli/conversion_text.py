@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page, number
+from opshift.cli.refusal_text import write_refusals
 from opshift.cli.verification_text import write_verification
-from opshift.converter.errors import Refusal
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
 from opshift.model.operator_ids import short_label
 
@@ -50,7 +50,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     _write_allowances(page, report)
     if report.refusals:
         page.heading("Refusals")
-        write_refusals(page, report.refusals)
+        write_refusals(page, report.refusal_groups(), explain=explain)
     else:
         page.blank()
         page.line("All nodes can be converted.", style="green")
@@ -131,24 +131,6 @@ def _write_allowances(page: Page, report: Report) -> None:
         page.heading("Allowed")
         columns = (NODES_COLUMN, Column("kind", "bold magenta"), "reason")
         page.table(columns, [(count, *each) for each, count in Counter(report.concessions).items()])
-
-
-def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
-    """Print the refused nodes, at most `most` of them, grouped by reason and remedy."""
-    shown = refusals[:most]
-    groups: dict[tuple[str, str], list[Refusal]] = {}
-    for refusal in shown:
-        groups.setdefault((refusal.reason, refusal.remedy), []).append(refusal)
-    columns = ("", Column("", "cyan"), "")
-    for (reason, remedy), members in groups.items():
-        page.blank()
-        page.prose(reason, style="red")
-        if remedy:
-            page.prose(f"help: {remedy}", indent=2)
-        page.table(columns, [("", each.operator, each.place) for each in members])
-    if len(shown) < len(refusals):
-        page.blank()
-        page.line(f"... and {len(refusals) - len(shown)} more nodes; `opshift plan` lists all")
 
 
 def _step(before: int, after: int) -> str:

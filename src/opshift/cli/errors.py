@@ -18,9 +18,6 @@ EXIT_FINDINGS = 1
 EXIT_WRONG_USAGE = 2
 """Exit code after an invalid command line."""
 
-MAX_REFUSALS = 10
-"""Maximum number of refused nodes in an error; `opshift plan` prints all."""
-
 MAX_FINDINGS_PER_RULE = 10
 """Maximum number of findings that are printed per rule."""
 
@@ -65,7 +62,7 @@ def add_file_to_errors(path: Path) -> Iterator[None]:
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout; see `error_data` for `name`."""
     from opshift.analysis.verification.result import VerificationFailed
-    from opshift.cli.conversion_text import write_refusals
+    from opshift.cli.refusal_text import write_refusals
     from opshift.cli.verification_text import write_location, write_verification
 
     if form is Format.JSON:
@@ -76,7 +73,7 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     if isinstance(error, ConversionRefused) and error.refusals:
         nodes = count_text(len(error.refusals), "node")
         page.line(f"error: {where}{nodes} cannot be converted; nothing was written", style="bold red")
-        write_refusals(page, error.refusals, MAX_REFUSALS)
+        write_refusals(page, error.groups)
     elif isinstance(error, IllegalModel) and error.findings:
         page.line(f"error: {error.reason}; nothing was written", style="bold red")
         write_findings(page, error.findings)
@@ -101,6 +98,7 @@ def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
         data["error"] = name
     if isinstance(error, ConversionRefused):
         data["refusals"] = [asdict(each) for each in error.refusals]
+        data["refusal_groups"] = [each.as_dict() for each in error.groups]
     if isinstance(error, IllegalModel):
         data["findings"] = [asdict(each) for each in error.findings]
     if isinstance(error, VerificationFailed):

@@ -9,9 +9,10 @@ from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
-from opshift.cli.page import Column, Page, number
+from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
+from opshift.cli.refusal_text import write_refusals
 from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def reach(
 ) -> None:
     """Show the opsets to which a model can be converted.
 
-    Lists the lowest and highest opset of the model and of each node. Nodes that can be converted to every
-    opset are omitted; nodes that limit the whole model are marked with *.
+    Prints the lowest and highest opset of the model, and the opsets that nodes are the first to refuse, by
+    cause. Opsets that limit the whole model are marked with *. `--format json` lists all nodes.
     """
     from opshift.analysis.reach import reach as reach_of
     from opshift.converter.options import read_allow
@@ -55,14 +56,10 @@ def reach(
 def _write(page: Page, path: Path, limits: Reach) -> None:
     page.line(str(path), style="bold")
     page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
-    page.blank()
-    if not limits.nodes:
+    if not limits.limits:
+        page.blank()
         page.line("Every node can be converted to every opset.", style="green")
-        return
-    rows, binding = [], set(limits.binding())
-    for each in limits.nodes:
-        mark = "* " if each in binding else ""
-        reasons = " | ".join(dict.fromkeys(filter(None, (each.below, each.above))))
-        rows.append((each.lowest, each.highest, each.operator, f"{mark}{each.place}", reasons))
-    columns = (number("lowest"), number("highest"), Column("operator", "cyan"), "node", "limited by")
-    page.table(columns, rows)
+    for each in limits.limits:
+        mark = "* " if each.opset in (limits.lowest - 1, limits.highest + 1) else ""
+        page.heading(f"{mark}opset {each.opset}")
+        write_refusals(page, each.groups)

@@ -23,7 +23,7 @@ def _model(graph: str) -> onnx.ModelProto:
 def test_refuses_non_zero_of_complex(target: int, element_type: str) -> None:
     model = _model(f"({element_type}[2, 3] x) => (int64[] y) {{ y = NonZero (x) }}")
     refusal = refusal_of(model, target)
-    assert "does not support tensor(complex" in refusal.reason
+    assert f"the operator has no equivalent for {element_type}" in refusal.reason
     assert refusal.remedy == REMEDY
 
 
@@ -44,7 +44,7 @@ def test_result_of_mod_in_bfloat16_is_refused_or_legal(target: int) -> None:
 def test_reads_the_types_of_computed_values(declared: str) -> None:
     nodes = "a = Identity (x) y = NonZero (a)"
     model = _model(f"(complex64[2, 3] x) => (int64[] y) {declared} {{ {nodes} }}")
-    assert "tensor(complex64)" in refusal_of(model, 8).reason
+    assert "for complex64" in refusal_of(model, 8).reason
 
 
 def test_one_cached_rewrite_serves_only_supported_types() -> None:

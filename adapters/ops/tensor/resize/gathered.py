@@ -45,13 +45,14 @@ def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
     if mode == "nearest" and not request.crops:
         return "", ""
     if mode != "nearest" and coordinates == "tf_half_pixel_for_nn":
-        raise CannotConvert("tf_half_pixel_for_nn is only defined for mode nearest")
+        raise CannotConvert("tf_half_pixel_for_nn is only defined for mode nearest", "result.undefined")
     element_type = out.element_type(request.data)
     if mode == "nearest":
         return element_type, element_type
     if element_type not in COMPUTE_TYPES:
         reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
-        raise CannotConvert(reason, remedy="cast to float before the node, and round and cast back after it")
+        remedy = "cast to float before the node, and round and cast back after it"
+        raise CannotConvert(reason, "result.undefined", remedy=remedy)
     return element_type, COMPUTE_TYPES[element_type]
 
 

@@ -138,6 +138,7 @@ def _require_equal_rounding(
         if length.numbers != (math.floor(ratio * Fraction(size) + Fraction(1, 2)),):
             raise CannotConvert(
                 "an output size is close to the middle of two integers, and runtimes round it differently",
+                "result.runtime-dependent",
                 remedy="list the sizes, without keep_aspect_ratio_policy",
             )
 
@@ -154,7 +155,8 @@ def _computed_size(data: str, axis: int, out: Rewriter) -> Vector:
 def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) -> list[ResizeAxis]:
     """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
     if not request.roi:
-        raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
+        reason = "roi is missing, but tf_crop_and_resize requires it"
+        raise CannotConvert(reason, "node.invalid", remedy="add input roi")
     bounds = _elements(request.roi, 2 * len(axes), out)
     regions = zip(axes, bounds[: len(axes)], bounds[len(axes) :], strict=True)
     return [axis._replace(start=start, end=end) for axis, start, end in regions]
@@ -165,7 +167,8 @@ def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
     known = out.constant_value(name)
     if known is not None:
         if len(known.values) != count:
-            raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
+            reason = f"{name!r} has {len(known.values)} elements, expected {count}"
+            raise CannotConvert(reason, "node.invalid")
         return [Vector((round_to_float32(value),)) for value in known.values]
     if out.element_type(name) != "float":
         name = out.cast(name, "float")

@@ -52,7 +52,8 @@ def split_scales_attribute(node: Node, out: Rewriter) -> None:
     """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
     scales = node.attribute("scales")
     if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
-        raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
+        reason = f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions"
+        raise CannotConvert(reason, "value.unsupported")
     mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
     out.replace(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
 

@@ -151,7 +151,8 @@ def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out
     margin = 0 if sampling.exclude_outside else filter_width(sampling) * size
     if size + 2 * margin > MAX_PIXELS:
         reason = "antialias is set and the scales are computed, so the width of the filter is unknown"
-        raise CannotConvert(reason, remedy="make scales or sizes an initializer that is not a graph input")
+        remedy = "make scales or sizes an initializer that is not a graph input"
+        raise CannotConvert(reason, "unknown.constant", remedy=remedy)
     pixels = range(-int(margin), int(size + margin))
     column = computed_vector(coordinate.as_column(1, "float", out), out)
     shrinkage = axis.scale.apply("Min", 1)

@@ -192,7 +192,9 @@ UNSUPPORTED_OUTPUT_TYPES = {
 def test_refuses_output_types_unknown_to_the_target(element_type: int, target: int, type_name: str) -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element_type)
     model = build([node], {"x": DATA}, {"y": element_type}, 25, initializers={"s": SCALE}, ir_version=13)
-    assert f"is tensor({type_name}), which " in refusal_of(model, target).reason
+    refusal = refusal_of(model, target)
+    assert type_name in refusal.reason
+    assert (refusal.code, refusal.subject, refusal.nearest) == ("type.unsupported", type_name, target + 1)
 
 
 NARROW_INTEGERS = {
