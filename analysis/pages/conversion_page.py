@@ -57,7 +57,7 @@ def _versions(report: Report) -> Iterator[str]:
     if report.sizes:
         pairs["bytes of the file"] = report.sizes
     rows = [(escape_line(name), _cell(before), _cell(after)) for name, (before, after) in pairs.items()]
-    yield table(("", "before", "after"), rows)
+    yield table(("property", "before", "after"), rows)
     if report.constants:
         yield f"Added constants: {report.constants:,}, in bytes: {report.added_bytes:,}."
 

@@ -40,7 +40,7 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
         for change in each.properties
     ]
     if rows:
-        parts += ["## Properties", *limited_table(("place", "", "property", "before", "after"), rows)]
+        parts += ["## Properties", *limited_table(("place", "mark", "property", "before", "after"), rows)]
     drawings: list[str] = []
     groups = [(each.place, group) for each in diff.containers for group in each.identical()]
     if groups:
@@ -83,7 +83,7 @@ def _region_section(place: str, group: Sequence[Region], drawings: list[str]) ->
             yield mermaid(boxes, caption)
             drawings.append(svg(boxes, caption))
     rows = [row for each in region.changed for row in _node_rows(each)]
-    yield from limited_table(("", "operator", "node", "property", "before", "after"), rows)
+    yield from limited_table(("mark", "operator", "node", "property", "before", "after"), rows)
     if len(group) > 1:
         # One node represents each place.
         labels = [code_span(next(each.changed).node.place) for each in group[1 : MAX_PLACES + 1]]
