@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import anchor, code_span, escape_line, limited_table, table
 from opshift.analysis.verification.result import DifferenceLocation, InputUsed, OutputCompared, Verification
-from opshift.converter.errors import Refusal
+from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report
 
 
@@ -19,7 +19,7 @@ def conversion_page(
     """Return the page; long tables are cut, with a note."""
     sections = {
         "Versions": _versions(report),
-        "Refusals": _refusals(report.refusals),
+        "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),
         "Allowed": _allowed(report),
         "Notes": [_items((*report.unreleased, *report.repairs, *report.ir_steps))],
@@ -102,16 +102,16 @@ def _changed_nodes(report: Report) -> Iterator[str]:
     yield from limited_table(("node", "operator", "nodes after"), rows)
 
 
-def _refusals(refusals: Sequence[Refusal]) -> Iterator[str]:
-    groups: dict[tuple[str, str], list[Refusal]] = {}
-    for each in refusals:
-        groups.setdefault((each.reason, each.remedy), []).append(each)
-    for (reason, remedy), members in groups.items():
-        yield f"### {escape_line(reason)}"
-        yield f"What to do: {escape_line(remedy)}" if remedy else ""
-        yield from limited_table(
-            ("node", "operator"), [(escape_line(each.place), code_span(each.operator)) for each in members]
-        )
+def _refusals(groups: Sequence[RefusalGroup]) -> Iterator[str]:
+    for group in groups:
+        yield f"### {escape_line(group.title)} ({code_span(group.code)})"
+        yield f"{escape_line(group.summary)}."
+        yield f"What to do: {escape_line(group.remedy)}." if group.remedy else ""
+        rows = [
+            (escape_line(each.place), code_span(each.operator), escape_line(each.reason))
+            for each in group.refusals
+        ]
+        yield from limited_table(("node", "operator", "reason"), rows)
 
 
 def _allowed(report: Report) -> Iterator[str]:

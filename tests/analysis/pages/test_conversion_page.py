@@ -62,6 +62,8 @@ def test_page_of_refused_plan_has_reasons_and_remedies() -> None:
     assert sections(page)[:2] == ["Versions", "Refusals"]
     assert "What to do: allow 'approximate'" in page
     assert "| graph, node 'first' | `ai.onnx.Det:11` |" in page
+    (group,) = report.refusal_groups()
+    assert f"### {group.title} (`{group.code}`)" in page
 
 
 def test_page_shows_allowances_repairs_and_kept_operators() -> None:
