@@ -205,6 +205,28 @@ def test_interrupted_write_leaves_no_files(number: signal.Signals, code: int, fo
     assert not list(temporary.iterdir())
 
 
+CLOSED = {
+    "<&-": (("inspect", "-"), 1, "<stdin>: is empty"),
+    "<&- >&-": (
+        ("convert", "old.onnx", "-", "-t", "17"),
+        1,
+        "cannot be written: Bad file descriptor",
+    ),
+    ">&-": (("list",), 1, "Bad file descriptor"),
+    "2>&-": (("convert", "old.onnx", "out.onnx", "-t", "17"), 0, ""),
+}
+
+
+@pytest.mark.parametrize("redirection", CLOSED)
+def test_closed_streams(redirection: str, old_model: Path) -> None:
+    arguments, code, message = CLOSED[redirection]
+    script = f"{COMMAND} {' '.join(arguments)} {redirection}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_long_pipe_is_not_kept_in_memory(folder: Path) -> None:
     size = Path(large_file(folder, 200 << 20)).stat().st_size
     run_in_shell(f"ulimit -v 400000; cat large.onnx | {COMMAND} convert - - -t 17 -q > out.onnx")

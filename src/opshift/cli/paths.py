@@ -57,7 +57,7 @@ def require_writable(source: Path, out: Path, force: bool) -> None:
     elif source != STDIN and out.samefile(source):
         reason, remedy = "is the input file", "replace the input with --in-place, without OUT"
     elif not out.is_file():
-        reason, remedy = "exists and is not a regular file", "name another file"
+        reason, remedy = "exists and is not a regular file", "name another file, or - for stdout"
     elif not force:
         reason, remedy = "already exists", "replace it with --force, or name another file"
     else:

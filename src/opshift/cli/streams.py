@@ -1,6 +1,7 @@
 """Standard input and output in place of files: commands accept `-` for each."""
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,21 @@ DASH = Path("-")
 
 STDIN, STDOUT = Path("<stdin>"), Path("<stdout>")
 """Paths that represent the two streams, and name them in messages."""
+
+
+CLOSED_STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
+"""Access and mode of the files that replace closed streams."""
+
+
+def replace_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed, as by `>&-` in a shell.
+
+    Python has no object for such a stream, and the next file that is opened would get its number.
+    """
+    # no result is lost without an error: a write to stdout fails, because its file is open for reading
+    for name, access, mode in CLOSED_STREAMS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode))
 
 
 def require_no_terminal(stream: Path, remedy: str) -> None:
