@@ -12,9 +12,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 
+from opshift.analysis.reach import reach
 from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import MAX_GROUPS, write_conversion, write_plan
 from opshift.cli.page import Column, Page, number
+from opshift.cli.reach import write_reach
 from opshift.cli.terminal import TerminalPage
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.options import Options
@@ -160,7 +162,7 @@ def test_summary_of_a_conversion_breaks_no_word(folder: Path, name: str, width: 
     assert f"size {sizes} bytes" in [" ".join(line.split()) for line in lines]
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if "refused" not in name])
+@pytest.mark.parametrize("name", MODELS)
 def test_plan_fits_one_screen(name: str) -> None:
     make, target = MODELS[name]
     assert len(lines_at(80, writer(*report_of(make(), target)))) <= SCREEN_LINES
@@ -175,6 +177,21 @@ def test_plan_with_many_operators_is_short(width: int) -> None:
     assert "and 90 more (270 nodes); `opshift plan --explain` lists all" in " ".join(" ".join(lines).split())
     explained = lines_at(width, writer(many_operators(), {"ai.onnx": 17}, explain=True))
     assert sum("It changes." in line for line in explained) == 100
+
+
+REACHED = {"transformer": transformer, "GridSample": grid_sample, "LSTM": lstm}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("make", REACHED.values(), ids=REACHED)
+def test_reach_breaks_no_word(make: Callable[[], bytes], width: int) -> None:
+    limits = reach(make())
+
+    def write(page: Page) -> None:
+        write_reach(page, Path("model.onnx"), limits)
+
+    assert_no_broken_words(lines_at(width, write), width, write)
+    assert len(lines_at(80, write)) <= SCREEN_LINES
 
 
 def test_cell_lists_the_most_frequent_operators() -> None:

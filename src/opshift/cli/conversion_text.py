@@ -49,7 +49,6 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     _write_changes(page, report, explain)
     _write_allowances(page, report)
     if report.refusals:
-        page.heading("Refusals")
         write_refusals(page, report.refusal_groups(), explain=explain)
     else:
         page.blank()
@@ -70,7 +69,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     if report.sizes:
         before, after = report.sizes
         facts["size"] = f"{before:,} -> {after:,} bytes"
-    if report.constants:
+    if report.constants and not report.refusals:
         facts["constants"] = f"{report.constants:,} added, {count_text(report.added_bytes, 'byte')}"
     page.facts(facts)
     write_warnings(page, (*report.unreleased, *report.repairs))

@@ -50,10 +50,11 @@ def reach(
             infer_shapes=infer_shapes,
             registry=registry_with(folders),
         )
-    print_result(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
+    print_result(form, {"input": source, **limits.as_dict()}, lambda page: write_reach(page, source, limits))
 
 
-def _write(page: Page, path: Path, limits: Reach) -> None:
+def write_reach(page: Page, path: Path, limits: Reach) -> None:
+    """Print the limits of a model, and the causes of each."""
     page.line(str(path), style="bold")
     page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
     if not limits.limits:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from opshift.cli.page import Column, Page
 from opshift.converter.refusals import Refusal, RefusalGroup
+from opshift.model.operator_ids import short_label
 
 MAX_GROUPS = 10
 """Maximum number of causes in a message; `opshift plan --explain` prints all."""
@@ -29,11 +31,16 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
 
 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
+    """Print nodes below their reasons, which are too long for a column."""
     members = group.refusals
-    rows = [("", each.operator, each.place, _detail(each, group)) for each in members[:most]]
-    page.table(("", Column("", "cyan"), "", Column("", "dim")), rows)
-    if len(rows) < len(members):
-        page.line(f"  and {len(members) - len(rows):,} more", style="dim")
+    for reason, nodes in groupby(members[:most], lambda each: _detail(each, group)):
+        if reason:
+            page.prose(reason, indent=2, style="dim")
+        page.table(
+            ("", Column("", "cyan"), ""), [("", short_label(each.operator), each.place) for each in nodes]
+        )
+    if len(members[:most]) < len(members):
+        page.line(f"  and {len(members) - len(members[:most]):,} more", style="dim")
 
 
 def _detail(refusal: Refusal, group: RefusalGroup) -> str:
