@@ -20,24 +20,22 @@ STDIN, STDOUT = Path("<stdin>"), Path("<stdout>")
 """Paths that represent the two streams, and name them in messages."""
 
 
-CLOSED_STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
-"""Access and mode of the files that replace closed streams."""
-
-
 def replace_closed_streams() -> None:
     """Open the null device for each standard stream that is closed, as by `>&-` in a shell.
 
     Python has no object for such a stream, and the next file that is opened would get its number.
     """
-    # no result is lost without an error: a write to stdout fails, because its file is open for reading
-    for name, access, mode in CLOSED_STREAMS:
+    for name in "stdin", "stdout", "stderr":
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def require_no_terminal(stream: Path, remedy: str) -> None:
-    """Raise a UsageError if a stream is a terminal: models are binary."""
-    if (sys.stdin if stream == STDIN else sys.stdout).isatty():
+    """Raise a UsageError if a stream is closed, or is a terminal: models are binary."""
+    file, original = (sys.stdin, sys.__stdin__) if stream == STDIN else (sys.stdout, sys.__stdout__)
+    if original is None:
+        raise UsageError("this stream is closed", place=str(stream), remedy=remedy)
+    if file.isatty():
         raise UsageError("a model is binary, and this stream is a terminal", place=str(stream), remedy=remedy)
 
 
