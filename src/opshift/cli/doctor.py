@@ -93,7 +93,8 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
-    write_warnings(page, diagnosis.repairs)
+    # --fix changes only opset imports and the IR version
+    write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
     groups = Counter((short_label(each.operator), _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()
