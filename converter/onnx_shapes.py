@@ -95,18 +95,22 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
     for value in (*inferred.value_info, *inferred.output):
         if has_shape(value.type) and value.name not in inputs:
             claim = declared.get(value.name) or _add_value(copy, value, scope)
-            is_changed |= _complete(claim.type, dims_of(value.type.tensor_type.shape))
+            dims = dims_of(value.type.tensor_type.shape)
+            is_changed |= claim is not None and _complete(claim.type, dims)
     for nodes in zip(graph.node, inferred.node, copy.node, strict=True):
         for inner, inferred_inner, inner_copy in zip(*map(graphs_of, nodes), strict=True):
             is_changed |= _add_claims(scope.child(inner), inner, inferred_inner, inner_copy)
     return is_changed
 
 
-def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto:
+def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto | None:
     """Add a declaration without a shape; its type is a claim of onnx only if inference does not find it."""
+    element_type = scope.element_type(value.name) or element_type_of(value.type)
+    if element_type is None:
+        return None
     added = graph.value_info.add()
     added.name = value.name
-    fill_type(added.type, scope.element_type(value.name) or element_type_of(value.type) or "", None)
+    fill_type(added.type, element_type, None)
     return added
 
 

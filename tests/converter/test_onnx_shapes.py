@@ -155,6 +155,17 @@ def test_types_and_contradicted_shapes_of_onnx_are_not_trusted(monkeypatch: pyte
     assert _claims(monkeypatch, 3, 4, 1) == [(3, 4, 1), True]
 
 
+def test_shape_without_type_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 16, "acme" : 1]>
+        main (float[4] x) => (float[2, 2] y) { h = acme.Mystery (x) y = acme.Mystery (h) }
+    """
+    model, inferred = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+    inferred.graph.value_info.append(onnx.helper.make_tensor_value_info("h", 0, [2, 2]))
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *arguments, **named: inferred)
+    assert with_onnx_shapes(model, opshift.default_registry()) is None
+
+
 def test_declared_sizes_and_unknown_dimensions_stay() -> None:
     model = onnx.parser.parse_model(FORMS["main graph"])
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("h", 1, ["rows", None]))

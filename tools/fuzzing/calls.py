@@ -77,6 +77,18 @@ def _allow(random: Random) -> list[Allow]:
     return [each for each in ALLOWANCES if random.random() < 0.3]
 
 
+def _shapes(content: bytes, random: Random) -> dict[str, Any]:
+    """Return arguments about shapes, with the names of some values of a model."""
+    dims = random.choices((0, 1, 2, 7, 2**61, "N", "M", "?", None), k=random.randint(0, 5))
+    try:
+        graph = read_bytes(content).graph
+        names = [each.name for each in graph.input] + [name for node in graph.node for name in node.output]
+    except (UnicodeDecodeError, opshift.OpshiftError):
+        names = []
+    shapes = {random.choice(names): dims} if names and random.random() < 0.3 else {}
+    return {"shapes": shapes, "infer_shapes": random.random() < 0.3}
+
+
 def _convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     options: Any = {
         "allow": _allow(random),
@@ -105,14 +117,16 @@ def _convert_in_place(content: bytes, suffix: str, random: Random, folder: Path)
     model = read_bytes(content)
     before = model.SerializeToString()
     try:
-        opshift.convert_version(model, _target(random), allow=_allow(random), inplace=True)
+        options = {"allow": _allow(random), **_shapes(content, random)}
+        opshift.convert_version(model, _target(random), inplace=True, **options)
     except opshift.OpshiftError:
         assert model.SerializeToString() == before, "a refused model was modified"
         raise
 
 
 def _plan(content: bytes, suffix: str, random: Random, folder: Path) -> None:
-    opshift.Report.of(opshift.plan_version(content, _target(random), allow=_allow(random))).as_dict()
+    options = {"allow": _allow(random), **_shapes(content, random)}
+    opshift.Report.of(opshift.plan_version(content, _target(random), **options)).as_dict()
 
 
 def _check(content: bytes, suffix: str, random: Random, folder: Path) -> None:
