@@ -1,6 +1,7 @@
 """Highest opset to which several models can be converted."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from opshift.analysis.reach import Reach, reach
@@ -9,7 +10,10 @@ from opshift.converter.options import AllowLike, read_allow
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.files import ModelLike, model_of
+from opshift.model.messages import ModelProto
+from opshift.model.onnx_ir_models import message_of
 from opshift.registry.registry import Registry
+from opshift.registry.steps import Allow
 
 
 class NoCommonOpset(OpshiftError):
@@ -66,10 +70,17 @@ def common_opset(
         InvalidModel: a model is invalid, or does not import the domain.
         UsageError: the list of models is empty.
     """
-    loaded = [model_of(each)[0] for each in models]
+    allowed = read_allow(allow)
+    with ExitStack() as stack:
+        loaded = [model_of(message_of(each, stack))[0] for each in models]
+        return _common_opset(loaded, domain, allowed, registry)
+
+
+def _common_opset(
+    loaded: Sequence[ModelProto], domain: str, allowed: frozenset[Allow], registry: Registry | None
+) -> CommonOpset:
     if not loaded:
         raise UsageError("no models are given", remedy="pass a list of models or paths")
-    allowed = read_allow(allow)
     reaches = tuple(reach(each, domain, allow=allowed, registry=registry) for each in loaded)
     lowest = max(each.lowest for each in reaches)
     highest = min(each.highest for each in reaches)

@@ -10,12 +10,14 @@ from opshift.checker.walk import Walk
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
+from opshift.model.onnx_ir_models import reading_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
 """Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
 
 
+@reading_onnx_ir
 @gc_paused
 def check(
     model: Any, *, registry: Registry | None = None, folder: str | os.PathLike[str] | None = None

@@ -20,17 +20,18 @@ from opshift.model.files import (
     FileLike,
     Model,
     ModelLike,
-    ModelMessage,
+    ModelObject,
     gc_paused,
     model_of,
     serialize_model,
 )
 from opshift.model.messages import ModelProto
+from opshift.model.onnx_ir_models import is_onnx_ir, reading_onnx_ir
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
-Converted = TypeVar("Converted", bound=ModelMessage | bytes, covariant=True)
+Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 
 
 class Conversion(NamedTuple, Generic[Converted]):
@@ -78,12 +79,12 @@ def convert_version(
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
     registry: Registry | None = None,
-) -> ModelMessage | bytes:
+) -> ModelObject | bytes:
     """Convert a model to other operator-set versions.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), the bytes of one, a path, or a file object in binary
-            mode. It is not modified.
+        model: a ModelProto (the project's or `onnx`'s), an `onnx_ir.Model`, a `torch.onnx.ONNXProgram`, the
+            bytes of a ModelProto, a path, or a file object in binary mode. It is not modified.
         target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
@@ -142,14 +143,22 @@ def convert_version(
         shapes=shapes,
         infer_shapes=infer_shapes,
     )
-    return _of_given_kind(model, *convert_with(model, options))
+    return convert_given(model, options)[0]
 
 
-def _of_given_kind(model: ModelLike, result: ModelProto, plan: Plan) -> ModelMessage | bytes:
-    """Return the result of a conversion as bytes if the model was given as bytes."""
+@gc_paused
+def convert_given(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
+    """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
+    if is_onnx_ir(model):
+        from opshift.model.onnx_ir_message import OnnxIrMessage  # few models need it
+
+        with OnnxIrMessage(model) as message:
+            result, plan = convert_with(message.proto, replace(options, inplace=True))
+            return message.converted(result, inplace=options.inplace), result, plan
+    result, plan = convert_with(model, options)
     if isinstance(model, BYTES_TYPES):
-        return bytes(model) if plan.is_empty else serialize_model(result)
-    return result
+        return bytes(model) if plan.is_empty else serialize_model(result), result, plan
+    return result, result, plan
 
 
 @overload
@@ -166,15 +175,16 @@ def convert(
 ) -> Conversion[ModelProto]: ...
 def convert(
     model: ModelLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
-) -> Conversion[ModelMessage | bytes]:
+) -> Conversion[ModelObject | bytes]:
     """Convert a model like `convert_version`, and return it with the report of the conversion.
 
     Arguments, classes of the model and errors are those of `convert_version`.
     """
-    result, plan = convert_with(model, Options.of(target, **arguments))
-    return Conversion(_of_given_kind(model, result, plan), Report.of(plan, result))
+    converted, message, plan = convert_given(model, Options.of(target, **arguments))
+    return Conversion(converted, Report.of(plan, message))
 
 
+@reading_onnx_ir
 def plan_version(
     model: ModelLike,
     target: TargetLike | None = None,

@@ -19,6 +19,7 @@ class ReadableFile(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes, and no bytes at the end."""
+        ...
 
 
 class WritableFile(Protocol):

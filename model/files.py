@@ -19,6 +19,7 @@ from opshift.model.binary_files import (
 from opshift.model.errors import CannotWrite, InvalidModel, Place
 from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
+from opshift.model.onnx_ir_models import OnnxIrModel, OnnxProgram, is_onnx_ir
 from opshift.model.wire_format import ReadBytes, fields
 
 BytesLike = bytes | bytearray | memoryview
@@ -39,12 +40,15 @@ class ModelMessage(Protocol):
         """The opset imports."""
 
 
-Model = TypeVar("Model", bound=ModelMessage)
+ModelObject = ModelMessage | OnnxIrModel | OnnxProgram
+"""Classes of models that a conversion returns for the same class."""
 
 FileLike = str | os.PathLike[str] | ReadableFile
 """Types from which a serialized model is read: a path, or a file object in binary mode."""
 
-ModelLike = ModelMessage | BytesLike | FileLike
+Model = TypeVar("Model", bound=ModelObject)
+
+ModelLike = ModelObject | BytesLike | FileLike
 
 
 def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
@@ -53,7 +57,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     A message keeps its class. Its type is ModelProto nevertheless, because all classes have the same fields.
 
     Raises:
-        InvalidModel: it is not a ModelProto, its bytes, a path to it, or a file object with it.
+        InvalidModel: it is none of the classes in ModelLike, or cannot be read.
     """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return cast("ModelProto", model), False
@@ -61,8 +65,12 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike) or is_readable(model):
         return read_model(model), True
+    if is_onnx_ir(model):
+        from opshift.model.onnx_ir_message import OnnxIrMessage  # few models need it
+
+        return OnnxIrMessage(model, with_elements=True).proto, True
     reason = f"expected a ModelProto, bytes, a path or a binary file, got {type(model).__name__}"
-    raise InvalidModel(reason, remedy="pass a ModelProto, its bytes, a path, or a file in binary mode")
+    raise InvalidModel(reason, remedy="pass one of these, an onnx_ir.Model, or an ONNXProgram")
 
 
 MAX_MESSAGE_BYTES = 2**31 - 1

@@ -12,6 +12,9 @@ from opshift.model.tensor_locations import MODEL, RAW_DATA
 from opshift.model.tensor_pieces import Piece, Range, rewrite_tensors, total_size
 from opshift.model.wire_format import ReadBytes, field_head, fields
 
+MIN_EXTRACTED_TENSOR = 1 << 10
+"""Smaller tensors, in bytes, stay in the message."""
+
 PAYLOAD_INDEX = struct.Struct("<Q")
 """Encoding of a payload's index in its placeholder."""
 
@@ -51,6 +54,10 @@ class PlaceholderStore:
         """Store a payload, and return its placeholder."""
         self._payloads.append(payload)
         return self._key + PAYLOAD_INDEX.pack(len(self._payloads) - 1)
+
+    def holds(self, raw_data: bytes) -> bool:
+        """Return whether a tensor's elements are in this store."""
+        return raw_data.startswith(self._key)
 
     def payload_at(self, message: bytes, mark: int) -> Payload:
         """Return the payload of the placeholder at a position."""

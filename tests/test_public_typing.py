@@ -21,9 +21,17 @@ import io
 import opshift
 import opshift.defs as defs
 from opshift.compat import version_converter
+from opshift.compat.onnx_ir import ConvertVersionPass
 from onnx.onnx_ml_pb2 import ModelProto
+import onnx_ir as ir
+
+class Program:  # like torch.onnx.ONNXProgram
+    model: ir.Model
+    exported_program: object
+    def release(self) -> None: ...
 
 model = ModelProto()
+ir_model = ir.from_proto(model)
 reveal_type(opshift.convert_version(model, 17))
 reveal_type(opshift.convert_version(b"", 17))
 reveal_type(opshift.convert_version(Path("model.onnx"), 17))
@@ -39,12 +47,23 @@ reveal_type(defs.get_schema("Softmax", 12).inputs[0].option)
 reveal_type(defs.get_schema("Softmax", 12).attributes["axis"].default_value)
 reveal_type(defs.get_schema("Softmax", 12).function_body)
 reveal_type(version_converter.convert_version(model, 17))
+reveal_type(opshift.convert_version(ir_model, 17))
+reveal_type(opshift.convert(ir_model, 17).model)
+reveal_type(opshift.restamp(ir_model))
+reveal_type(opshift.convert_version(Program(), 17))
+reveal_type(ConvertVersionPass(17)(ir_model).model)
+reveal_type(opshift.check(ir_model)[0])
+opshift.verify(ir_model, Program())
+opshift.common_opset([ir_model, model, "model.onnx"])
 opshift.convert_version(model, 17, allow="aproximate")
 opshift.convert(model, 17, checks=True)
 opshift.plan_version(17, 17)
 opshift.nothing
 defs.get_schema("Softmax", 12).nothing
 version_converter.convert_version(model, "17")
+opshift.convert_version(ir_model.graph, 17)
+version_converter.convert_version(ir_model, 17)
+ConvertVersionPass(17, checks=True)
 """
 
 REVEALED = [
@@ -63,9 +82,15 @@ REVEALED = [
     "AttributeProto",
     "FunctionProto",
     "ModelProto",
+    "Model",
+    "Model",
+    "Model",
+    "Program",
+    "Model",
+    "Finding",
 ]
 
-REJECTED_LINES = [25, 26, 27, 28, 29, 30]
+REJECTED_LINES = [41, 42, 43, 44, 45, 46, 47, 48, 49]
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])

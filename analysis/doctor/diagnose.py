@@ -15,6 +15,7 @@ from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_label, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
+from opshift.model.onnx_ir_models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
@@ -23,6 +24,7 @@ EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 """Status that includes every node in the survey."""
 
 
+@reading_onnx_ir
 def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis:
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
 

@@ -5,8 +5,10 @@ from typing import overload
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelMessage, model_of
+from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelObject, model_of
 from opshift.model.messages import FunctionProto, ModelProto
+from opshift.model.onnx_ir_message import OnnxIrMessage
+from opshift.model.onnx_ir_models import is_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.registry import Registry
 
@@ -19,7 +21,7 @@ def restamp(model: BytesLike, *, inplace: bool = False, registry: Registry | Non
 def restamp(model: FileLike, *, inplace: bool = False, registry: Registry | None = None) -> ModelProto: ...
 def restamp(
     model: ModelLike, *, inplace: bool = False, registry: Registry | None = None
-) -> ModelMessage | bytes:
+) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
     The nodes are not changed: the model computes what they mean at these opsets.
@@ -35,6 +37,10 @@ def restamp(
     Raises:
         InvalidModel: no opset of some domain is valid for all nodes.
     """
+    if is_onnx_ir(model):
+        with OnnxIrMessage(model) as message:
+            restamped = restamp(message.proto, inplace=True, registry=registry)
+            return message.converted(restamped, inplace=inplace)
     source, owned = model_of(model)
     diagnosis = diagnose(source, registry=registry)
     require_fixable(diagnosis)

@@ -10,7 +10,7 @@ from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
 from opshift.model.messages import ModelProto
-from opshift.model.placeholder_store import Payload, PlaceholderStore
+from opshift.model.placeholder_store import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
 from opshift.model.tensor_locations import (
     ATTRIBUTE,
     MODEL,
@@ -27,9 +27,6 @@ from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fi
 
 MIN_STREAMED_FILE = 1 << 20
 """Smaller files, in bytes, are read as a whole."""
-
-MIN_EXTRACTED_TENSOR = 1 << 10
-"""Smaller tensors, in bytes, stay in the message."""
 
 MAX_MESSAGE_DEPTH = 100
 """Nesting limit of messages, which is protobuf's own recursion limit."""

@@ -117,7 +117,7 @@ def test_reports_unreadable_bytes(data: bytes, tmp_path: Path) -> None:
 
 
 def test_refuses_unsupported_type() -> None:
-    with pytest.raises(InvalidModel, match="expected a ModelProto, bytes or a path, got int"):
+    with pytest.raises(InvalidModel, match="expected a ModelProto, bytes, a path or a binary file, got int"):
         check(42)
 
 

@@ -11,12 +11,15 @@ The signature and the types of errors are ONNX's, and the result has inferred sh
 """
 
 import sys
+from typing import TypeVar
 
 from opshift.converter import convert
 from opshift.model.errors import OpshiftError
-from opshift.model.files import Model, model_of
+from opshift.model.files import ModelMessage, model_of
 
 __all__ = ["ConvertError", "convert_version"]
+
+Model = TypeVar("Model", bound=ModelMessage)
 
 
 class ConvertError(RuntimeError):
