@@ -67,6 +67,7 @@ CASES: dict[str, set[str]] = {
     "opshift diff --explain default-": {"default-changed"},
     "opshift breaking --policy ": {"onnx-strict", "types-free"},
     "opshift stubs ops.py --domain ai.onnx.m": {"ai.onnx.ml"},
+    "opshift explain type.": {"type.unsupported"},
     "opshift proposal explain body.ag": {"body.agrees"},
     "opshift convert --external ": {"copy", "link", "keep"},
     "opshift check --level ": {"error", "warning", "info"},

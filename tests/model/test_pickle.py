@@ -19,7 +19,7 @@ from opshift.analysis.reach import reach
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused, Refusal
-from opshift.model.errors import OpshiftError, Place
+from opshift.model.errors import OpshiftError, Place, UnknownShape
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
@@ -50,7 +50,9 @@ def _errors() -> Iterator[OpshiftError]:
             place=Place("a.py", 3),
             exception="KeyError: 0",
         ),
-        ConversionRefused: ConversionRefused([Refusal("node a", "ai.onnx.Mod:1", "reason", "remedy")] * 2),
+        ConversionRefused: ConversionRefused(
+            [Refusal("node a", "ai.onnx.Mod:1", "reason", "remedy", "type.unsupported")] * 2
+        ),
         InvalidDefinition: InvalidDefinition(
             [DefinitionFinding("type.unknown", Place("f.yaml", 3), "reason", "remedy")]
         ),
@@ -59,6 +61,7 @@ def _errors() -> Iterator[OpshiftError]:
         NotAcceptable: NotAcceptable(
             "reason", [ProposalFinding("rule", Level.ERROR, Place("f.yaml", 3), "reason", "remedy")]
         ),
+        UnknownShape: UnknownShape("reason", "x", "y", otherwise="remedy"),
         VerificationFailed: VerificationFailed(Verification(("runtime", "runtime"), 1, 0, (), ()), "reason"),
     }
     for kind in dict.fromkeys(_subclasses(OpshiftError)):

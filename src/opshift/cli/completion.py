@@ -95,6 +95,13 @@ def complete_change_rule() -> Iterable[str]:
     return CHANGE_RULES
 
 
+def complete_refusal_code() -> Iterable[str]:
+    """Return the codes of refusals."""
+    from opshift.registry.refusal_causes import refusal_causes
+
+    return refusal_causes()
+
+
 def complete_policy() -> Iterable[str]:
     """Return the names of the policies for changes."""
     from opshift.registry.changes.policies import POLICIES

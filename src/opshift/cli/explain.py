@@ -1,54 +1,82 @@
-"""`opshift explain`: errors of other tools."""
+"""`opshift explain`: errors of other tools, and refusals."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.cli import completion
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 
+if TYPE_CHECKING:
+    from opshift.registry.refusal_causes import Cause
+    from opshift.registry.tool_errors import ToolError
+
 
 def explain(
     message: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MESSAGE", help="The message, or a part of it; without one, all are listed."),
+        typer.Argument(
+            metavar="MESSAGE",
+            autocompletion=completion.complete_refusal_code,
+            help="The message or a part of it, or the code of a refusal; without one, all are listed.",
+        ),
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Explain an error of another tool about a model.
+    """Explain an error of another tool about a model, or a refusal of opshift.
 
     Prints the cause of an error of a runtime, checker or converter, such as "Unsupported model IR version",
-    and the commands that solve it. Exits with 1 if no known error matches.
+    and the commands that solve it. For the code of a refusal, such as type.unsupported, prints its meaning.
+    Exits with 1 if nothing matches.
     """
     from opshift.registry.record import to_plain_data
-    from opshift.registry.tool_errors import ToolError, tool_errors
+    from opshift.registry.refusal_causes import refusal_causes
+    from opshift.registry.tool_errors import tool_errors
 
     text = " ".join(message or ())
-    found = [each for each in tool_errors() if not message or each.matches(text)]
+    errors = [each for each in tool_errors() if not message or each.matches(text)]
+    causes = {code: each for code, each in refusal_causes().items() if not message or code == text}
 
     def write(page: Page) -> None:
-        if not found:
-            page.line("No known error matches. `opshift explain` without a message lists all.")
-            page.line("If the model does not load at all, run `opshift inspect` or `opshift doctor` on it.")
-        elif not message:
-            page.table(("error", "tools"), [(each.texts[0], each.tools) for each in found])
-        else:
-            for position, each in enumerate(found):
-                if position:
-                    page.blank()
-                _write(page, each)
+        if not message:
+            page.table(("error", "tools"), [(each.texts[0], each.tools) for each in errors])
+            page.heading("Refusals of opshift")
+            page.table(("code", "meaning"), [(code, each.title) for code, each in causes.items()])
+        for each in errors if message else ():
+            _write_error(page, each)
+        for code, cause in causes.items() if message else ():
+            _write_cause(page, code, cause)
+        if not errors and not causes:
+            page.line("Nothing matches. `opshift explain` without a message lists all errors and codes.")
+            page.line("If a program cannot load the model, run `opshift doctor` on it.")
 
-    def _write(page: Page, error: ToolError) -> None:
-        page.title(f"{error.title} ({error.tools})")
-        page.prose(error.cause)
-        page.blank()
-        for command in error.commands:
-            page.line(command.run, style="cyan")
-            if command.note:
-                page.prose(command.note, indent=4)
-
-    print_result(form, {"errors": [to_plain_data(each) for each in found]}, write)
-    if not found:
+    data = {
+        "errors": [to_plain_data(each) for each in errors],
+        "refusals": {code: to_plain_data(each) for code, each in causes.items()},
+    }
+    print_result(form, data, write)
+    if not errors and not causes:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _write_error(page: Page, error: ToolError) -> None:
+    page.title(f"{error.title} ({error.tools})")
+    page.prose(error.cause)
+    page.blank()
+    for command in error.commands:
+        page.line(command.run, style="cyan")
+        if command.note:
+            page.prose(command.note, indent=4)
+    page.blank()
+
+
+def _write_cause(page: Page, code: str, cause: Cause) -> None:
+    page.title(f"{code}: {cause.title}")
+    page.prose(cause.cause)
+    page.prose(f"Example: {cause.example}")
+    page.prose(f"What to do: {cause.remedy}.")
