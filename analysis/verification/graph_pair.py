@@ -73,11 +73,13 @@ class DifferentNode(NamedTuple):
 def compare_values(
     name: str, original: object, converted: object, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare two values; return `None` if their types cannot be compared.
+    """Compare two values; return `None` if they are equal, or if their types cannot be compared.
 
     A conversion may compute inner values in a different type.
     """
     if isinstance(original, np.ndarray) and isinstance(converted, np.ndarray):
+        if np.array_equal(original, converted):  # the usual case, in a tenth of the time of the comparison
+            return None
         kinds = {original.dtype.kind, converted.dtype.kind}
         if kinds <= {"i", "u"} or kinds == {"f"}:
             converted = converted.astype(original.dtype)

@@ -69,11 +69,9 @@ def verify(
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
-        from opshift.analysis.verification.executable_graph import ModelRuntime
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
-        from opshift.analysis.verification.locate import locate
-        from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
+        from opshift.analysis.verification.runtimes import RuntimeModel
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -90,9 +88,14 @@ def verify(
     verification, feeds = execute(request, registry)
     if verification.equal:
         return verification
-    openers = map(opener_of, verification.runtimes)
+    # few verifications fail
+    from opshift.analysis.verification.executable_graph import ModelRuntime
+    from opshift.analysis.verification.locate import locate
+    from opshift.analysis.verification.runtimes import opener_of
+
     one, other = (
-        ModelRuntime(model, opener, registry) for model, opener in zip((first, second), openers, strict=True)
+        ModelRuntime(model, opener_of(name), registry)
+        for model, name in zip((first, second), verification.runtimes, strict=True)
     )
     different = [each for each in verification.outputs if not each.equal]
     raise VerificationFailed(
