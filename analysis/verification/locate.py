@@ -19,7 +19,7 @@ FIRST_COUNT, GROWTH = 8, 4
 MAX_BYTES = 256 * 2**20
 """Approximate size of the values that a run of one model returns: all of them are in memory at once."""
 
-MAX_FAILURES = 40
+MAX_FAILURES = 20
 """Number of failed runs after which a search ends: each loads a model."""
 
 MAX_EXECUTIONS = 1000

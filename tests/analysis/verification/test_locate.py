@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,7 @@ from opshift.analysis.verification import locate
 from opshift.analysis.verification.executable_graph import ExecutableGraph
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.result import DifferenceLocation
+from opshift.model.progress import Progress
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "segmenter-9.onnx"
 
@@ -470,3 +473,24 @@ def test_golden_model_with_wrong_adapter(monkeypatch: pytest.MonkeyPatch) -> Non
         verify(GOLDEN, convert_version(GOLDEN, 17))
     assert error.value.location is not None
     assert error.value.location.place == "graph, node 'softmax'"
+
+
+def test_updates_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = Progress()
+    case = PLANTED["CNN"]
+    model = case.model()
+    verify(model, convert_version(model, case.target), samples=2, progress=progress)
+    assert (progress.done, progress.total) == (4, 4)
+    install_wrong_adapter(monkeypatch, *case.step)
+    with pytest.raises(VerificationFailed):
+        verify(model, convert_version(model, case.target), progress=progress)
+    assert progress.note == "searching the first different node of graph"
+    assert progress.total == len(model.graph.node)
+
+
+def test_equal_models_do_not_load_the_search() -> None:
+    script = f"import sys, opshift; opshift.verify({str(GOLDEN)!r}, {str(GOLDEN)!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert "opshift.analysis.verification.compare" in modules
+    assert "opshift.analysis.verification.locate" not in modules
