@@ -186,7 +186,7 @@ def test_plan_lists_changes_and_writes_nothing(run: Run, old_model: Path) -> Non
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "2 Clip:6 Clip:13 8" in lines
-    assert "All nodes can be converted." in lines
+    assert "All nodes can be converted. --explain describes the changes." in lines
     assert "change from attributes to" not in result.stdout
     assert os.listdir() == ["old.onnx"]
 

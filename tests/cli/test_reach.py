@@ -36,8 +36,25 @@ def test_lists_limits_by_opset_and_cause(run: Run, limited_model: Path) -> None:
     result = run("reach", str(limited_model))
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
-    assert f"lowest 7 highest {NEWEST} * opset 6 operator.no-equivalent: no operator of opset 6" in text
+    assert f"lowest 7 highest {NEWEST} opset 6 operator.no-equivalent: no operator of opset 6" in text
     assert text.endswith("7 or later Sin:7 graph, node 'sin'")
+
+
+def test_summarizes_limits_of_other_opsets(run: Run, folder: Path) -> None:
+    value = helper.make_tensor_value_info
+    names = ("Sin", "Erf")
+    nodes = [helper.make_node(name, ["x"], [name]) for name in names]
+    outputs = [value(name, TensorProto.FLOAT, None) for name in names]
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [4])], outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), folder / "two.onnx")
+    lines = [line.split() for line in run("reach", "two.onnx").stdout.splitlines()]
+    limits = json.loads(run("reach", "two.onnx", "--format", "json").stdout)["limits"]
+    first, *others = limits
+    assert lines.index(["opset", str(first["opset"])]) < lines.index(["Further", "limits"])
+    assert others
+    for each in others:
+        for group in each["groups"]:
+            assert [str(each["opset"]), group["code"], str(len(group["places"]))] in lines
 
 
 def test_json_has_lowest_and_highest_opset(run: Run, limited_model: Path) -> None:

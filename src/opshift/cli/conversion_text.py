@@ -21,7 +21,7 @@ NODES_COLUMN = number("nodes")
 
 OPERATOR_COLUMN = Column("operator", "cyan")
 
-MAX_GROUPS = 10
+MAX_GROUPS = 8
 """Maximum number of rows of changes, so that the plan of a small model fits one screen."""
 
 MAX_OPERATORS = 3
@@ -52,9 +52,8 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
         write_refusals(page, report.refusal_groups(), explain=explain)
     else:
         page.blank()
-        page.line("All nodes can be converted.", style="green")
-        if report.changed and not explain:
-            page.line("--explain describes the changes.")
+        hint = " --explain describes the changes." if report.changed and not explain else ""
+        page.line(f"All nodes can be converted.{hint}", style="green")
 
 
 def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> None:
@@ -152,7 +151,10 @@ def _counted(counts: Sequence[tuple[str, int]], most: int | None) -> str:
     ]
     if len(shown) < len(counts):
         rest = counts[len(shown) :]
-        parts.append(f"{count_text(len(rest), 'other')} ({count_text(sum(n for _, n in rest), 'node')})")
+        nodes = sum(count for _, count in rest)
+        parts.append(
+            f"{len(rest):,} others" if nodes == len(rest) else f"{len(rest):,} others ({nodes:,} nodes)"
+        )
     return ", ".join(parts)
 
 

@@ -9,7 +9,7 @@ from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
-from opshift.cli.page import Page
+from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.refusal_text import write_refusals
@@ -32,8 +32,8 @@ def reach(
 ) -> None:
     """Show the opsets to which a model can be converted.
 
-    Prints the lowest and highest opset of the model, and the opsets that nodes are the first to refuse, by
-    cause. Opsets that limit the whole model are marked with *. `--format json` lists all nodes.
+    Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
+    nodes are refused. `--format json` lists all nodes.
     """
     from opshift.analysis.reach import reach as reach_of
     from opshift.converter.options import read_allow
@@ -60,7 +60,17 @@ def write_reach(page: Page, path: Path, limits: Reach) -> None:
     if not limits.limits:
         page.blank()
         page.line("Every node can be converted to every opset.", style="green")
+    ends = (limits.lowest - 1, limits.highest + 1)
     for each in limits.limits:
-        mark = "* " if each.opset in (limits.lowest - 1, limits.highest + 1) else ""
-        page.heading(f"{mark}opset {each.opset}")
-        write_refusals(page, each.groups)
+        if each.opset in ends:
+            page.heading(f"opset {each.opset}")
+            write_refusals(page, each.groups)
+    rows = [
+        (each.opset, group.code, len(group.refusals))
+        for each in limits.limits
+        if each.opset not in ends
+        for group in each.groups
+    ]
+    if rows:
+        page.heading("Further limits")
+        page.table((number("opset"), Column("cause", "red"), number("nodes")), rows)

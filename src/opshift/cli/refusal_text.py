@@ -33,14 +33,15 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
     """Print nodes below their reasons, which are too long for a column."""
     members = group.refusals
-    for reason, nodes in groupby(members[:most], lambda each: _detail(each, group)):
+    shown = sorted(members[:most], key=lambda each: _detail(each, group))
+    for reason, nodes in groupby(shown, lambda each: _detail(each, group)):
         if reason:
             page.prose(reason, indent=2, style="dim")
         page.table(
             ("", Column("", "cyan"), ""), [("", short_label(each.operator), each.place) for each in nodes]
         )
-    if len(members[:most]) < len(members):
-        page.line(f"  and {len(members) - len(members[:most]):,} more", style="dim")
+    if len(shown) < len(members):
+        page.line(f"  and {len(members) - len(shown):,} more", style="dim")
 
 
 def _detail(refusal: Refusal, group: RefusalGroup) -> str:
