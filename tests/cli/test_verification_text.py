@@ -21,7 +21,7 @@ from typer.testing import Result
 
 from opshift import VerificationFailed, convert_version, verify
 from opshift.analysis.verification.compare import compare_output
-from opshift.analysis.verification.result import Verification
+from opshift.analysis.verification.result import InputUsed, Verification
 from opshift.cli.page import Page
 from opshift.cli.terminal import TerminalPage
 from opshift.cli.verification_text import write_location, write_verification
@@ -152,6 +152,7 @@ def test_failed_verification_fits_terminal(old_model: Path, width: int) -> None:
         pytest.param(
             [1e-9, 1.0], [3.7e-8, 1.0], "y [0] 1e-09 3.7e-08 3.6e-08 1e-05", id="covered by absolute"
         ),
+        pytest.param([0.1, 200.0], [0.1005, 200.0], "y [0] 0.1 0.1005 0.0005 0.001", id="large mean"),
         pytest.param([1.0, 2.0], [1.0, 2.0001], "y [1] 2 2.0001 0.0001 5e-05 0.00022", id="relative"),
         pytest.param([0.0, 2.0], [1.0, 2.0], "y [0] 0 1 1 1e-05", id="zero"),
         pytest.param([1.0, 2.0], [1.0, np.nan], "y [1] 2 nan inf inf 0.00022", id="NaN"),
@@ -171,14 +172,22 @@ def test_relative_difference_is_never_that_of_numbers_near_zero(
         assert lines[lines.index("Largest differences") + 2] == text
 
 
-def test_lists_ten_largest_differences(capsys: pytest.CaptureFixture[str]) -> None:
-    """Different outputs come first."""
+@pytest.mark.parametrize("count", [0, 2], ids=["equal", "different"])
+def test_many_outputs_fit_one_screen(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Different outputs come first, and only their differences are listed if there are any."""
     one, near, far = np.ones(1, np.float32), np.full(1, 1.00001, np.float32), np.full(1, 3, np.float32)
-    outputs = [compare_output(f"y{at}", [one], [near if at < 10 else far], None) for at in range(12)]
-    write_verification(Page(), Verification(("a", "a"), 1, 0, (), tuple(outputs)))
+    outputs = [compare_output(f"y{at}", [one], [near if at < 12 - count else far], None) for at in range(12)]
+    inputs = tuple(InputUsed(f"x{at}", "tensor(float)", (1,), given=False) for at in range(9))
+    write_verification(Page(), Verification(("a", "a"), 1, 0, inputs, tuple(outputs)))
     lines = capsys.readouterr().out.splitlines()
-    shown = [line.split()[0] for line in lines[lines.index("Largest differences") + 2 :] if line][:11]
-    assert shown == ["y10", "y11", *(f"y{at}" for at in range(8)), "..."]
+    middle = lines.index("Largest differences")
+    names = [line.split()[0] for line in lines[3 : middle - 1]]
+    ordered = [f"y{at}" for at in (*range(12 - count, 12), *range(12 - count))]
+    assert names == [*ordered[:10], "..."]
+    assert lines[middle - 2] == "... and 2 more outputs; `--format json` lists all"
+    listed = [line.split()[0] for line in lines[middle + 2 : lines.index("", middle + 2)]]
+    assert listed == (ordered[:2] if count else [*ordered[:5], "..."])
+    assert " ".join(lines).count("x3 float[1] (generated), and 5 more inputs") == 1
 
 
 @pytest.mark.usefixtures("wrong_adapter")

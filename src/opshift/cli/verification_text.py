@@ -29,8 +29,8 @@ ELEMENT_COLUMNS = (
     number("allowed"),
 )
 
-MAX_ELEMENTS = 10
-"""Maximum number of outputs whose largest difference is printed."""
+MAX_OUTPUTS, MAX_ELEMENTS, MAX_INPUTS = 10, 5, 4
+"""Maximum numbers of outputs, of largest differences, and of inputs that are printed."""
 
 
 def write_location(page: Page, location: DifferenceLocation) -> None:
@@ -56,24 +56,32 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
 
 
 def write_verification(page: Page, verification: Verification) -> None:
-    """Print the differences of the outputs, the inputs and the runtimes."""
-    outputs = verification.outputs
+    """Print the differences of the outputs, the inputs and the runtimes; different outputs come first."""
+    outputs = sorted(verification.outputs, key=lambda each: each.equal)
     page.heading("Comparison of outputs")
-    page.table(OUTPUT_COLUMNS, map(_output_row, outputs))
-    different = sorted((each for each in outputs if each.worst), key=lambda each: each.equal)
-    if different:
+    page.table(OUTPUT_COLUMNS, map(_output_row, outputs[:MAX_OUTPUTS]))
+    _write_rest(page, len(outputs) - MAX_OUTPUTS)
+    # the differences of equal outputs matter only if all outputs are equal
+    measured = [each for each in outputs if each.worst and each.equal == outputs[0].equal]
+    if measured:
         page.heading("Largest differences")
-        page.table(ELEMENT_COLUMNS, map(_element_row, different[:MAX_ELEMENTS]))
-        if different[MAX_ELEMENTS:]:
-            page.line(f"... and those of {count_text(len(different) - MAX_ELEMENTS, 'more output')}")
+        page.table(ELEMENT_COLUMNS, map(_element_row, measured[:MAX_ELEMENTS]))
+        _write_rest(page, len(measured) - MAX_ELEMENTS)
     page.blank()
-    for each in outputs:
+    for each in outputs[:MAX_OUTPUTS]:
         if each.reason and not each.worst:
             page.prose(f"{each.name}: {each.reason}")
-    inputs = ", ".join(map(_input_text, verification.inputs)) or "no inputs"
-    page.prose(f"{count_text(verification.samples, 'sample')} of {inputs}")
+    inputs = list(map(_input_text, verification.inputs[:MAX_INPUTS])) or ["no inputs"]
+    if verification.inputs[MAX_INPUTS:]:
+        inputs.append(f"and {count_text(len(verification.inputs) - MAX_INPUTS, 'more input')}")
+    page.prose(f"{count_text(verification.samples, 'sample')} of {', '.join(inputs)}", style="dim")
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
-    page.line(f"run with {runtimes}")
+    page.line(f"run with {runtimes}", style="dim")
+
+
+def _write_rest(page: Page, count: int) -> None:
+    if count > 0:
+        page.line(f"... and {count_text(count, 'more output')}; `--format json` lists all")
 
 
 def _output_row(output: OutputCompared) -> tuple[object, ...]:
@@ -86,8 +94,8 @@ def _element_row(output: OutputCompared) -> tuple[object, ...]:
     worst = output.worst
     assert worst is not None
     # the ratio of two numbers near 0 means nothing while the absolute limit covers their difference
-    is_covered = output.equal and worst.difference <= output.tolerance.absolute
     before = abs(worst.original) if isinstance(worst.original, int | float) else 0
+    is_covered = output.equal and worst.difference <= worst.allowed - output.tolerance.relative * before
     return (
         output.name,
         worst.position,
