@@ -60,7 +60,10 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 @contextmanager
 def model_output(out: Path) -> Iterator[Path]:
     """Yield the path to write: for standard output, that of a temporary file, which is copied at the end."""
-    stream = typer.get_binary_stream("stdout")
-    # the interpreter would try again to write what is left in the buffer after an error
-    with path_to_write(getattr(stream, "raw", stream) if out == STDOUT else out) as path:
+    destination: Path | BinaryIO = out
+    if out == STDOUT:
+        stream = typer.get_binary_stream("stdout")
+        # the interpreter would try again to write what is left in the buffer after an error
+        destination = getattr(stream, "raw", stream)
+    with path_to_write(destination) as path:
         yield Path(path)
