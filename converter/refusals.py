@@ -1,11 +1,14 @@
 """Refusals of nodes and features, and groups of refusals with the same cause."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
 from opshift.registry.refusal_causes import refusal_cause
+
+UNKNOWN_SHAPE = "unknown.shape"
 
 
 class Refusal(FrozenRecord):
@@ -91,8 +94,10 @@ def _group(members: list[Refusal]) -> RefusalGroup:
     if len(members) > 1:
         target = _version(first.target, first)
         summary = cause.summary.format(count=f"{len(members):,}", subject=first.subject, target=target)
-        if len({each.remedy for each in members}) > 1:
-            remedy = cause.remedy
+        remedies = Counter(each.remedy for each in members)
+        if len(remedies) > 1:
+            # names of values to declare help more than the advice of the cause
+            remedy = max(remedies, key=remedies.__getitem__) if first.code == UNKNOWN_SHAPE else cause.remedy
     nearest = [each.nearest for each in members]
     if all(nearest):
         lowest = min(nearest) > first.target

@@ -335,3 +335,22 @@ def test_remedies_are_found_in_linear_time() -> None:
     refusals = opshift.plan_version(model, 11).refusals
     assert len(refusals) == 5_000
     assert all("'v0'" in each.remedy for each in refusals)
+
+
+def test_group_of_refusals_names_the_most_useful_input() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 13]>
+        main (float p, float x) => (float a, float b, float c) {
+            a = Softmax <axis = 1> (p)
+            b = Softmax <axis = 1> (x)
+            c = Softmax <axis = 1> (b)
+        }
+    """
+    with pytest.raises(opshift.ConversionRefused) as caught:
+        opshift.convert_version(parse(text, "p", "x", "a", "b", "c"), 11)
+    (group,) = caught.value.groups
+    assert len(group.refusals) == 3
+    assert group.remedy == (
+        "declare the shape of 'x' with --shape x=... (shapes= in Python), "
+        "or try --infer-shapes (infer_shapes=True)"
+    )

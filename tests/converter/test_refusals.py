@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 from opshift import ConversionRefused, convert_version, plan_version
-from opshift.converter.refusals import Refusal, group_refusals
+from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal, group_refusals
 from opshift.converter.report import Report
 from opshift.registry.refusal_causes import refusal_causes
 
@@ -109,7 +109,8 @@ def test_every_cause_describes_several_nodes(code: str) -> None:
     assert "2" in group.summary
     assert "{" not in group.summary
     assert "first" not in group.summary
-    assert group.remedy == refusal_causes()[code].remedy
+    cause = refusal_causes()[code]
+    assert group.remedy == (members[0].remedy if code == UNKNOWN_SHAPE else cause.remedy)
     assert group.title == members[0].title
 
 
