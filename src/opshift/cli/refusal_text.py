@@ -36,12 +36,12 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
     shown = sorted(members[:most], key=lambda each: _detail(each, group))
     for reason, nodes in groupby(shown, lambda each: _detail(each, group)):
         if reason:
-            page.prose(reason, indent=2, style="dim")
+            page.prose(reason, indent=2)
         page.table(
             ("", Column("", "cyan"), ""), [("", short_label(each.operator), each.place) for each in nodes]
         )
     if len(shown) < len(members):
-        page.line(f"  and {len(members) - len(shown):,} more", style="dim")
+        page.line(f"  and {len(members) - len(shown):,} more")
 
 
 def _detail(refusal: Refusal, group: RefusalGroup) -> str:

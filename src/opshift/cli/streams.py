@@ -1,5 +1,6 @@
 """Standard input and output in place of files: commands accept `-` for each."""
 
+import atexit
 import io
 import os
 import sys
@@ -54,6 +55,7 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
         return stream
     file = io.FileIO(temporary_copy(read_blocks(stream)))
     file.name = str(STDIN)
+    atexit.register(file.close)
     return file
 
 

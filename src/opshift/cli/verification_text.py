@@ -74,9 +74,9 @@ def write_verification(page: Page, verification: Verification) -> None:
     inputs = list(map(_input_text, verification.inputs[:MAX_INPUTS])) or ["no inputs"]
     if verification.inputs[MAX_INPUTS:]:
         inputs.append(f"and {count_text(len(verification.inputs) - MAX_INPUTS, 'more input')}")
-    page.prose(f"{count_text(verification.samples, 'sample')} of {', '.join(inputs)}", style="dim")
+    page.prose(f"{count_text(verification.samples, 'sample')} of {', '.join(inputs)}")
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
-    page.line(f"run with {runtimes}", style="dim")
+    page.line(f"run with {runtimes}")
 
 
 def _write_rest(page: Page, count: int) -> None:
