@@ -66,7 +66,10 @@ def rewrite_node(
     first = router.route(node.domain, node.op_type, source)
     bytes_before = output.constant_bytes
     try:
-        result = _NodeRewriter(facts, output, router, first.operator).rewrite(node, source, first)
+        refusals: list[CannotConvert] = []
+        result = _NodeRewriter(facts, output, router, first.operator, refusals).rewrite(node, source, first)
+        if refusals:
+            raise min(refusals, key=lambda each: abs(source - each.nearest))
         require_at_most(result.node_count, MAX_NODES, "nodes", output)
         added_bytes = output.constant_bytes - bytes_before
         require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
@@ -87,12 +90,12 @@ class _NodeRewriter(NamedTuple):
     output: _RewriteOutput
     router: Router
     operator: OperatorVersion
+    refusals: list[CannotConvert]
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
         pending = [Emitted(node, source, True)]
         done: list[Emission] = []
         applied_steps: list[VersionStep] = []
-        refusals: list[CannotConvert] = []
         while pending:
             current, opset, successor = pending.pop()
             route = first if current is node else self.router.route(current.domain, current.op_type, opset)
@@ -102,7 +105,7 @@ class _NodeRewriter(NamedTuple):
                     emitted = self._run_step(step, current)
                 except CannotConvert as error:
                     # The others follow: one of them may prevent more opsets.
-                    refusals.append(error)
+                    self.refusals.append(error)
                     break
                 if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
                     if not successor:
@@ -117,8 +120,6 @@ class _NodeRewriter(NamedTuple):
                     current = self._with_converted_graphs(current, applied_steps)
                 done.append(Emission(current, route.final, successor))
             _require_few_steps(applied_steps)
-        if refusals:
-            raise min(refusals, key=lambda each: abs(source - each.nearest))
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
