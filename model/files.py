@@ -167,18 +167,19 @@ def serialize_model(model: ModelProto, place: str = "") -> bytes:
         raise CannotWrite(reason, place=place, remedy=CONVERT_FILE_REMEDY) from error
 
 
-def write_model(model: ModelProto, path: str | os.PathLike[str] | WritableFile) -> None:
+def write_model(model: ModelObject, path: str | os.PathLike[str] | WritableFile) -> None:
     """Write a model to a file atomically: if writing fails, the file remains unchanged.
 
     A symbolic link is followed: its target is replaced. A file object gets the model at its current position.
 
     Raises:
+        InvalidModel: the model is not a ModelProto, an `onnx_ir.Model` or an ONNXProgram.
         UsageError: the path is not a file, or its folder does not exist.
         CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
     """
     with path_to_write(path) as named:
         place = write_destination(named)
-        data = serialize_model(model, str(named))
+        data = serialize_model(model_of(model)[0], str(named))
         with raising_cannot_write(named), AtomicFiles() as files, files.new(place, is_safe=True) as (file, _):
             write_all(file, data)
 

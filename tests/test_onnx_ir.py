@@ -310,6 +310,13 @@ def test_restamp_returns_the_same_class() -> None:
     assert opshift.restamp(model, inplace=True) is model
 
 
+def test_writes_models_with_all_tensors(tmp_path: Path) -> None:
+    opshift.write_model(opshift.convert_version(ir.from_proto(proto()), 13), tmp_path / "model.onnx")
+    assert_equal(run(onnx.load(tmp_path / "model.onnx"), FEEDS), run(proto(), FEEDS))
+    with pytest.raises(opshift.InvalidModel, match="got Graph"):
+        opshift.write_model(ir.from_proto(proto()).graph, tmp_path / "model.onnx")
+
+
 class Program:
     """Program like `torch.onnx.ONNXProgram`."""
 

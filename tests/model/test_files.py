@@ -153,6 +153,8 @@ def test_refuses_to_read_models_above_2_gib(tmp_path: Path) -> None:
 
 def test_refuses_to_write_models_above_2_gib(tmp_path: Path) -> None:
     class Large:
+        graph = opset_import = None
+
         def SerializeToString(self) -> bytes:  # noqa: N802 - the name in protobuf
             raise EncodeError("Failed to serialize proto")
 

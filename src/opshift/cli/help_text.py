@@ -25,6 +25,7 @@ class Formatter(Protocol):
 
     def section(self, name: str) -> AbstractContextManager[None]:
         """Write a title, and indent the block."""
+        ...
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
         """Write rows of a name and a wrapped text."""
