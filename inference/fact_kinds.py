@@ -48,6 +48,8 @@ class FactKind(NamedTuple, Generic[FactT]):
         infer: facts about the outputs of a node.
         shortcut: for some operators, a function that may find the fact about an output without those about
             the inputs.
+        of_operator: fact about the first output of every node of an operator in the model, if there is one;
+            `None` if this is never so.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -60,6 +62,7 @@ class FactKind(NamedTuple, Generic[FactT]):
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
     shortcut: Callable[[OperatorVersion], Shortcut[FactT] | None] = lambda operator: None
+    of_operator: Callable[[OperatorVersion, InferenceScope], FactT | None] | None = None
 
 
 class OperatorInfo(NamedTuple):

@@ -159,6 +159,17 @@ def body_output(
     return None, graph.output[position].name, scope.child(graph)
 
 
+def _only_type(operator: OperatorVersion, scope: InferenceScope) -> str | None:
+    """Return the element type of a first output if the model has only one of the types that it may have."""
+    output = parameter_at(operator.outputs, 0)
+    possible = scope.possible_types() if output and output.homogeneous else None
+    if output is None or possible is None:
+        return None
+    names = [_without_tensor(each) for each in operator.types_of(output)]
+    found = [each for each in names if each in possible or each not in BY_NAME]
+    return found[0] if len(found) == 1 and found[0] in BY_NAME else None
+
+
 TYPES: FactKind[str] = FactKind(
     query=lambda scope, name: scope.element_type(name),
     declared=lambda scope, name: scope.declared_type(name),
@@ -169,4 +180,5 @@ TYPES: FactKind[str] = FactKind(
     asked_inputs=_type_inputs,
     link=type_link,
     infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+    of_operator=_only_type,
 )

@@ -1,6 +1,6 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, Generic
@@ -37,6 +37,8 @@ class Propagation(Generic[FactT]):
         self._kind = kind
         self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
+        self._facts_of_operators: dict[str, FactT | None] = {}
+        """Fact about the first output of every node of an operator of the default domain, by op_type."""
 
     def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
         """Return the fact about a value; `None` if it is unknown.
@@ -80,7 +82,8 @@ class Propagation(Generic[FactT]):
     ) -> Generator[FactQuestion, None, list[_Dependency]]:
         """Return the nodes and chains of links that a fact depends on, and find the facts at their start."""
         known, producers, links = self._known, scope.producing_records, self._cache.links
-        claimed = scope.declared_positions if self._kind.trusts_claims else ()
+        claimed = self._trusted_claims(scope)
+        has_operator_facts = self._kind.of_operator is not None
         found: list[_Dependency] = []
         seen: set[str] = set()
         pending = [name]
@@ -90,24 +93,20 @@ class Propagation(Generic[FactT]):
             while name not in known and name not in seen:
                 record = producers.get(name)
                 if record is None:
-                    try:
-                        self._find_source(name, scope)
-                    except Unanswered as error:
-                        yield error.question
+                    question = self._find_source(name, scope)
+                    if question:
+                        yield question
                     continue
                 seen.add(name)
                 position, domain, op_type, inputs, outputs = record
-                link = links.get(op_type)
-                if (
-                    link is not None
-                    and not domain
-                    and name == outputs[0]
-                    and name not in claimed
-                    and link < len(inputs)
-                ):
-                    linked.append(name)
-                    name = inputs[link]
-                    continue
+                if not domain and name == outputs[0]:
+                    if has_operator_facts and self._has_operator_fact(op_type, name, scope):
+                        break
+                    link = links.get(op_type)
+                    if link is not None and name not in claimed and link < len(inputs):
+                        linked.append(name)
+                        name = inputs[link]
+                        continue
                 if name in claimed and self._are_claimed(outputs, scope):
                     break
                 info = self._operator_info(op_type, domain, scope)
@@ -117,11 +116,36 @@ class Propagation(Generic[FactT]):
                 pending += asked
                 found.append((position, record, info, name, asked))
                 break
-            if linked and known.get(name) is not None:
-                self._record_linked(linked, name, scope)
-            elif linked:
-                found.append((producers[linked[-1]][0], None, None, name, linked))
+            if linked:
+                found += self._unfinished_chain(linked, name, scope)
         return found
+
+    def _trusted_claims(self, scope: InferenceScope) -> Container[str]:
+        """Return the names of the values with claims that make inference unnecessary."""
+        return scope.declared_positions if self._kind.trusts_claims else ()
+
+    def _unfinished_chain(
+        self, linked: Sequence[str], start: str, scope: InferenceScope
+    ) -> Iterable[_Dependency]:
+        """Record the fact about linked values if the start has a known one; otherwise return the chain."""
+        if self._known.get(start) is None:
+            return [(scope.producing_records[linked[-1]][0], None, None, start, linked)]
+        self._record_linked(linked, start, scope)
+        return ()
+
+    def _has_operator_fact(self, op_type: str, name: str, scope: InferenceScope) -> bool:
+        """Return whether an operator of the default domain determines the fact about the first output.
+
+        If so, record it.
+        """
+        if op_type not in self._facts_of_operators:
+            operator, of_operator = scope.operator(op_type, ""), self._kind.of_operator
+            found = of_operator(operator, scope) if operator and of_operator else None
+            self._facts_of_operators[op_type] = found
+        fact = self._facts_of_operators[op_type]
+        if fact is not None:
+            self._known[name] = fact
+        return fact is not None
 
     def _take_shortcut(
         self, shortcut: Shortcut[FactT], name: str, scope: InferenceScope
@@ -173,15 +197,22 @@ class Propagation(Generic[FactT]):
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
-    def _find_source(self, name: str, scope: InferenceScope) -> None:
-        """Find the fact about a value that no node of the scope's graph produces."""
-        if name in scope.emitted_producers:
-            node, _, opset = scope.emitted_producers[name]
-            self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
-        elif name in scope.defined_names or name in scope.added_constants:
-            self._known[name] = self._kind.declared(scope, name)
-        else:
-            self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+    def _find_source(self, name: str, scope: InferenceScope) -> FactQuestion | None:
+        """Find the fact about a value that no node of the scope's graph produces, or return a question.
+
+        The question has to be answered first.
+        """
+        try:
+            if name in scope.emitted_producers:
+                node, _, opset = scope.emitted_producers[name]
+                self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
+            elif name in scope.defined_names or name in scope.added_constants:
+                self._known[name] = self._kind.declared(scope, name)
+            else:
+                self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+        except Unanswered as error:
+            return error.question
+        return None
 
     def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
         found = None if domain else self._cache.operators.get(op_type)

@@ -17,6 +17,7 @@ class FrozenRecord:
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
     __match_args__: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]]
     _defaults: ClassVar[dict[str, object]]
     _factories: ClassVar[dict[str, Callable[[], object]]]
 
@@ -24,15 +25,19 @@ class FrozenRecord:
         super().__init_subclass__()
         dataclass(init=False, repr=False, eq=False)(cls)
         found = fields(cls)
+        cls._names = frozenset(cls.__match_args__)
         cls._defaults = {each.name: each.default for each in found if each.default is not MISSING}
         cls._factories = {
             each.name: each.default_factory for each in found if each.default_factory is not MISSING
         }
 
     def __init__(self, *values: object, **named: object) -> None:
-        given = {**dict(zip(self.__match_args__, values, strict=False)), **named}
-        content = self._with_defaults(given)
-        if len(given) < len(values) + len(named) or content.keys() != set(self.__match_args__):
+        content = dict(zip(self.__match_args__, values, strict=False))
+        content.update(named)
+        given = len(content)
+        if given < len(self.__match_args__):
+            content = self._with_defaults(content)
+        if given < len(values) + len(named) or content.keys() != self._names:
             expected = ", ".join(self.__match_args__)
             raise TypeError(f"{type(self).__name__} has the fields {expected}; got {(*values, *named)}")
         self.__dict__.update(content)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.record import Checked, Record, from_file_content
+
+_NO_RELEASES: Final = ((), ())
+"""The opsets of a domain without releases, and the first release with each."""
 
 
 class Release(Record):
@@ -72,15 +77,36 @@ class Releases(Record):
         """All releases, by product and version."""
         return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
 
+    # Each conversion asks several times, and scanning takes a tenth of the time of a small one.
+    @cached_property
+    def _first_releases(self) -> dict[str, tuple[list[int], list[Release]]]:
+        """Return the opsets of each domain in ascending order, and the first release with each of them."""
+        found: dict[str, tuple[list[int], list[Release]]] = {}
+        for release in self.onnx.values():
+            for domain, opset in release.opsets.items():
+                opsets, releases = found.setdefault(domain, ([], []))
+                if not opsets or opset > opsets[-1]:
+                    opsets.append(opset)
+                    releases.append(release)
+        return found
+
+    @cached_property
+    def _published_opsets(self) -> dict[str, int]:
+        """Return the newest published opset of each domain, 0 if none is published."""
+        found: dict[str, int] = {}
+        for release in self.onnx.values():
+            for domain, opset in release.opsets.items():
+                found[domain] = max(found.get(domain, 0), opset if release.released else 0)
+        return found
+
     def newest_opset(self, domain: str) -> int | None:
         """Return the newest opset of a domain in any ONNX release; `None` for a domain outside ONNX."""
-        return max((r.opsets[domain] for r in self.onnx.values() if domain in r.opsets), default=None)
+        opsets, _ = self._first_releases.get(domain, _NO_RELEASES)
+        return opsets[-1] if opsets else None
 
     def released_opset(self, domain: str) -> int | None:
         """Return the newest published opset of a domain; `None` for a domain outside ONNX."""
-        listed = [each for each in self.onnx.values() if domain in each.opsets]
-        newest = max((each.opsets[domain] for each in listed if each.released), default=0)
-        return newest if listed else None
+        return self._published_opsets.get(domain)
 
     def unreleased(self, opsets: Mapping[str, int]) -> Iterator[str]:
         """Yield a sentence for each opset that is newer than all published releases of ONNX."""
@@ -91,7 +117,9 @@ class Releases(Record):
 
     def first_release_with(self, domain: str, opset: int) -> Release | None:
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
-        return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)
+        opsets, releases = self._first_releases.get(domain, _NO_RELEASES)
+        position = bisect_left(opsets, opset)
+        return releases[position] if position < len(opsets) else None
 
     def ir_version_for(self, opsets: Mapping[str, int]) -> int:
         """Return the IR version of the first ONNX release with all of these opsets.

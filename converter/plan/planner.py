@@ -56,6 +56,7 @@ class Planner:
         self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
+        self._surveyed: tuple[ContainerSurvey, ...] = ()
         self._unknown_shapes: UnknownShapes | None = None
 
     def plan(self) -> Plan:
@@ -70,11 +71,13 @@ class Planner:
             self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]
         versions = self._function_versions()
-        self._node_analysis.finish((graph, *training, *(body.surveyed for body in versions)))
+        self._surveyed = (graph, *training, *(body.surveyed for body in versions))
+        self._node_analysis.finish(self._surveyed)
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
+        self._surveyed = ()  # Its scopes refer to this planner: the cycle would outlive the conversion.
         if self._functions and self._refused_scopes:
             from opshift.converter.functions.specialization import refine_specializations
 
@@ -128,9 +131,13 @@ class Planner:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
+        scope.possible_types = self._possible_types
         self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
+
+    def _possible_types(self) -> frozenset[str] | None:
+        return self._node_analysis.possible_types(self._surveyed)
 
     def _function_versions(self) -> list[FunctionVersion]:
         """Return the functions of the model, then the copies for some of their calls."""

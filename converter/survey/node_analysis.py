@@ -10,8 +10,10 @@ from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.model_element_types import element_types_in
 from opshift.inference.scope import Scope
+from opshift.model.graphs import is_graph
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.types import element_type_of
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
@@ -39,6 +41,8 @@ class NodeAnalysis:
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = registry
+        self._has_unknown_operators = False
+        self._element_types: frozenset[str] | None = None
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
@@ -81,8 +85,7 @@ class NodeAnalysis:
         """
         if not self._type_dependent:
             return
-        scopes = (inner.scope for each in surveyed for inner in each.walk())
-        types = element_types_in(scopes, self.operators)
+        types = self._element_types_in(surveyed)
         for each in surveyed:
             type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
             affected = {
@@ -91,21 +94,43 @@ class NodeAnalysis:
             if affected:
                 each.add_candidates(affected)
 
+    def possible_types(self, surveyed: Collection[ContainerSurvey]) -> frozenset[str] | None:
+        """Return the element types that values can have; `None` if the types of some values are unknown."""
+        has_unknown = self._functions is not None or self._has_unknown_operators
+        if has_unknown or not all(map(_declares_inputs, surveyed)):
+            return None
+        return self._element_types_in(surveyed)
+
+    def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> frozenset[str]:
+        if self._element_types is None:
+            scopes = (inner.scope for each in surveyed for inner in each.walk())
+            self._element_types = element_types_in(scopes, self.operators)
+        return self._element_types
+
     def _status(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
         domain = proto.domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:
+            self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
         if not self._registry.has_domain(domain):
+            self._has_unknown_operators = True
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
             return OperatorStatus(has_step=False, has_graphs=True)
         try:
             route = self.router(scope.opsets).route(proto.domain, proto.op_type, opset)
         except ResolveError as error:
+            self._has_unknown_operators = True
             self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
             type_dependent[proto.domain, proto.op_type] = route.affected_element_types
         return route.status
+
+
+def _declares_inputs(surveyed: ContainerSurvey) -> bool:
+    """Return whether all inputs of a graph have known types."""
+    container = surveyed.scope.container
+    return is_graph(container) and all(element_type_of(each.type) for each in container.input)

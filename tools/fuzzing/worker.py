@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
@@ -12,8 +13,11 @@ from typing import NamedTuple
 from fuzzing.calls import Case, case_at, run_case
 from fuzzing.corpus import text_models
 
-SECONDS = 10.0
-"""Maximum duration of a case."""
+CPU_SECONDS = 10.0
+"""Maximum CPU time of a case, which does not depend on what else the machine does."""
+
+SECONDS = 120.0
+"""Maximum duration of a case, for cases that wait."""
 
 MEMORY = 1 << 30
 """Maximum memory of a case, in addition to that of a worker that has started."""
@@ -58,7 +62,10 @@ class Worker:
             finding = Outcome(case, "timeout", f"no result within {seconds:g} seconds")
         except (EOFError, ConnectionError):
             self._process.join()
-            finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
+            if self._process.exitcode == -signal.SIGPROF:
+                finding = Outcome(case, "timeout", f"no result within {CPU_SECONDS:g} seconds of CPU time")
+            else:
+                finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
         self._start()
         return finding
 
@@ -90,7 +97,10 @@ def _serve(connection: Connection) -> None:
             case = connection.recv()
         except EOFError:
             return
-        connection.send(_outcome(case))
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # its signal ends the process
+        outcome = _outcome(case)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        connection.send(outcome)
 
 
 def _limit_memory() -> None:
