@@ -93,9 +93,7 @@ class Propagation(Generic[FactT]):
             while name not in known and name not in seen:
                 record = producers.get(name)
                 if record is None:
-                    question = self._find_source(name, scope)
-                    if question:
-                        yield question
+                    yield from self._find_source(name, scope)
                     continue
                 seen.add(name)
                 position, domain, op_type, inputs, outputs = record
@@ -197,10 +195,10 @@ class Propagation(Generic[FactT]):
         else:
             self._infer_node(scope.node_of(record), operator, scope)
 
-    def _find_source(self, name: str, scope: InferenceScope) -> FactQuestion | None:
-        """Find the fact about a value that no node of the scope's graph produces, or return a question.
+    def _find_source(self, name: str, scope: InferenceScope) -> Iterable[FactQuestion]:
+        """Find the fact about a value that no node of the scope's graph produces.
 
-        The question has to be answered first.
+        If another question has to be answered first, return it instead.
         """
         try:
             if name in scope.emitted_producers:
@@ -211,8 +209,8 @@ class Propagation(Generic[FactT]):
             else:
                 self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
         except Unanswered as error:
-            return error.question
-        return None
+            return (error.question,)
+        return ()
 
     def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
         found = None if domain else self._cache.operators.get(op_type)
