@@ -98,8 +98,6 @@ class InferenceScope(Container, Facts):
         owner: NodeProto that contains this subgraph.
         added_constants: constants that adapters added, by name.
         evaluation: evaluation of questions, shared by all scopes of the model.
-        possible_types: function that returns all element types that values of the model can have; `None` if
-            the types of some values are unknown.
         defined_names: names of the values of this scope; completed by the survey.
     """
 
@@ -119,9 +117,6 @@ class InferenceScope(Container, Facts):
         self.owner: NodeProto | None = None
         self.added_constants: dict[str, Tensor] = {}
         self.evaluation: Evaluation = parent.evaluation if parent else Evaluation()
-        self.possible_types: Callable[[], frozenset[str] | None] = (
-            parent.possible_types if parent else lambda: None
-        )
         self.defined_names = self.predefined_names()
         self._children: dict[int, Self] = {}
         self.emitted_producers: dict[str, tuple[Node, int, int]] = {}

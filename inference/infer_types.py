@@ -161,9 +161,11 @@ def body_output(
 
 def _only_type(operator: OperatorVersion, scope: InferenceScope) -> str | None:
     """Return the element type of a first output if the model has only one of the types that it may have."""
-    output = parameter_at(operator.outputs, 0)
-    possible = scope.possible_types() if output and output.homogeneous else None
-    if output is None or possible is None:
+    output, possible_types = parameter_at(operator.outputs, 0), scope.evaluation.possible_types
+    if output is None or not output.homogeneous or possible_types is None:
+        return None
+    possible = possible_types()
+    if possible is None:
         return None
     names = [_without_tensor(each) for each in operator.types_of(output)]
     found = [each for each in names if each in possible or each not in BY_NAME]

@@ -77,7 +77,9 @@ class Planner:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
-        self._surveyed = ()  # Its scopes refer to this planner: the cycle would outlive the conversion.
+        for each in self._surveyed:
+            # It refers to this planner: without a reference cycle, the scope is freed at once.
+            each.scope.evaluation.possible_types = None
         if self._functions and self._refused_scopes:
             from opshift.converter.functions.specialization import refine_specializations
 
@@ -131,7 +133,7 @@ class Planner:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
-        scope.possible_types = self._possible_types
+        scope.evaluation.possible_types = self._possible_types
         self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
