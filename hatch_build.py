@@ -49,9 +49,9 @@ def compile_into(folder: Path) -> None:
     opshift.__path__.append(str(root))
     from opshift.converter.rewrite import routes
     from opshift.registry import precompiled
+    from opshift.registry.explanations.refusal_causes import refusal_causes
     from opshift.registry.ir_versions import ir_versions
     from opshift.registry.onnx_defs import onnx_defs
-    from opshift.registry.refusal_causes import refusal_causes
     from opshift.registry.registry import default_registry
 
     # Reading definitions and routes records them.

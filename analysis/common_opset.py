@@ -11,7 +11,7 @@ from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.files import ModelLike, model_of
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir_models import message_of
+from opshift.model.onnx_ir.models import message_of
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 

@@ -26,7 +26,7 @@ from opshift.model.files import (
     serialize_model,
 )
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir_models import is_onnx_ir, reading_onnx_ir
+from opshift.model.onnx_ir.models import is_onnx_ir, reading_onnx_ir
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
@@ -150,7 +150,7 @@ def convert_version(
 def convert_given(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
     if is_onnx_ir(model):
-        from opshift.model.onnx_ir_message import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
 
         with OnnxIrMessage(model) as message:
             result, plan = convert_with(message.proto, replace(options, inplace=True))

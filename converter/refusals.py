@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
-from opshift.registry.refusal_causes import refusal_cause
+from opshift.registry.explanations.refusal_causes import refusal_cause
 
 UNKNOWN_SHAPE = "unknown.shape"
 

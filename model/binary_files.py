@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -100,7 +99,8 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
     if not hasattr(out, "write") or isinstance(out, io.TextIOBase):
         reason = f"expected a path or a file open for writing in binary mode, got {type(out).__name__}"
         raise UsageError(reason, remedy="open the file with mode 'wb'")
-    import tempfile  # slow to import
+    import shutil  # slow to import
+    import tempfile
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = Path(folder, "model.onnx")

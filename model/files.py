@@ -19,7 +19,7 @@ from opshift.model.binary_files import (
 from opshift.model.errors import CannotWrite, InvalidModel, Place
 from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
-from opshift.model.onnx_ir_models import OnnxIrModel, OnnxProgram, is_onnx_ir
+from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram, is_onnx_ir
 from opshift.model.wire_format import ReadBytes, fields
 
 BytesLike = bytes | bytearray | memoryview
@@ -66,7 +66,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     if isinstance(model, str | os.PathLike) or is_readable(model):
         return read_model(model), True
     if is_onnx_ir(model):
-        from opshift.model.onnx_ir_message import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
 
         return OnnxIrMessage(model, with_elements=True).proto, True
     reason = f"expected a ModelProto, bytes, a path or a binary file, got {type(model).__name__}"

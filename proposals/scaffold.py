@@ -8,6 +8,7 @@ from typing import NamedTuple
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.operator_ids import require_path_names
+from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
@@ -19,7 +20,6 @@ from opshift.proposals.content.staged_registry import (
     next_opset,
 )
 from opshift.proposals.content.text_files import HEADER, TEMPLATES, quote_yaml, version_block, without_key
-from opshift.registry.errors import did_you_mean
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 

@@ -33,30 +33,3 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
                 raise DefinitionError(f"is also defined in {names[name]}", place=Place(path))
             names[name] = path
     return found
-
-
-class DefinitionFiles(dict[str, dict[str, str]]):
-    """Path of each operator's file, by domain and name.
-
-    Installed packages are searched for domains that no folder defines, when such a domain is first used.
-    """
-
-    def __init__(self, folders: tuple[Path, ...], *, installed: bool) -> None:
-        super().__init__(definition_files(folders))
-        self._installed = installed
-
-    def __missing__(self, domain: str) -> dict[str, str]:
-        """Return the files in installed packages; none for an unknown domain."""
-        if not self._installed:
-            return {}
-        from opshift.registry.installed import installed_files
-
-        return installed_files(domain)
-
-    def domains(self) -> tuple[str, ...]:
-        """Return all domains that have definitions."""
-        if not self._installed:
-            return tuple(self)
-        from opshift.registry.installed import installed_domains
-
-        return tuple(dict.fromkeys((*self, *installed_domains())))

@@ -83,3 +83,22 @@ def _definition_folder(entry_point: EntryPoint) -> Path:
             return folder
     remedy = f"add files {domain}/<operator>.yaml to the package, and name it without a colon"
     raise DefinitionError(f"the package has no definitions of {domain}", place=place, remedy=remedy)
+
+
+class DefinitionFiles(dict[str, dict[str, str]]):
+    """Path of each operator's file, by domain and name.
+
+    Installed packages are searched for domains that no folder defines, when such a domain is first used.
+    """
+
+    def __init__(self, folders: tuple[Path, ...], *, installed: bool) -> None:
+        super().__init__(definition_files(folders))
+        self.installed = installed
+
+    def __missing__(self, domain: str) -> dict[str, str]:
+        """Return the files in installed packages; none for an unknown domain."""
+        return installed_files(domain) if self.installed else {}
+
+    def domains(self) -> tuple[str, ...]:
+        """Return all domains that have definitions."""
+        return tuple(dict.fromkeys((*self, *(installed_domains() if self.installed else ()))))

@@ -16,18 +16,19 @@ from opshift.model.operator_ids import (
     canonical_domain,
     overload_of,
 )
+from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
-from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, DefinitionFiles
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
     ResolveError,
     UnknownDomain,
     UnknownOpset,
-    did_you_mean,
     require_argument_types,
     resolve_error,
 )
+from opshift.registry.installed import DefinitionFiles
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
@@ -56,7 +57,6 @@ class Registry(Selectable):
         self.documents: Final = documents
         """The operator-set documents that were added to the folders."""
         self._staged = operators
-        self._installed = installed
         self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._newest: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Registry(Selectable):
         Raises:
             DefinitionError: the folder contains no definitions, or redefines an operator.
         """
-        return Registry((*self.folders, Path(folder)), self.documents, self._staged, self._installed)
+        return Registry((*self.folders, Path(folder)), self.documents, self._staged, self._files.installed)
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -83,13 +83,14 @@ class Registry(Selectable):
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._installed)
+        return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._files.installed)
 
     def with_operator(self, operator: Operator) -> Registry:
         """Return a registry in which a consistent definition replaces that of an operator, or adds one."""
         from opshift.registry.lint.apply import consistent
 
-        return Registry(self.folders, self.documents, (*self._staged, consistent(operator)), self._installed)
+        staged = (*self._staged, consistent(operator))
+        return Registry(self.folders, self.documents, staged, self._files.installed)
 
     @cached_property
     def types(self) -> TypeSets:
@@ -210,11 +211,10 @@ class Registry(Selectable):
             except KeyError:
                 pass
         call = LocalFunction(node.domain, node.op_type, overload_of(node))
-        other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain)
-        if call in functions:
-            return call
-        if other_spelling is not None and call._replace(domain=other_spelling) in functions:
-            return call._replace(domain=other_spelling)
+        other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain, node.domain)
+        for each in (call, call._replace(domain=other_spelling)):
+            if each in functions:
+                return each
         domain = canonical_domain(node.domain)
         opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
         if opset is None:
@@ -267,10 +267,10 @@ class Registry(Selectable):
         from opshift.registry.documents.document import WrongDomain
         from opshift.registry.documents.files import read_document
 
-        found = read_document(document)
+        found, path = read_document(document), str(document)
         if found.domain in self._files:
-            raise WrongDomain(f"domain {found.domain} is already defined", place=Place(str(document)))
-        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), str(document))
+            raise WrongDomain(f"domain {found.domain} is already defined", place=Place(path))
+        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), path)
         self._operators |= {(each.domain, each.name): each for each in found.operators}
         self._newest[found.domain] = found.opset_version
 
@@ -301,10 +301,10 @@ def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
         DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
     """
     paths = [Path(each) for each in sources]
-    folders = [each for each in paths if not each.is_file()]
-    base = next((each for each in folders if (each / RELEASES).exists()), None)
     if not paths:
         return default_registry()
+    folders = [each for each in paths if not each.is_file()]
+    base = next((each for each in folders if (each / RELEASES).exists()), None)
     added = (each for each in folders if each is not base)
     documents = tuple(each for each in paths if each.is_file())
     return Registry((base or OPSETS, *added), documents, installed=base is None)

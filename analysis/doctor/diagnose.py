@@ -15,7 +15,7 @@ from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_label, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
-from opshift.model.onnx_ir_models import reading_onnx_ir
+from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry

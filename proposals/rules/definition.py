@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from opshift.checker.findings import ERROR, WARNING
 from opshift.model.element_types import element_names
+from opshift.model.similar_names import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule
 from opshift.registry.descriptions import texts_of
-from opshift.registry.errors import did_you_mean
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import Parameter
 from opshift.registry.shapes.rule_table import SHAPE_RULES

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from opshift.checker.findings import ERROR, WARNING
 from opshift.converter.convert import convert_version
 from opshift.model.errors import OpshiftError
+from opshift.model.similar_names import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.evidence.node_models import body_model
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, IR, Problems, first_of, rule
 from opshift.registry.bodies import BodyNode, FromAttribute
-from opshift.registry.errors import ResolveError, did_you_mean
+from opshift.registry.errors import ResolveError
 from opshift.registry.models import Attribute, OperatorVersion
 from opshift.registry.step_rules import body_problems
 

@@ -3,10 +3,10 @@
 import difflib
 
 from opshift.checker.findings import ERROR, INFO, WARNING
+from opshift.model.similar_names import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.folder import PROPOSAL
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule
-from opshift.registry.errors import did_you_mean
 from opshift.registry.models import OperatorVersion
 
 MIN_ANSWER_LENGTH = 20

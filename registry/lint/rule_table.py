@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from opshift.model.rule_table import RuleTable, describe
-from opshift.registry.errors import did_you_mean
+from opshift.model.similar_names import did_you_mean
 
 MAX_SHOWN = 15
 """Maximum number of names in one message."""

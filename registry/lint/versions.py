@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.similar_names import similar_names
 from opshift.registry.definition_files import RELEASES
-from opshift.registry.errors import similar_names
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator
 from opshift.registry.shapes.rule_table import TABLE

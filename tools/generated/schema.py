@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from opshift.registry.json_schema import schema_text
+from opshift.registry.editor_schema.json_schema import schema_text
 
 SCHEMA = Path("opsets", "schema.json")
 

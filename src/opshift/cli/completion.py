@@ -19,11 +19,11 @@ def _from_registry(values: Callable[["Registry", typer.Context], Iterable[str]])
     """Return a completion from the definitions of the command line, which may name more with --opsets."""
 
     def complete(context: typer.Context) -> list[str]:
-        from opshift.cli.options import registry_with
+        from opshift.registry.registry import load_registry
 
         try:
             folders = [Path(each) for each in context.params.get("folders") or ()]
-            return list(values(registry_with(folders), context))
+            return list(values(load_registry(folders), context))
         except (OpshiftError, OSError):  # the command reports errors of its arguments; completion is silent
             return []
 
@@ -97,7 +97,7 @@ def complete_change_rule() -> Iterable[str]:
 
 def complete_refusal_code() -> Iterable[str]:
     """Return the codes of refusals."""
-    from opshift.registry.refusal_causes import refusal_causes
+    from opshift.registry.explanations.refusal_causes import refusal_causes
 
     return refusal_causes()
 

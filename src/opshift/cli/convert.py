@@ -210,7 +210,7 @@ def convert(
 def _convert_all(
     sources: list[Path], folder: Path, settings: ConversionSettings, workers: int, form: Format
 ) -> None:
-    from opshift.cli.batch import (
+    from opshift.cli.batch.run_batch import (
         batch_data,
         failures,
         jobs_for,

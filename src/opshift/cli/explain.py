@@ -13,8 +13,8 @@ from opshift.cli.output import print_result
 from opshift.cli.page import Page
 
 if TYPE_CHECKING:
-    from opshift.registry.refusal_causes import Cause
-    from opshift.registry.tool_errors import ToolError
+    from opshift.registry.explanations.refusal_causes import Cause
+    from opshift.registry.explanations.tool_errors import ToolError
 
 
 def explain(
@@ -34,9 +34,9 @@ def explain(
     and the commands that solve it. For the code of a refusal, such as type.unsupported, prints its meaning.
     Exits with 1 if nothing matches.
     """
+    from opshift.registry.explanations.refusal_causes import refusal_causes
+    from opshift.registry.explanations.tool_errors import tool_errors
     from opshift.registry.record import to_plain_data
-    from opshift.registry.refusal_causes import refusal_causes
-    from opshift.registry.tool_errors import tool_errors
 
     text = " ".join(message or ())
     errors = [each for each in tool_errors() if not message or each.matches(text)]

@@ -12,9 +12,9 @@ from typing import Any, get_args
 from pydantic.json_schema import GenerateJsonSchema
 
 from opshift.registry.described import Descriptions
+from opshift.registry.editor_schema.constraints import add_constraints
 from opshift.registry.models import Operator
 from opshift.registry.record import Record, type_adapter
-from opshift.registry.schema_constraints import add_constraints
 from opshift.registry.steps import VERBS, AnyVerb, Verb
 
 Schema = dict[str, Any]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import IR_VERSION, ModelProto
-from opshift.model.onnx_ir_models import OnnxIrModel, OnnxProgram
-from opshift.model.onnx_ir_views import View, attributes_of, carry_over_meta, initializers_of, mapped_content
+from opshift.model.onnx_ir.views import View, attributes_of, carry_over_meta, initializers_of, mapped_content
 from opshift.model.placeholder_store import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
 from opshift.model.signals import signals_deferred
 from opshift.model.tensor_locations import RAW_DATA
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 
     import onnx_ir
 
-    from opshift.model.onnx_ir_views import Container
+    from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram
+    from opshift.model.onnx_ir.views import Container
 
 
 class OnnxIrMessage(PlaceholderStore):

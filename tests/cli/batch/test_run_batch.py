@@ -198,7 +198,7 @@ def test_bug_does_not_stop_other_conversions(run: Run, models: Path, monkeypatch
             raise AssertionError("impossible")
         return convert_file(source, *rest, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("opshift.cli.batch.convert_file", convert_or_fail)
+    monkeypatch.setattr("opshift.cli.batch.run_batch.convert_file", convert_or_fail)
     result = run("convert", "in", "--out", "out", "-t", "17")
     assert result.exit_code == 1
     assert "failed: AssertionError: impossible" in result.stdout

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from opshift.cli.batch.destinations import Job, groups_of_jobs
+from opshift.cli.batch.workers import Lost, run_in_workers
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
-from opshift.cli.destinations import Job, groups_of_jobs
 from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
@@ -15,7 +16,6 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file, require_writable, resolve_links
 from opshift.cli.progress import byte_text, show_progress
 from opshift.cli.streams import STDIN
-from opshift.cli.workers import Lost, run_in_workers
 from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import temporary_files
 from opshift.model.errors import OpshiftError, UsageError

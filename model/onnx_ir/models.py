@@ -69,6 +69,6 @@ def message_of(argument: Argument, stack: ExitStack) -> Argument | ModelProto:
     """Return the message of a model of onnx_ir, which is valid while the stack is open, or the argument."""
     if not is_onnx_ir(argument):
         return argument
-    from opshift.model.onnx_ir_message import OnnxIrMessage  # few models need it
+    from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
 
     return stack.enter_context(OnnxIrMessage(argument)).proto

@@ -15,7 +15,7 @@ from opshift.registry.steps import VERBS
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 OPSETS = ROOT / "opsets"
 DEFINITIONS = sorted(OPSETS.glob("*/*.yaml"))
 SCHEMA = json.loads((OPSETS / "schema.json").read_text("utf-8"))

@@ -13,10 +13,10 @@ import pytest
 from opshift.converter.refusals import Refusal
 from opshift.model.errors import CannotConvert
 from opshift.registry.errors import ResolveError
-from opshift.registry.refusal_causes import PRIVATE_CAUSE, refusal_cause, refusal_causes
+from opshift.registry.explanations.refusal_causes import PRIVATE_CAUSE, refusal_cause, refusal_causes
 from opshift.registry.steps import Refuse
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("adapters", "analysis", "checker", "converter", "inference", "model", "registry", "src")
 CODES_WITH_SUBJECT = {"type.unsupported", "type.narrow-integer", "deviation.not-allowed"}
 PLACEHOLDERS = {"count", "subject", "target"}

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from opshift.cli.workers import Lost, run_in_workers
+from opshift.cli.batch.workers import Lost, run_in_workers
 
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 

@@ -1,0 +1,1 @@
+"""Models of onnx_ir: recognition, messages, and their conversion back."""

@@ -1,0 +1,1 @@
+"""JSON Schema of definition files, for editors."""

@@ -1,0 +1,1 @@
+"""Explanations of errors: causes of refusals, and errors of other tools."""

@@ -1,0 +1,1 @@
+"""Conversion of several models in parallel processes."""
