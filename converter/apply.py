@@ -76,7 +76,7 @@ def _unread_inputs(plan: ContainerPlan) -> set[str]:
 
 
 class _Target(NamedTuple):
-    """What is legal in a graph or function after the conversion.
+    """Permitted content of a graph or function after the conversion.
 
     Attributes:
         main: the main graph of the model; `None` in functions.

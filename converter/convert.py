@@ -143,11 +143,11 @@ def convert_version(
         shapes=shapes,
         infer_shapes=infer_shapes,
     )
-    return convert_given(model, options)[0]
+    return convert_and_plan(model, options)[0]
 
 
 @gc_paused
-def convert_given(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
+def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
     if is_onnx_ir(model):
         from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
@@ -180,7 +180,7 @@ def convert(
 
     Arguments, classes of the model and errors are those of `convert_version`.
     """
-    converted, message, plan = convert_given(model, Options.of(target, **arguments))
+    converted, message, plan = convert_and_plan(model, Options.of(target, **arguments))
     return Conversion(converted, Report.of(plan, message))
 
 

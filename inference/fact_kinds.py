@@ -81,7 +81,7 @@ class OperatorInfo(NamedTuple):
     asked_inputs: tuple[int, ...] | None
     shortcut: Shortcut[Any] | None
 
-    def asked_names(self, inputs: Sequence[str]) -> Sequence[str]:
+    def queried_names(self, inputs: Sequence[str]) -> Sequence[str]:
         """Return the inputs of a node that determine the facts about its outputs."""
         if self.asked_inputs is None:
             return inputs

@@ -44,7 +44,7 @@ def _types_of_operators(
 ) -> tuple[frozenset[str], Mapping[tuple[str, str], OperatorVersion]]:
     """Return the element types that any nodes of some operators introduce, and the other operators.
 
-    Those have attributes or subgraphs that state element types.
+    The nodes of the other operators have attributes or subgraphs that declare element types.
     """
     imports, types = dict(opsets), set[str]()
     node_dependent: dict[tuple[str, str], OperatorVersion] = {}
@@ -67,7 +67,7 @@ def _declared_type(attribute: AttributeProto) -> tuple[str, int] | None:
     """Return the name and the element type of an attribute; `None` if it may state one in another way."""
     is_tensor = attribute.type == AttributeProto.TENSOR
     number = attribute.t.data_type if is_tensor else attribute.i
-    # 0 stands for no element type: of other attributes, and of references to those of a function.
+    # The number is 0 in attributes without an element type, and in references to attributes of a function.
     return (attribute.name, number) if number else None
 
 

@@ -15,7 +15,7 @@ from opshift.registry.models import OperatorVersion
 _MISSING: Any = object()
 
 _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[str]]
-"""Node to infer, or chain of links; a plain tuple, because each visited node makes one.
+"""Node to infer, or chain of links; a plain tuple, because one is created for each visited node.
 
 A node has its position, record and operator, the name of an output, and the inputs that determine the fact. A
 chain has the position of its first node, the value at its start, and the linked values, the last one first,
@@ -110,7 +110,7 @@ class Propagation(Generic[FactT]):
                 info = self._operator_info(op_type, domain, scope)
                 if info.shortcut and (yield from self._take_shortcut(info.shortcut, name, scope)):
                     break
-                asked = info.asked_names(inputs)
+                asked = info.queried_names(inputs)
                 pending += asked
                 found.append((position, record, info, name, asked))
                 break
@@ -172,7 +172,7 @@ class Propagation(Generic[FactT]):
                 record = scope.producing_records[name]
                 _, domain, op_type, inputs, _ = record
                 info = self._operator_info(op_type, domain, scope)
-                self._infer_record(record, info, info.asked_names(inputs), scope)
+                self._infer_record(record, info, info.queried_names(inputs), scope)
             else:
                 self._record((name,), (fact,), scope)
             fact = known[name]

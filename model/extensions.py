@@ -12,7 +12,7 @@ from opshift.model.errors import OpshiftError, Place
 PACKAGE = "opshift."
 
 FAILURES = (Exception, SystemExit)
-"""What private code may raise; a call of `sys.exit` must not end a conversion without a message."""
+"""Exceptions of private code; a call of `sys.exit` must not end a conversion without a message."""
 
 
 class ExtensionFailed(OpshiftError):

@@ -57,7 +57,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     A message keeps its class. Its type is ModelProto nevertheless, because all classes have the same fields.
 
     Raises:
-        InvalidModel: it is none of the classes in ModelLike, or cannot be read.
+        InvalidModel: its class is not in ModelLike, or it cannot be read.
     """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return cast("ModelProto", model), False

@@ -42,13 +42,13 @@ class Parameter(Described):
     type: str
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
-    """Whether a node must have the value, may omit it, or may have any number of values."""
+    """Number of values in a node: one, at most one, or any number."""
     homogeneous: Annotated[bool, Checked(strict=True)] = True
     """Whether all values of a variadic parameter have the same type."""
     min_arity: int = 1
     """The minimum number of values of a variadic parameter."""
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
-    """Whether gradients exist with respect to an input, or of an output."""
+    """Existence of gradients with respect to an input, or of an output."""
     type_attribute: str | None = None
     """The attribute that sets an output's element type, by number or as a tensor of that type."""
     absent_type: str | None = None
@@ -122,7 +122,7 @@ class OperatorVersion(Described, FunctionDefinition):
     since_version: Annotated[int, Checked(ge=1, strict=True)]
     """The opset that introduces the version."""
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
-    """Whether the version is stable; an experimental one may change after its release."""
+    """Stability: an experimental version may change after its release."""
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
@@ -142,7 +142,7 @@ class OperatorVersion(Described, FunctionDefinition):
     type_descriptions: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Type variable to its text."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
-    """Whether a node computes equal outputs from equal inputs."""
+    """Determinism: equal outputs follow from equal inputs."""
     known_mistakes: tuple[str, ...] = ()
     """Lint rules that the published version breaks; it cannot change."""
     deprecation: Deprecation | None = None

@@ -92,7 +92,7 @@ class Releases(Record):
 
     @cached_property
     def _published_opsets(self) -> dict[str, int]:
-        """Return the newest published opset of each domain, 0 if none is published."""
+        """Return the newest published opset of each domain; 0 before the first publication."""
         found: dict[str, int] = {}
         for release in self.onnx.values():
             for domain, opset in release.opsets.items():

@@ -151,12 +151,12 @@ def _changed_places(model: ModelProto, opsets: Opsets, registry: Registry) -> se
     changes = [change for container in plan.containers() for change in container.changes]
     nodes = {node.place: node for node in _placed_nodes(model)}
     places = [
-        change.place for change in changes if not _keeps(change.result, nodes.get(_place(change.place)))
+        change.place for change in changes if not _keeps(change.result, nodes.get(_place_of(change.place)))
     ]
-    return {_place(each) for each in (*places, *(refusal.place for refusal in plan.refusals))}
+    return {_place_of(each) for each in (*places, *(refusal.place for refusal in plan.refusals))}
 
 
-def _place(label: str) -> str:
+def _place_of(label: str) -> str:
     """Return the label of a node without the callers of its function, which labels of copies contain."""
     return re.sub(r", called by .*?(?=, node | / )", "", label)
 

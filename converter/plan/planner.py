@@ -180,7 +180,7 @@ class Planner:
             workspace.keep_constants(name for each in restored for name in values_read(each.nodes))
         if skipped := self._options.skipped:
             candidates = [
-                each for each in candidates if _place(scope.nodes[each[0]], surveyed) not in skipped
+                each for each in candidates if _place_of(scope.nodes[each[0]], surveyed) not in skipped
             ]
         for line in candidates:
             change = self._node_change(line, surveyed, cache)
@@ -251,7 +251,7 @@ class Planner:
         domain = canonical_domain(proto.domain)
         target = self._target.opsets.get(domain) or surveyed.scope.opsets.get(domain, 0)
         subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
-        place, nearest = _place(proto, surveyed), error.nearest
+        place, nearest = _place_of(proto, surveyed), error.nearest
         self._refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
         self._refused_scopes.append(surveyed.scope)
 
@@ -283,5 +283,5 @@ def _replace_names(text: str, names: Set[str], replacement: str) -> str:
     return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)
 
 
-def _place(proto: NodeProto, surveyed: ContainerSurvey) -> str:
+def _place_of(proto: NodeProto, surveyed: ContainerSurvey) -> str:
     return f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"

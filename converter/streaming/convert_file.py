@@ -96,7 +96,7 @@ def convert_file(
             return written.report
 
 
-class WrittenFile(FrozenRecord):
+class OutputFile(FrozenRecord):
     """Converted model in the temporary file `path`, with the locations of its external data files."""
 
     path: Path
@@ -112,7 +112,7 @@ def converting(
     external: ExternalHandling = "copy",
     force: bool = False,
     progress: Progress | None = None,
-) -> Iterator[WrittenFile]:
+) -> Iterator[OutputFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
     `change` converts a model in place. Large tensors of this model contain placeholders, see
@@ -144,7 +144,7 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-        yield WrittenFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
+        yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
 
 
 def _pieces(

@@ -56,13 +56,13 @@ def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Paramete
     """Pass messages with placeholders to a function that reads models, for arguments of onnx_ir."""
 
     @wraps(function)
-    def reading(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         with ExitStack() as stack:
             given = [message_of(each, stack) for each in args]
             named = {name: message_of(each, stack) for name, each in kwargs.items()}
             return function(*given, **named)  # type: ignore[arg-type]
 
-    return reading
+    return wrapper
 
 
 def message_of(argument: Argument, stack: ExitStack) -> Argument | ModelProto:

@@ -59,7 +59,7 @@ def check_operator_domain(draft: DefinedDraft) -> Problems:
 
 
 @rule("operator.taken", ERROR, IR, "choose another name, or propose an update")
-def check_operator_taken(draft: DefinedDraft) -> Problems:
+def check_operator_is_new(draft: DefinedDraft) -> Problems:
     """A new operator has a name that is not yet used in its domain.
 
     A name denotes one operator through all its versions.

@@ -155,7 +155,7 @@ def check_proposal_primitive(draft: DefinedDraft) -> Problems:
     "compare the operator with these under alternatives",
     unless=("operator.taken",),
 )
-def check_proposal_near(draft: DefinedDraft) -> Problems:
+def check_similar_proposals(draft: DefinedDraft) -> Problems:
     """The alternatives mention existing operators with a similar name or the same signature.
 
     A similar operator may already serve the purpose, possibly with an additional attribute.

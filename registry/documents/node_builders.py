@@ -61,7 +61,7 @@ the empty name omits an optional one, and attributes. The node omits attributes 
 `None` or equal to their default.
 """
 
-# The names are those of the operators, and long lists of choices are not wrapped.
+# Functions have the names of operators, and long lists of choices are not wrapped.
 # ruff: noqa: A002, E501, E741, N802, N803, PLR0913, RUF002, RUF100, UP044
 
 from __future__ import annotations

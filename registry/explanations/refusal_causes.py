@@ -38,6 +38,6 @@ def _read(path: Path) -> dict[str, Cause]:
 
 
 def refusal_cause(code: str) -> Cause:
-    """Return the cause with a code; an adapter of a private domain may have another code."""
+    """Return the cause with a code, or `adapter.refused` for an unknown code of a private adapter."""
     causes = refusal_causes()
     return causes.get(code) or causes[PRIVATE_CAUSE]

@@ -63,7 +63,7 @@ def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> 
     For a union, pydantic reports an error for every alternative; the deepest ones belong to the alternative
     that matches best.
     """
-    left = [(_place(each, data), each) for each in error.errors()]
+    left = [(_place_of(each, data), each) for each in error.errors()]
     reported: list[Keys] = []
     while left:
         verbs = _list_of_verbs(left[0][0], data)
@@ -82,7 +82,7 @@ def format_problems(error: ValidationError, data: object, prefix: Keys = ()) -> 
                 yield _problem((*prefix, *keys), [each for place, each in same if place == keys])
 
 
-def _place(error: ErrorDetails, data: Any) -> Keys:
+def _place_of(error: ErrorDetails, data: Any) -> Keys:
     """Return the keys of an error in the file: pydantic inserts the names of a union's alternatives."""
     keys: list[int | str] = []
     for key in error["loc"]:

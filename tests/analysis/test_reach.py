@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import pytest
 from onnx import TensorProto, helper, parser
@@ -34,9 +36,12 @@ def test_groups_refused_nodes_by_the_first_opset_and_cause() -> None:
 def test_plans_each_refused_node_once_in_each_direction(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = []
     run = rewrite_node._NodeRewriter.rewrite
-    monkeypatch.setattr(
-        rewrite_node._NodeRewriter, "rewrite", lambda self, *given: planned.append(given) or run(self, *given)
-    )
+
+    def count_and_run(self: Any, *arguments: Any) -> Any:
+        planned.append(arguments)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(rewrite_node._NodeRewriter, "rewrite", count_and_run)
     reach(chain(count))
     assert len(planned) <= count + 1
 

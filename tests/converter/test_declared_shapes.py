@@ -15,7 +15,9 @@ from support.running import assert_equal, run
 
 import opshift
 from opshift.analysis.reach import reach
+from opshift.converter.refusals import Refusal
 from opshift.converter.shape_arguments import ShapesLike
+from opshift.model.errors import UnknownShape
 from opshift.model.graphs import nested_containers
 from opshift.model.types import declared_dims
 
@@ -80,7 +82,7 @@ def input_dims(model: Any) -> dict[str, Any]:
     return {value.name: declared_dims(value.type) for value in model.graph.input}
 
 
-def refusal(model: onnx.ModelProto, target: int, **arguments: Any) -> opshift.converter.errors.Refusal:
+def refusal(model: onnx.ModelProto, target: int, **arguments: Any) -> Refusal:
     (found,) = opshift.plan_version(model, target, **arguments).refusals
     return found
 
@@ -119,6 +121,7 @@ def test_rank_makes_conversion_possible(form: str, inplace: bool) -> None:
 def test_shape_of_computed_value_is_declared_in_value_info() -> None:
     model = parse(COMPUTED, "y")
     assert refusal(model, 11).remedy.startswith("declare the shape of 'h' with --shape h=...")
+    result: Any
     result, report = opshift.convert(model, 11, shapes={"h": ("A", "B")})
     feeds = {"x": X.reshape(-1), "s": np.array([4, 6])}
     assert_equal(run(result, feeds), run(model, feeds))
@@ -285,12 +288,12 @@ ERRORS: Mapping[str, tuple[ShapesLike, str]] = {
     "negative": ({"x": (2, 3, -4)}, "-4 is not a dimension of 'x'"),
     "negative text": (["x=2,3,-4"], "'-4' is not a dimension of 'x'"),
     "empty dimension": (["x=2,,4"], "'' is not a dimension of 'x'"),
-    "float": ({"x": (2, 3.5, 4)}, "3.5 is not a dimension of 'x'"),  # type: ignore[dict-item]
+    "float": ({"x": (2, 3.5, 4)}, "3.5 is not a dimension of 'x'"),
     "bool": ({"x": (True, 3, 4)}, "True is not a dimension of 'x'"),
     "huge": ([f"x={'9' * 5000},3,4"], f"'{'9' * 5000}' is not a dimension of 'x'"),
     "beyond int64": ({"x": (2**62, 3, 4)}, f"{2**62} is not a dimension of 'x'"),
     "many": ({"x": (1,) * 65}, "the shape of 'x' has 65 dimensions, more than 64"),
-    "no shape": ({"x": 5}, "5 is not a shape of 'x'"),  # type: ignore[dict-item]
+    "no shape": ({"x": 5}, "5 is not a shape of 'x'"),
     "no equals sign": (["x"], "'x' is not a shape"),
     "no name": (["=2"], "'=2' is not a shape"),
     "twice": (["x=2,3,4", "x=2,2,4"], "'x' has two shapes"),
@@ -321,7 +324,7 @@ def test_refuses_shape(name: str) -> None:
 
 
 def test_error_of_unknown_shape_pickles() -> None:
-    error = opshift.adapters.UnknownShape("reason", "x", otherwise="wait")
+    error = UnknownShape("reason", "x", otherwise="wait")
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.values, copy.otherwise, str(copy)) == (("x",), "wait", str(error))
     assert str(error) == "reason (declare the shape of 'x', or wait)"

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from opshift.converter import apply, convert
 from opshift.converter.convert import convert_version
+from opshift.converter.plan.plan_model import plan_model
 
 COUNT = 50
 
@@ -58,7 +59,7 @@ def test_interruption_of_conversion_in_place(
 
 def test_interruption_before_applying_keeps_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model()
-    monkeypatch.setattr(convert, "plan_model", _interrupting(convert.plan_model, signal.SIGINT))
+    monkeypatch.setattr(convert, "plan_model", _interrupting(plan_model, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         convert_version(model, 13, inplace=True)
     assert model == _model()

@@ -31,7 +31,7 @@ FORMS = {
             y = ReverseSequence (h, lengths)
         }
     """,
-    "behind a function": """
+    "after a function": """
         <ir_version: 8, opset_import: ["" : 16, "local" : 1]>
         main (float[12] x, float[6, 8] like, int64[4] lengths) => (float[A, B] y) <int64[2] rest = {3, 4}> {
             sizes = Shape (like)
@@ -87,6 +87,7 @@ def test_inferred_shape_makes_conversion_possible(form: str, arguments: Any) -> 
     expected = run(model, feeds())
     (refusal,) = opshift.plan_version(model, 9).refusals
     assert refusal.remedy.endswith("try --infer-shapes (infer_shapes=True)")
+    result: Any
     result, report = opshift.convert(model, 9, infer_shapes=True, **arguments)
     assert report.repairs == (USED,)
     assert not result.graph.value_info

@@ -12,7 +12,7 @@ from typing import Unpack
 
 import onnx_ir
 
-from opshift.converter.convert import convert_given
+from opshift.converter.convert import convert_and_plan
 from opshift.converter.options import ConvertArguments, Options, TargetLike
 
 __all__ = ["ConvertVersionPass"]
@@ -35,5 +35,5 @@ class ConvertVersionPass(onnx_ir.passes.InPlacePass):
     def call(self, model: onnx_ir.Model) -> onnx_ir.passes.PassResult:
         """Convert the model; the result is modified unless the model has these opsets already."""
         graph = model.graph
-        convert_given(model, self._options)
+        convert_and_plan(model, self._options)
         return onnx_ir.passes.PassResult(model, modified=model.graph is not graph)

@@ -94,7 +94,7 @@ INVALID = {
         'out.emit("Gelu", node.inputs[:1], node.outputs, domain="")',
         "emits Gelu: Gelu is not in opset 13 of ai.onnx",
     ),
-    "opset that is no number": (
+    "opset that is not an integer": (
         'out.emit("Relu", node.inputs[:1], node.outputs, domain="", opset=1.5)',
         "emits Relu: expected a name, an opset and a domain",
     ),

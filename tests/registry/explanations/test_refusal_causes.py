@@ -32,7 +32,7 @@ def calls_of(name: str) -> Iterator[tuple[str, ast.Call]]:
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
-def subclasses_of(kind: type) -> Iterator[type]:
+def subclasses_of(kind: type[object]) -> Iterator[type[object]]:
     yield kind
     for each in kind.__subclasses__():
         yield from subclasses_of(each)
