@@ -94,10 +94,11 @@ def _group(members: list[Refusal]) -> RefusalGroup:
     if len(members) > 1:
         target = _version(first.target, first)
         summary = cause.summary.format(count=f"{len(members):,}", subject=first.subject, target=target)
-        remedies = Counter(each.remedy for each in members)
-        if len(remedies) > 1:
+        remedies = Counter(each.remedy for each in members if each.remedy)
+        if len(remedies) > 1 or remedies.total() < len(members):
             # names of values to declare help more than the advice of the cause
-            remedy = max(remedies, key=remedies.__getitem__) if first.code == UNKNOWN_SHAPE else cause.remedy
+            is_shape = remedies and first.code == UNKNOWN_SHAPE
+            remedy = max(remedies, key=remedies.__getitem__) if is_shape else cause.remedy
     nearest = [each.nearest for each in members]
     if all(nearest):
         lowest = min(nearest) > first.target

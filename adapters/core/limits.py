@@ -41,5 +41,5 @@ def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> 
         remedy = "reduce the sizes in the model, or convert to a newer opset"
         raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
     if not allowing.allow("large", reason):
-        remedy = "allow 'large', reduce the sizes, or convert to a newer opset"
+        remedy = "pass --allow large (allow= in Python), reduce the sizes, or convert to a newer opset"
         raise CannotConvert(reason, "limit.exceeded", remedy=remedy)

@@ -155,7 +155,7 @@ class Rewriter:
         found = self.constant_value(name)
         if found is None:
             reason = f"{meaning} ({name!r}) is not a constant"
-            remedy = "make it an initializer that is not a graph input"
+            remedy = "make the value an initializer that is not a graph input"
             raise CannotConvert(reason, "unknown.constant", remedy=remedy)
         return found
 
@@ -174,7 +174,7 @@ class Rewriter:
         if kind == "approximate" and error_bound(step):
             reason += f"; the error is {error_bound(step)}"
         if not self.workspace.allow(kind, reason):
-            remedy = f"allow {kind!r} if the model tolerates it"
+            remedy = f"pass --allow {kind} (allow= in Python) if the model tolerates it"
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
     # Emission

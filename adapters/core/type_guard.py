@@ -17,6 +17,8 @@ LostTypes = dict[str, frozenset[str]]
 NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
+TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
+
 TypeGuard = Callable[[Node, Rewriter], bool]
 """A function that returns whether it replaced the node."""
 
@@ -98,8 +100,7 @@ def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tup
 def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     assert out.target is not None, "an operator without a target version has no types to check"
     reason = f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support"
-    remedy = "cast around the node to a supported type, if range and precision allow it"
-    return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=remedy)
+    return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=TYPE_REMEDY)
 
 
 def _emit_in_wider_types(node: Node, wider: dict[str, tuple[str, str]], out: Rewriter) -> None:

@@ -71,7 +71,7 @@ def _first_difference(
     smaller: list[OutputCompared] = []
     size, failures, done = FIRST_COUNT, 0, 0
     progress = pair.progress
-    progress.total, progress.note = len(names), f"searching the first different node of {pair.path}"
+    progress.total, progress.note = len(names), f"searching {pair.path} for the first difference"
     while done < len(names) and failures < MAX_FAILURES:
         progress.done = done
         listed = names[done : done + size]

@@ -163,9 +163,10 @@ class VerificationFailed(OpshiftError):
         self.location = location
         differing = [each for each in verification.outputs if not each.equal]
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
-        more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
-        remedy = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
+        more = f" ({len(differing)} outputs differ)" if len(differing) > 1 else ""
+        option = "--tolerance (tolerance= in Python)"
+        remedy = f"keep the original and report a bug, or set {option} if results may be approximate"
         if location and location.exceeded_at:
-            remedy = "provide typical inputs, or set a tolerance: a small difference grows in later nodes"
+            remedy = f"provide typical inputs, or set {option}: a small difference grows in later nodes"
         first = f"; first at {location}" if location else ""
         super().__init__(text + more + first, remedy=remedy)

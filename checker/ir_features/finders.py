@@ -103,13 +103,15 @@ def _find_quantization_annotations(contents: Contents) -> Iterator[Use]:
 
 def _find_device_configurations(contents: Contents) -> Iterator[Use]:
     places = ["model"] if getattr(contents.model, "configuration", None) else []
-    remedy = "drop them with allow='drop-devices': they are hints that do not affect results"
+    remedy = (
+        "drop them with --allow drop-devices (allow= in Python): they are hints that do not affect results"
+    )
     for place in (*places, *(node.place for node in contents.with_devices)):
         yield Use("device_configurations", place, "they would be lost", remedy, "drop-devices")
 
 
 def _find_training_info(contents: Contents) -> Iterator[Use]:
-    remedy = "drop it with allow='drop-training': inference does not use it"
+    remedy = "drop it with --allow drop-training (allow= in Python): inference does not use it"
     for index in range(len(contents.model.training_info)):
         yield Use("training", f"training_info[{index}]", "it would be lost", remedy, "drop-training")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from opshift.adapters.core.type_guard import TYPE_REMEDY
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, emitted_graphs
 from opshift.inference.facts import Facts
 from opshift.inference.infer_types import type_from_attribute, type_of_constant
@@ -47,8 +48,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     if problem is not None:
         types = ", ".join(each.removeprefix("tensor(").removesuffix(")") for each in sorted(problem.types))
         reason = f"the operator has no equivalent for {types} at the target"
-        remedy = "cast around the node to a supported type, if range and precision allow it"
-        raise CannotConvert(reason, "type.unsupported", subject=types, remedy=remedy)
+        raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 
 
 @lru_cache(maxsize=1024)

@@ -36,7 +36,9 @@ def test_lists_limits_by_opset_and_cause(run: Run, limited_model: Path) -> None:
     result = run("reach", str(limited_model))
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
-    assert f"lowest 7 highest {NEWEST} opset 6 operator.no-equivalent: no operator of opset 6" in text
+    assert (
+        f"lowest 7 highest {NEWEST} Refused at opset 6 operator.no-equivalent: no operator of opset 6" in text
+    )
     assert text.endswith("7 or later Sin:7 graph, node 'sin'")
 
 
@@ -50,7 +52,7 @@ def test_summarizes_limits_of_other_opsets(run: Run, folder: Path) -> None:
     lines = [line.split() for line in run("reach", "two.onnx").stdout.splitlines()]
     limits = json.loads(run("reach", "two.onnx", "--format", "json").stdout)["limits"]
     first, *others = limits
-    assert lines.index(["opset", str(first["opset"])]) < lines.index(["Further", "limits"])
+    assert lines.index(["Refused", "at", "opset", str(first["opset"])]) < lines.index(["Further", "limits"])
     assert others
     for each in others:
         for group in each["groups"]:

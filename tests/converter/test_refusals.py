@@ -114,6 +114,20 @@ def test_every_cause_describes_several_nodes(code: str) -> None:
     assert group.title == members[0].title
 
 
+@pytest.mark.parametrize(
+    ("remedies", "expected"),
+    [
+        (["", "", "declare 'x'", "declare 'x'", "declare 'y'"], "declare 'x'"),
+        (["", "declare 'y'"], "declare 'y'"),
+        (["", ""], refusal_causes()[UNKNOWN_SHAPE].remedy),
+    ],
+)
+def test_group_of_unknown_shapes_names_the_most_frequent_values(remedies: list[str], expected: str) -> None:
+    refusals = [Refusal("graph", "ai.onnx.Add:14", "", remedy, UNKNOWN_SHAPE) for remedy in remedies]
+    (group,) = group_refusals(refusals)
+    assert group.remedy == expected
+
+
 def test_different_reasons_of_one_code_are_separate_groups() -> None:
     reasons = ("opset 10 has no sequences", "opset 14 has no optional values", "opset 10 has no sequences")
     members = [Refusal("node", "ai.onnx.X", each, "", "operator.no-equivalent", each) for each in reasons]

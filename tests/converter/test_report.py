@@ -218,7 +218,7 @@ def test_text_shows_refusals_with_the_same_reason_once() -> None:
     old.graph.input.append(onnx.helper.make_tensor_value_info("x", 1, [2, 2]))
     text = str(Report.of(plan_version(old, 10)))
     assert text.count("refused: ") == 1
-    assert "refused: 3 nodes can be converted only if approximate is allowed" in text
+    assert "refused: 3 nodes can be converted only if 'approximate' is allowed" in text
     assert "graph, node 'det0'" in text
 
 

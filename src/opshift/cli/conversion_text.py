@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opshift.cli.output import count_text
+from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
 from opshift.cli.page import Column, Page, number
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.verification_text import write_verification
@@ -23,9 +23,6 @@ OPERATOR_COLUMN = Column("operator", "cyan")
 
 MAX_GROUPS = 8
 """Maximum number of rows of changes, so that the plan of a small model fits one screen."""
-
-MAX_OPERATORS = 3
-"""Maximum number of operators in one cell."""
 
 
 def write_conversion(page: Page, converted: ConvertedFile) -> None:
@@ -43,11 +40,12 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
 
 
 def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int], explain: bool) -> None:
-    """Print a plan; with `explain`, print all operators and the descriptions of all steps."""
+    """Print a plan: its changes or refusals; with `explain`, print all of both, and describe the steps."""
     page.line(str(source), style="bold")
     _write_summary(page, report, imports)
-    _write_changes(page, report, explain)
-    _write_allowances(page, report)
+    if explain or not report.refusals:
+        _write_changes(page, report, explain)
+        _write_allowances(page, report)
     if report.refusals:
         write_refusals(page, report.refusal_groups(), explain=explain)
     else:
@@ -63,8 +61,8 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     if report.model_version:
         facts["model version"] = report.model_version
     facts["nodes"] = _nodes(report)
-    if report.kept_operators:
-        facts["kept"] = _counted(list(report.kept_operators.items()), MAX_OPERATORS)
+    if report.kept_operators and not report.refusals:
+        facts["kept"] = counted_labels(list(report.kept_operators.items()), MAX_OPERATORS)
     if report.sizes:
         before, after = report.sizes
         facts["size"] = f"{before:,} -> {after:,} bytes"
@@ -81,7 +79,7 @@ def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
     if groups:
         page.heading("Changes")
         rows = [_change_row(each, None if explain else MAX_OPERATORS) for each in shown]
-        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", "green"), number("bytes")), rows)
+        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", "green"), number("constants")), rows)
     if len(shown) < len(groups):
         nodes = count_text(sum(each.nodes[0] for each in groups[MAX_GROUPS:]), "node")
         page.prose(f"and {len(groups) - len(shown)} more ({nodes}); `opshift plan --explain` lists all")
@@ -96,10 +94,15 @@ def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
 def _change_row(group: ChangeGroup, most: int | None) -> tuple[str, str, str, str]:
     before, after = group.nodes
     nodes = f"{before:,}" if before == after else f"{before:,} -> {after:,}"
-    becomes = _counted(group.becomes, most) or "nothing"
+    becomes = counted_labels(group.becomes, most) or "nothing"
     if any(step.startswith(RESTORED_PREFIX) for step in group.steps):
         becomes += ", restored"
-    return nodes, _label(group.operator), becomes, f"{group.constant_bytes:,}"
+    return (
+        nodes,
+        _label(group.operator),
+        becomes,
+        f"{group.constant_bytes:,} B" if group.constant_bytes else "",
+    )
 
 
 def _write_steps(page: Page, groups: Sequence[ChangeGroup]) -> None:
@@ -142,22 +145,6 @@ def _nodes(report: Report) -> str:
     return f"{before:,}: {parts}" if report.refusals else f"{before:,} -> {after:,}: {parts}"
 
 
-def _counted(counts: Sequence[tuple[str, int]], most: int | None) -> str:
-    """Join labels with their numbers, `most` of them: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
-    # "1 other" would be as long as its label
-    shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
-    parts = [
-        short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown
-    ]
-    if len(shown) < len(counts):
-        rest = counts[len(shown) :]
-        nodes = sum(count for _, count in rest)
-        parts.append(
-            f"{len(rest):,} others" if nodes == len(rest) else f"{len(rest):,} others ({nodes:,} nodes)"
-        )
-    return ", ".join(parts)
-
-
 def _label(operators: str) -> str:
     """Return the short labels of operators: a restored node replaces several."""
-    return _counted(list(Counter(operators.split(", ")).items()), None)
+    return counted_labels(list(Counter(operators.split(", ")).items()), None)

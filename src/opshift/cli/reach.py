@@ -63,7 +63,7 @@ def write_reach(page: Page, path: Path, limits: Reach) -> None:
     ends = (limits.lowest - 1, limits.highest + 1)
     for each in limits.limits:
         if each.opset in ends:
-            page.heading(f"opset {each.opset}")
+            page.heading(f"Refused at opset {each.opset}")
             write_refusals(page, each.groups)
     rows = [
         (each.opset, group.code, len(group.refusals))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -9,10 +10,12 @@ from opshift.cli.page import Column, Page
 from opshift.converter.refusals import Refusal, RefusalGroup
 from opshift.model.operator_ids import short_label
 
+QUOTED_NAME = re.compile(r"'[^']*'")
+
 MAX_GROUPS = 10
 """Maximum number of causes in a message; `opshift plan --explain` prints all."""
 
-MAX_NODES = 3
+MAX_NODES = 2
 """Maximum number of nodes of one cause in a message."""
 
 
@@ -34,9 +37,11 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
     """Print nodes below their reasons, which are too long for a column."""
     members = group.refusals
     shown = sorted(members[:most], key=lambda each: _detail(each, group))
-    for reason, nodes in groupby(shown, lambda each: _detail(each, group)):
-        if reason:
-            page.prose(reason, indent=2)
+    for detail, refusals in groupby(shown, lambda each: _detail(each, group)):
+        nodes = list(refusals)
+        reasons = {each.reason for each in nodes}
+        if detail:
+            page.prose(detail if len(reasons) > 1 else reasons.pop(), indent=2)
         page.table(
             ("", Column("", "cyan"), ""), [("", short_label(each.operator), each.place) for each in nodes]
         )
@@ -45,6 +50,6 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
 
 
 def _detail(refusal: Refusal, group: RefusalGroup) -> str:
-    """Return the reason if the summary of the group does not contain it."""
+    """Return the reason without quoted names if the summary of the group does not contain it."""
     is_known = len(group.refusals) == 1 or refusal.subject in refusal.reason
-    return "" if is_known else refusal.reason
+    return "" if is_known else QUOTED_NAME.sub("'...'", refusal.reason)

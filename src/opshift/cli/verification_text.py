@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from opshift.cli.output import count_text
+from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
 from opshift.cli.page import Column, Page, number
 from opshift.model.operator_ids import short_label
 
@@ -37,11 +38,14 @@ def write_location(page: Page, location: DifferenceLocation) -> None:
     """Print the first node with a different value, the step that changed it, and the value."""
     page.heading("First different value")
     value, worst = location.value, location.value.worst
-    becomes = ", ".join(map(short_label, location.becomes)) or "the same, with different results"
+    counts = Counter(location.becomes).most_common()
+    becomes = counted_labels(counts, MAX_OPERATORS) or "the same, with different results"
     facts = [("node", location.place)]
     facts += [("executed by", each) for each in reversed(location.enclosing)]
     facts.append(("operator", f"{short_label(location.operator)} becomes {becomes}"))
-    facts += [("step", each) for each in location.steps]
+    # the other steps and sentences are details, which JSON contains
+    steps = [each for each in location.steps if each.startswith(location.operator.partition(":")[0] + ":")]
+    facts += [("step", each.partition(". ")[0]) for each in steps or location.steps[:1]]
     if worst is None:
         facts.append(("value", f"{value.name}, {_type_text(value)}: {value.reason}"))
     else:

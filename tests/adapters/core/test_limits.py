@@ -124,7 +124,10 @@ def test_large_constants_need_an_allowance() -> None:
     assert refusal.reason == (
         "the conversion of this node would add 2,251,500 elements of a constant, more than 2,097,152"
     )
-    assert refusal.remedy == "allow 'large', reduce the sizes, or convert to a newer opset"
+    assert (
+        refusal.remedy
+        == "pass --allow large (allow= in Python), reduce the sizes, or convert to a newer opset"
+    )
     plan = plan_version(model, 16, allow="large")
     assert [kind for kind, _ in plan.concessions] == ["large"]
     assert Report.of(plan).added_bytes == 4 * 2_251_500

@@ -352,7 +352,7 @@ def test_refuses_inputs_that_are_not_constant(
         _downgrade(model, TO_ATTRIBUTE, declare(TO_ATTRIBUTE))
     (refused,) = caught.value.refusals
     assert refused.reason == "input axes ('a') is not a constant"
-    assert refused.remedy == "make it an initializer that is not a graph input"
+    assert refused.remedy == "make the value an initializer that is not a graph input"
 
 
 def test_reads_constants_of_an_enclosing_graph(declare: Declare) -> None:

@@ -484,7 +484,7 @@ def test_updates_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     install_wrong_adapter(monkeypatch, *case.step)
     with pytest.raises(VerificationFailed):
         verify(model, convert_version(model, case.target), progress=progress)
-    assert progress.note == "searching the first different node of graph"
+    assert progress.note == "searching graph for the first difference"
     assert progress.total == len(model.graph.node)
 
 

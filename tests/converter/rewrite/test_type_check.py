@@ -10,7 +10,7 @@ from support.conversion import convert_and_check, refusal_of
 
 from opshift import ConversionRefused, convert_version
 
-REMEDY = "cast around the node to a supported type, if range and precision allow it"
+REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
 
 def _model(graph: str) -> onnx.ModelProto:

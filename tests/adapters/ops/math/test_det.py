@@ -24,7 +24,10 @@ def _model(
 def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
     data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
     model = _model("Det", 11, np.float32, data)
-    assert refusal_of(model, 10).remedy == "allow 'approximate' if the model tolerates it"
+    assert (
+        refusal_of(model, 10).remedy
+        == "pass --allow approximate (allow= in Python) if the model tolerates it"
+    )
     result = convert_version(model, 7, allow="approximate")
     assert_equal(run(result, {"x0": data}), [np.linalg.det(data)], 1e-4)
 

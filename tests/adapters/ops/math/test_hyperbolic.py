@@ -40,6 +40,8 @@ def test_refuses_inexact_functions_unless_approximate_is_allowed(
 ) -> None:
     data: Array = np.linspace(low, high, 41).astype(dtype)
     model = _model(op_type, 9, dtype, data)
-    assert refusal_of(model, 8).remedy == "allow 'approximate' if the model tolerates it"
+    assert (
+        refusal_of(model, 8).remedy == "pass --allow approximate (allow= in Python) if the model tolerates it"
+    )
     result = convert_version(model, 7, allow="approximate")
     assert_equal(run(result, {"x0": data}), [function(data).astype(dtype)])

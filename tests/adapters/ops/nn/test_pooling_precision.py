@@ -82,7 +82,7 @@ def _run(op_type: str, data: Array, pool: Pool, target: int, **attributes: int) 
     model = build([node], {"x": data}, output, 22)
     if target == 9:
         refusal = refusal_of(model, target)
-        assert refusal.remedy == "allow 'approximate' if the model tolerates it"
+        assert refusal.remedy == "pass --allow approximate (allow= in Python) if the model tolerates it"
         assert refusal.reason.endswith(f"the error is {ERRORS[op_type]}")
     result = convert_version(model, target, allow="approximate")
     # onnxruntime pools double in MaxPool only.

@@ -55,7 +55,7 @@ def test_interpolation_beyond_the_border_has_a_bounded_error(
 ) -> None:
     model = _model(align_corners, dtype, grid_dtype)
     refusal = refusal_of(model, 15)
-    assert refusal.remedy == "allow 'approximate' if the model tolerates it"
+    assert refusal.remedy == "pass --allow approximate (allow= in Python) if the model tolerates it"
     assert refusal.reason.endswith(f"the error is {ERROR}")
     data = RANDOM.uniform(-1, 1, (1, 1, *SIZES)).astype(dtype).astype(np.float64)
     grid = RANDOM.uniform(-1.5, 1.5, SHAPE).astype(grid_dtype).astype(np.float64)

@@ -66,7 +66,7 @@ def test_refuses_computed_sizes() -> None:
     model.graph.input.append(helper.make_tensor_value_info("s", 1, [3]))
     refused = refusal_of(model, 2)
     assert refused.reason == "input split ('s') is not a constant"
-    assert refused.remedy == "make it an initializer that is not a graph input"
+    assert refused.remedy == "make the value an initializer that is not a graph input"
 
 
 @pytest.mark.parametrize("opset", [2, 11])

@@ -51,7 +51,7 @@ def test_upgrades_a_scalar_count() -> None:
 def test_refuses_a_computed_axis() -> None:
     refused = refusal_of(_model(1, 2, "t")[0], 6)
     assert refused.reason == "input axis ('a') is not a constant"
-    assert refused.remedy == "make it an initializer that is not a graph input"
+    assert refused.remedy == "make the value an initializer that is not a graph input"
 
 
 def test_refuses_unknown_rank() -> None:

@@ -126,7 +126,7 @@ def test_interpolation_has_a_bounded_error(case: Case, mode: str, dtype: type) -
     if target == 9 and dtype is ml_dtypes.bfloat16:
         return  # opset 9 has no bfloat16
     refusal = refusal_of(model, target)
-    assert refusal.remedy == "allow 'approximate' if the model tolerates it"
+    assert refusal.remedy == "pass --allow approximate (allow= in Python) if the model tolerates it"
     assert refusal.reason.endswith(f"the error is {ERROR}")
     data = RANDOM.uniform(-1, 1, (1, 1, *SIZES)).astype(dtype).astype(np.float64)
     result = convert_version(model, target, allow="approximate")
