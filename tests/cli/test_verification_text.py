@@ -21,7 +21,7 @@ from typer.testing import Result
 
 from opshift import VerificationFailed, convert_version, verify
 from opshift.analysis.verification.compare import compare_output
-from opshift.analysis.verification.result import InputUsed, Verification
+from opshift.analysis.verification.result import DifferenceLocation, InputUsed, Verification
 from opshift.cli.page import Page
 from opshift.cli.terminal import TerminalPage
 from opshift.cli.verification_text import write_location, write_verification
@@ -126,6 +126,30 @@ def test_refuses_input_of_different_shape(run: Run, old_model: Path) -> None:
     result = run(*CONVERT, "--input", "x=x.npy")
     assert result.exit_code == 2
     assert "input 'x' has the shape [2, 3] instead of [N, 3, 8, 8]" in result.stderr
+
+
+def test_location_lists_only_steps_of_the_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    value = compare_output("y", [np.zeros(1, np.float32)], [np.ones(1, np.float32)], None)
+    operators = ("Reshape:14", "MatMul:13", "Cast:13", "Add:14", "Log:13", "Reshape:14")
+    steps = (
+        "Attention:24 -> 23: It gets an input. More.",
+        "Reshape:21 -> 19",
+        "Attention:23 -> 22: It is new.",
+    )
+    location = DifferenceLocation(
+        "graph, node 'a'",
+        "ai.onnx.Attention:24",
+        tuple(f"ai.onnx.{each}" for each in operators),
+        tuple(f"ai.onnx.{each}" for each in steps),
+        value,
+    )
+    write_location(Page(), location)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "operator Attention:24 becomes 2 Reshape:14, MatMul:13, Cast:13, 2 others" in lines
+    assert [line for line in lines if line.startswith("step")] == [
+        "step ai.onnx.Attention:24 -> 23: It gets an input",
+        "step ai.onnx.Attention:23 -> 22: It is new.",
+    ]
 
 
 @pytest.mark.usefixtures("wrong_adapter")
