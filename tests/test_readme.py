@@ -1,4 +1,4 @@
-"""The Python blocks of README.md run in order, with the names that the text introduces."""
+"""The Python blocks of README.md and of pages about details run, with the names that the text introduces."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from opshift.registry.documents.node_builders import node_builders
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+PAGES = "README.md", "docs/command-line.md", "docs/conversions.md", "docs/registry.md"
 
 
 def _model() -> onnx.ModelProto:
@@ -25,11 +26,8 @@ def _model() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def _blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
-
-
-def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = _model()
     shutil.copytree(ROOT / "examples" / "acme" / "acme_operators", tmp_path / "acme" / "opsets")
     onnx.save(model, tmp_path / "old.onnx")
@@ -37,6 +35,7 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
+        "opshift": opshift,
         "model": model,
         "original": model,
         "converted": opshift.convert_version(model, 17),
@@ -46,10 +45,12 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "old": model,
         "new": model,
     }
-    for block in _blocks():
-        exec(compile(block, "README.md", "exec"), names)  # the project's own documentation
-    assert names["newer"].opset_import[0].version == 17
-    assert names["again"] == opshift.convert_version(names["model"], 20)
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.M | re.S):
+        exec(compile(block, page, "exec"), names)  # the project's own documentation
+    if "newer" in names:
+        assert names["newer"].opset_import[0].version == 17
+    if "again" in names:
+        assert names["again"] == opshift.convert_version(names["model"], 20)
 
 
 def test_lists_every_command() -> None:
@@ -58,6 +59,13 @@ def test_lists_every_command() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)[^)]*\)", README))
-def test_links_exist(link: str) -> None:
-    assert (ROOT / link).exists()
+@pytest.mark.parametrize("page", PAGES)
+def test_links_exist(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text("utf-8"))
+    assert [each for each in links if not (ROOT / page).parent.joinpath(each).exists()] == []
+
+
+def test_links_to_headings_exist() -> None:
+    for target, heading in re.findall(r"\]\(([^)#]*)#([^)]+)\)", README):
+        text = (ROOT / (target or "README.md")).read_text("utf-8")
+        assert heading in [each.lower().replace(" ", "-") for each in re.findall(r"^#+ (.*)$", text, re.M)]
