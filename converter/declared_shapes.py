@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from opshift.converter.internal_types.root_scopes import root_scopes
+from opshift.converter.root_scopes import root_scopes
 from opshift.converter.shape_arguments import Dims
 from opshift.inference.symbols import Symbol
 from opshift.model.errors import UsageError

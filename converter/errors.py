@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from opshift.converter.refusals import Refusal as Refusal
-from opshift.converter.refusals import RefusalGroup, group_refusals
+from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.errors import OpshiftError
 
 

@@ -6,7 +6,7 @@ import math
 from copy import deepcopy
 from importlib.util import find_spec
 
-from opshift.converter.internal_types.root_scopes import root_scopes
+from opshift.converter.root_scopes import root_scopes
 from opshift.inference.facts import InferenceScope
 from opshift.model.files import read_bytes
 from opshift.model.graphs import graphs_of

@@ -8,6 +8,7 @@ from opshift.inference.fact_kinds import FactKind, Inferred
 from opshift.inference.facts import InferenceScope
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
+from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 
 CONTAINER_PREFIXES = ("seq(", "optional(")
@@ -70,11 +71,11 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
         return type_of_constant(node)
     types = operator.types_of(output)
     if len(types) == 1:
-        return _without_tensor(types[0])
+        return short_type(types[0])
     deciding = (node.inputs[each] for each in _deciding_positions(operator, position, len(node.inputs)))
     decided = next(filter(None, map(scope.element_type, filter(None, deciding))), None)
     fixed = output.absent_type if output.absent_type and "(" in output.absent_type else None
-    return decided or (_without_tensor(fixed) if fixed else _container_type(types, node, scope))
+    return decided or (short_type(fixed) if fixed else _container_type(types, node, scope))
 
 
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
@@ -89,7 +90,7 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
     if not source_type.startswith(CONTAINER_PREFIXES):
         return None
     element = source_type.partition("(")[2].removesuffix(")")
-    return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
+    return next((short_type(each) for each in (source_type, element) if each in types), None)
 
 
 def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
@@ -110,11 +111,6 @@ def type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -
     if isinstance(stated, Tensor):
         return stated.element_type
     return NAME_BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
-
-
-def _without_tensor(type_text: str) -> str:
-    element = type_text.removeprefix("tensor(").removesuffix(")")
-    return element if element in BY_NAME else type_text
 
 
 def type_of_constant(node: Node) -> str | None:
@@ -167,7 +163,7 @@ def _only_type(operator: OperatorVersion, scope: InferenceScope) -> str | None:
     possible = possible_types()
     if possible is None:
         return None
-    names = [_without_tensor(each) for each in operator.types_of(output)]
+    names = [short_type(each) for each in operator.types_of(output)]
     found = [each for each in names if each in possible or each not in BY_NAME]
     return found[0] if len(found) == 1 and found[0] in BY_NAME else None
 

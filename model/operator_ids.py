@@ -77,6 +77,7 @@ def model_domain(domain: str) -> str:
 def short_label(label: str) -> str:
     """Return the label of an operator for people, without the default domain: `Clip:6`."""
     name = label.removeprefix(f"{DEFAULT_DOMAIN}.")
+    # The names of other domains, such as ai.onnx.ml, start with the default domain, too.
     return label if "." in name else name
 
 

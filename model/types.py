@@ -42,6 +42,11 @@ def element_type_of(proto: TypeProto) -> str | None:
     return type_to_string(proto)
 
 
+def short_type(text: str) -> str:
+    """Return the element type of a tensor type such as `tensor(float)`; other types remain unchanged."""
+    return text.removeprefix("tensor(").removesuffix(")") if text.startswith("tensor(") else text
+
+
 def type_to_string(proto: TypeProto) -> str | None:
     """Return a type string such as `tensor(float)` or `seq(map(string, float))`; `None` if incomplete."""
     kind = proto.WhichOneof("value")
@@ -52,9 +57,7 @@ def type_to_string(proto: TypeProto) -> str | None:
         inner = type_to_string(getattr(proto, kind).elem_type)
     elif kind == "map_type":
         key, value = NAME_BY_NUMBER.get(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
-        if value and value.startswith("tensor("):
-            value = value.removeprefix("tensor(").removesuffix(")")
-        inner = f"{key}, {value}" if key and value else None
+        inner = f"{key}, {short_type(value)}" if key and value else None
     if kind is None or inner is None:
         return None
     return f"seq({inner})" if kind == "sequence_type" else f"{kind.removesuffix('_type')}({inner})"

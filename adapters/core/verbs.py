@@ -5,6 +5,7 @@ from functools import partial, singledispatch
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
+from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
@@ -164,7 +165,7 @@ def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     assert out.target is not None
     types, inputs = out.target.types_of(parameter), out.target.inputs
     if len(types) == 1:
-        return types[0].removeprefix("tensor(").removesuffix(")")
+        return short_type(types[0])
     if set(types) <= {"tensor(int32)", "tensor(int64)"}:
         return "int64" if "tensor(int64)" in types else "int32"
     shared = next(position for position, each in enumerate(inputs) if each.type == parameter.type)

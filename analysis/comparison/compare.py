@@ -14,7 +14,7 @@ from opshift.analysis.comparison.signature import Role, SignatureValue, values_o
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.messages import ModelProto
-from opshift.model.types import Dim, dims_text
+from opshift.model.types import Dim, dims_text, short_type
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -116,7 +116,7 @@ def _value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelCh
 
 def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     if old.type != new.type:
-        element = old.type.removeprefix("tensor(").removesuffix(")")
+        element = short_type(old.type)
         wider = [f"tensor({each})" for each in WIDER_TYPES.get(element, ())]
         kind = "WIDENED" if new.type in wider else "CHANGED"
         yield ModelChange(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)

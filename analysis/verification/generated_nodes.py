@@ -17,7 +17,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import model_domain
 from opshift.model.tensors import write_tensor
-from opshift.model.types import Dim, fill_type
+from opshift.model.types import Dim, fill_type, short_type
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
 NUMBERS = {"INT": (0, 1, -1, 2, 3), "FLOAT": (0.5, 1.0, -1.5, 0.0, 2.25)}
@@ -150,7 +150,7 @@ def _type_choices(version: OperatorVersion, preset: Preset) -> list[Mapping[str,
     """Return element types by type variable, so that each allowed type occurs once."""
     allowed: dict[str, list[str]] = {}
     for parameter in version.inputs:
-        types = [each.removeprefix("tensor(").removesuffix(")") for each in version.types_of(parameter)]
+        types = list(map(short_type, version.types_of(parameter)))
         given = preset.inputs.get(parameter.name)
         known = [each for each in types if each in NUMPY_TYPES]
         if given is not None:

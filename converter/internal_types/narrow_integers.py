@@ -4,9 +4,9 @@ from copy import deepcopy
 from math import prod
 
 from opshift.converter.constant_nodes import add_constant_node
-from opshift.converter.internal_types.root_scopes import root_scopes
 from opshift.converter.rewrite.validation import validate_node
 from opshift.converter.rewrite.workspace import FreshNames
+from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import element_types_in
 from opshift.model.attributes import INT, graphs_in, tensors_in, types_in

@@ -8,7 +8,6 @@ of tensors changes in them. The pass replaces all sequences, or none.
 from collections import Counter
 from copy import deepcopy
 
-from opshift.converter.internal_types.root_scopes import root_scopes
 from opshift.converter.internal_types.sequence_graphs import rewrite_if, rewrite_loop, rewrite_sequence_map
 from opshift.converter.internal_types.sequence_operators import (
     concatenate,
@@ -22,6 +21,7 @@ from opshift.converter.internal_types.sequence_operators import (
 )
 from opshift.converter.internal_types.sequence_pass import Context, SequencePass
 from opshift.converter.options import Allowances
+from opshift.converter.root_scopes import root_scopes
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, nested_nodes, root_graphs
 from opshift.model.messages import ModelProto

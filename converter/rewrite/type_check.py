@@ -11,6 +11,7 @@ from opshift.inference.infer_types import type_from_attribute, type_of_constant
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
+from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 
 Types = frozenset[str]
@@ -46,7 +47,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     exact = {name: _type_set(found) if found else declared[name] for name, found in known.items()}
     problem = _find_problem(result.nodes, exact, constants, is_exact=True)
     if problem is not None:
-        types = ", ".join(each.removeprefix("tensor(").removesuffix(")") for each in sorted(problem.types))
+        types = ", ".join(map(short_type, sorted(problem.types)))
         reason = f"the operator has no equivalent for {types} at the target"
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 

@@ -18,7 +18,8 @@ from opshift.analysis.common_opset import NoCommonOpset
 from opshift.analysis.reach import reach
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
-from opshift.converter.errors import ConversionRefused, Refusal
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.refusals import Refusal
 from opshift.model.errors import OpshiftError, Place, UnknownShape
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
-from opshift.model.types import declared_dims, dims_of, element_type_of, fill_type, shape_of
+from opshift.model.types import declared_dims, dims_of, element_type_of, fill_type, shape_of, short_type
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
@@ -98,3 +98,18 @@ def test_reads_dimensions_without_a_size() -> None:
     declared = tensor(FLOAT, ["", "*", "n", 2])
     declared.tensor_type.shape.dim[0].dim_param = ""
     assert declared_dims(declared) == (None, "*", "n", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tensor(float16)", "float16"),
+        ("int64", "int64"),
+        ("seq(tensor(float16))", "seq(tensor(float16))"),
+        ("optional(seq(tensor(int8)))", "optional(seq(tensor(int8)))"),
+        ("sparse_tensor(float)", "sparse_tensor(float)"),
+        ("map(string, float)", "map(string, float)"),
+    ],
+)
+def test_shortens_tensor_types_only(text: str, expected: str) -> None:
+    assert short_type(text) == expected

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from opshift import ConversionRefused, convert_version
-from opshift.converter.errors import Refusal
+from opshift.converter.refusals import Refusal
 from support.running import Feeds, assert_equal, opset_of, run
 
 

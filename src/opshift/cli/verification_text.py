@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
 from opshift.cli.page import Column, Page, number
 from opshift.model.operator_ids import short_label
+from opshift.model.types import short_type
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import (
@@ -127,4 +128,4 @@ def _beyond_text(output: OutputCompared) -> str:
 def _input_text(used: InputUsed) -> str:
     source = "given" if used.given else "generated"
     shape = "" if used.shape is None else f"[{', '.join(map(str, used.shape))}]"
-    return f"{used.name} {used.type.removeprefix('tensor(').removesuffix(')')}{shape} ({source})"
+    return f"{used.name} {short_type(used.type)}{shape} ({source})"

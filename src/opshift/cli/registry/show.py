@@ -13,6 +13,7 @@ from opshift.model.errors import OpshiftError
 from opshift.model.messages import AttributeProto, NodeProto, TensorProto
 from opshift.model.operator_ids import model_domain
 from opshift.model.tensors import require_tensor
+from opshift.model.types import short_type
 from opshift.registry.bodies import node_text
 from opshift.registry.models import Attribute, Deprecation, Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
@@ -199,7 +200,7 @@ def _function_lines(version: OperatorVersion, registry: Registry) -> Iterator[st
 def _example_type(parameter: Parameter, version: OperatorVersion) -> str:
     types = version.types_of(parameter)
     chosen = "tensor(float)" if "tensor(float)" in types else types[0]
-    return chosen.removeprefix("tensor(").removesuffix(")")
+    return short_type(chosen)
 
 
 def _node_lines(nodes: Iterable[NodeProto], indent: str) -> Iterator[str]:
