@@ -19,7 +19,7 @@ MAX_LINES = 10
 """Maximum number of changes, and of refusals, in the text of a report."""
 
 MAX_OPERATORS = 5
-"""Maximum number of replacing operators in the text of a change."""
+"""Maximum number of operators in the text of a change."""
 
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
@@ -64,10 +64,14 @@ class ChangeGroup(FrozenRecord):
     steps: tuple[str, ...]
 
     def __str__(self) -> str:
-        names = [name if count == 1 else f"{count:,} x {name}" for name, count in self.becomes]
-        others = f" and {len(names) - MAX_OPERATORS} others" if len(names) > MAX_OPERATORS else ""
-        becomes = ", ".join(names[:MAX_OPERATORS]) or "nothing"
-        return f"{self.nodes[0]:,} x {self.operator} -> {becomes}{others}"
+        return f"{self.nodes[0]:,} x {self.operator} -> {counted_names(self.becomes) or 'nothing'}"
+
+
+def counted_names(counts: Iterable[tuple[str, int]]) -> str:
+    """Return the first operators with their numbers: `a, 2 x b and 3 others`."""
+    names = [name if count == 1 else f"{count:,} x {name}" for name, count in counts]
+    others = f" and {len(names) - MAX_OPERATORS} others" if len(names) > MAX_OPERATORS else ""
+    return ", ".join(names[:MAX_OPERATORS]) + others
 
 
 class SpecialisedFunction(FrozenRecord):

@@ -1,17 +1,16 @@
 """Differences between two models."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from opshift.converter.report import counted_names
 from opshift.model.plain_data import Json
 
 Status = Literal["added", "removed", "changed", "renamed", "kept"]
 
 MARKS: Mapping[Status, str] = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "kept": " "}
-
-MAX_TITLE_OPERATORS = 5
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,9 @@ class Region:
     @property
     def title(self) -> str:
         """Operators before and after, such as `Softmax -> Flatten, Softmax, Reshape`."""
-        before = _counted(each.before.operator for each in self.changed if each.before)
-        after = _counted(each.after.operator for each in self.changed if each.after)
+        old = Counter(each.before.operator for each in self.changed if each.before)
+        new = Counter(each.after.operator for each in self.changed if each.after)
+        before, after = counted_names(old.items()), counted_names(new.items())
         return before if before == after else f"{before or 'nothing'} -> {after or 'nothing'}"
 
 
@@ -186,11 +186,3 @@ class ModelDiff:
                 for each in self.containers
             ],
         }
-
-
-def _counted(operators: Iterable[str]) -> str:
-    """Return the first operators with their numbers: `a, 2 x b` for a, b, b."""
-    counts = Counter(operators)
-    parts = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
-    more = len(parts) - MAX_TITLE_OPERATORS
-    return ", ".join(parts[:MAX_TITLE_OPERATORS]) + (f" and {more} more operators" if more > 0 else "")
