@@ -47,9 +47,9 @@ def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
     return operator_key, len(inputs), len(outputs), present
 
 
-def is_small_key(outline: NodeKey) -> bool:
+def is_small_key(key: NodeKey) -> bool:
     """Return whether a node key is small enough to be cached beyond one model."""
-    return sum(map(len, outline[0])) <= MAX_KEY_BYTES
+    return sum(map(len, key[0])) <= MAX_KEY_BYTES
 
 
 def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
@@ -73,14 +73,11 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
-    try:
-        text = "".join(names)
-    except TypeError as error:
-        raise _not_text() from error
+    text = require_utf8_names(names)
     length = len(text)
     if length > MAX_TWO_BYTE_LENGTH or not text.isascii():
         return None
-    # Each name takes a tag byte and a length of one byte, or two if it is longer than ONE_BYTE.
+    # Each name takes a tag byte and a length of one byte, or of two above MAX_ONE_BYTE_LENGTH.
     start = length + 2 * len(names)
     if length > MAX_ONE_BYTE_LENGTH:
         start += sum(len(each) > MAX_ONE_BYTE_LENGTH for each in names)
@@ -104,11 +101,8 @@ def require_utf8_names(names: Iterable[str]) -> str:
     try:
         return "".join(names)
     except TypeError as error:
-        raise _not_text() from error
-
-
-def _not_text() -> InvalidModel:
-    return InvalidModel("a name in the model is not UTF-8 text", remedy="write names as UTF-8")
+        reason = "a name in the model is not UTF-8 text"
+        raise InvalidModel(reason, remedy="write names as UTF-8") from error
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:
