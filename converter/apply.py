@@ -110,8 +110,10 @@ class _Target(NamedTuple):
 
 def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, int]) -> int:
     """Return the opset of the default domain after the conversion."""
+    if DEFAULT_DOMAIN in targets:
+        return targets[DEFAULT_DOMAIN]
     versions = (each.version for each in imports if canonical_domain(each.domain) == DEFAULT_DOMAIN)
-    return targets.get(DEFAULT_DOMAIN, next(versions, ANY_CONSTANT_SINCE))
+    return next(versions, ANY_CONSTANT_SINCE)
 
 
 def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str, int]) -> None:

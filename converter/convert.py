@@ -1,7 +1,6 @@
 """Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
-from contextlib import nullcontext, suppress
-from copy import deepcopy
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar, Unpack, overload
@@ -65,6 +64,7 @@ def convert_version(
     target_version: int | None = None,
     **arguments: Unpack[ConvertArguments],
 ) -> ModelProto: ...
+@gc_paused
 def convert_version(
     model: ModelLike,
     target: TargetLike | None = None,
@@ -146,7 +146,6 @@ def convert_version(
     return convert_and_plan(model, options)[0]
 
 
-@gc_paused
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
     if is_onnx_ir(model):
@@ -173,6 +172,7 @@ def convert(
 def convert(
     model: FileLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
 ) -> Conversion[ModelProto]: ...
+@gc_paused
 def convert(
     model: ModelLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
 ) -> Conversion[ModelObject | bytes]:
@@ -226,9 +226,13 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     result = ordered
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
     if ordered is source and not owned and (options.check or not options.inplace):
-        result = deepcopy(source)
-    # the caller's model must not remain half converted after Ctrl+C
-    with signals_deferred() if result is source and not owned else nullcontext():
+        result = type(source)()
+        result.CopyFrom(source)
+    if result is source and not owned:
+        # the caller's model must not remain half converted after Ctrl+C
+        with signals_deferred():
+            _apply(plan, result, options)
+    else:
         _apply(plan, result, options)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")

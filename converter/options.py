@@ -88,7 +88,7 @@ class Options(FrozenRecord):
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
         wanted = read_target(target, registry, ir_version)
-        declared = tuple(read_shapes(shapes).items())
+        declared = tuple(read_shapes(shapes).items()) if shapes else ()
         return cls(
             wanted, registry, read_allow(allow), inplace, check, reversible, bump, declared, infer_shapes
         )
@@ -96,6 +96,8 @@ class Options(FrozenRecord):
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
+    if not allow:
+        return frozenset()
     wanted = {allow} if isinstance(allow, str) else set(allow)
     unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))
     if unknown:

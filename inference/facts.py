@@ -98,6 +98,7 @@ class InferenceScope(Container, Facts):
         owner: NodeProto that contains this subgraph.
         added_constants: constants that adapters added, by name.
         evaluation: evaluation of questions, shared by all scopes of the model.
+        node_keys: keys of the nodes that inference asked for, by position.
         defined_names: names of the values of this scope; completed by the survey.
     """
 
@@ -122,7 +123,7 @@ class InferenceScope(Container, Facts):
         self.emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
-        self._node_keys: dict[int, NodeKey] = {}
+        self.node_keys: dict[int, NodeKey] = {}
 
     @abstractmethod
     def declared_type(self, name: str) -> str | None:
@@ -211,11 +212,11 @@ class InferenceScope(Container, Facts):
             self.producing_records.pop(name, None)
 
     def node_key_of(self, record: NodeRecord, proto: NodeProto) -> NodeKey:
-        """Return the key of a recorded node; both inference and the rewrite cache ask for it."""
+        """Return the key of a recorded node; `node_keys` keeps it for the rewrite cache."""
         position = record[0]
-        found = self._node_keys.get(position)
+        found = self.node_keys.get(position)
         if found is None:
-            found = self._node_keys[position] = node_key_of(record, proto)
+            found = self.node_keys[position] = node_key_of(record, proto)
         return found
 
     def node(self, proto: NodeProto) -> Node:

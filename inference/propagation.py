@@ -50,7 +50,8 @@ class Propagation(Generic[FactT]):
         if found is _MISSING:
             if scope.evaluation.is_running:
                 raise Unanswered(FactQuestion(self, name, scope))
-            scope.evaluation.answer(self, name, scope)
+            if not self._is_one_link_away(name, scope):
+                scope.evaluation.answer(self, name, scope)
             found = self._known[name]
         return found
 
@@ -130,6 +131,23 @@ class Propagation(Generic[FactT]):
             return [(scope.producing_records[linked[-1]][0], None, None, start, linked)]
         self._record_linked(linked, start, scope)
         return ()
+
+    # Steps ask about one node after the other, so that most answers are one link away from the previous one.
+    # This takes half the time of an evaluation.
+    def _is_one_link_away(self, name: str, scope: InferenceScope) -> bool:
+        """Return whether an operator links a value to one with a known fact; if so, record it."""
+        record = scope.producing_records.get(name)
+        if record is None:
+            return False
+        _, domain, op_type, inputs, outputs = record
+        link = self._cache.links.get(op_type)
+        if link is None or domain or name != outputs[0] or link >= len(inputs):
+            return False
+        fact = self._known.get(inputs[link])
+        if fact is None or name in self._trusted_claims(scope):
+            return False
+        self._record_linked((name,), inputs[link], scope)
+        return True
 
     def _has_operator_fact(self, op_type: str, name: str, scope: InferenceScope) -> bool:
         """Return whether an operator of the default domain determines the fact about the first output.

@@ -192,8 +192,9 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
     """Disable garbage collection while a function runs.
 
     A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
-    reference cycles are still freed at once. If collection is already disabled, by the caller or by another
-    thread in a decorated function, it remains disabled.
+    reference cycles are still freed at once. It belongs on public functions: what an inner function returns
+    would still exist, and be traversed, when collection is enabled again. If collection is already disabled,
+    by the caller or by another thread in a decorated function, it remains disabled.
     """
 
     @wraps(function)

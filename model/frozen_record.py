@@ -32,14 +32,15 @@ class FrozenRecord:
         }
 
     def __init__(self, *values: object, **named: object) -> None:
-        content = dict(zip(self.__match_args__, values, strict=False))
-        content.update(named)
-        given = len(content)
-        if given < len(self.__match_args__):
+        names = self.__match_args__
+        content = {**self._defaults, **dict(zip(names, values, strict=False)), **named}
+        if self._factories:
             content = self._with_defaults(content)
-        if given < len(values) + len(named) or content.keys() != self._names:
-            expected = ", ".join(self.__match_args__)
-            raise TypeError(f"{type(self).__name__} has the fields {expected}; got {(*values, *named)}")
+        is_repeated = named and not named.keys().isdisjoint(names[: len(values)])
+        if is_repeated or len(values) > len(names) or content.keys() != self._names:
+            raise TypeError(
+                f"{type(self).__name__} has the fields {', '.join(names)}; got {(*values, *named)}"
+            )
         self.__dict__.update(content)
         self.__post_init__()
 

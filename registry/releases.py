@@ -126,8 +126,8 @@ class Releases(Record):
 
         Source: ONNX Versioning, "Released Versions".
         """
-        found = (self.first_release_with(domain, opset) for domain, opset in opsets.items())
-        return max((release.ir_version for release in found if release), default=0)
+        found = [self.first_release_with(*each) for each in opsets.items()]
+        return max([release.ir_version for release in found if release], default=0)
 
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
         """Return the opset of the default domain that first shipped together with all of `opsets`."""

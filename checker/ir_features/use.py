@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.steps import Allow
 
 FIRST_IR_WITH_STANDALONE_INITIALIZERS = 4
@@ -12,8 +13,6 @@ STANDALONE = "standalone_initializers"
 
 def since(feature: str) -> int:
     """Return the first IR version with a feature or an element type."""
-    from opshift.registry.ir_versions import ir_versions
-
     versions = ir_versions()
     return versions.features.get(feature) or versions.element_types[feature]
 

@@ -50,9 +50,11 @@ def _requested_version(
     requested = max(before, releases.ir_version_for(raised))
     if target.ir_version is not None:
         return min(requested, target.ir_version), True
-    required = releases.ir_version_for(final_opsets)
-    is_lowered = _lowers_default_domain(imports, final_opsets, releases)
-    return (required, False) if is_lowered and required < before else (requested, True)
+    if _lowers_default_domain(imports, final_opsets, releases):
+        required = releases.ir_version_for(final_opsets)
+        if required < before:
+            return required, False
+    return requested, True
 
 
 def _lowers_default_domain(
@@ -60,7 +62,5 @@ def _lowers_default_domain(
 ) -> bool:
     """Whether the opset of the default domain is lowered, or of an ONNX domain in a model without it."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
-    return any(
-        final_opsets[domain] < imports[domain] and releases.first_release_with(domain, final_opsets[domain])
-        for domain in domains
-    )
+    lowered = [domain for domain in domains if final_opsets[domain] < imports[domain]]
+    return any(releases.first_release_with(domain, final_opsets[domain]) for domain in lowered)

@@ -43,8 +43,9 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     declared = dict(_declared_types(original.inputs, operator.inputs, operator))
     if _find_problem(result.nodes, declared, constants) is None:
         return
-    known = {name: facts.element_type(name) for name in declared}
-    exact = {name: _type_set(found) if found else declared[name] for name, found in known.items()}
+    asked = [name for name, types in declared.items() if len(types) > 1]
+    known = {name: facts.element_type(name) for name in asked}
+    exact = declared | {name: _type_set(found) for name, found in known.items() if found}
     problem = _find_problem(result.nodes, exact, constants, is_exact=True)
     if problem is not None:
         types = ", ".join(map(short_type, sorted(problem.types)))

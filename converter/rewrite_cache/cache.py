@@ -24,7 +24,7 @@ from opshift.converter.rewrite_cache.cached_rewrite import (
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
-from opshift.model.node_key import NodeKey, is_small_key
+from opshift.model.node_key import NodeKey, is_small_key, node_key_of
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 
@@ -66,6 +66,7 @@ class RewriteCache:
         self._rewrites: dict[NodeKey, list[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._has_plain_nodes = workspace.scope.has_plain_nodes
+        self._node_keys = workspace.scope.node_keys
 
     def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
         """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
@@ -74,7 +75,7 @@ class RewriteCache:
         """
         # Outside of functions, cached rewrites need no view of the node.
         node = None if self._has_plain_nodes else self._scope.node_of(line)
-        _, domain, op_type, inputs, outputs = line
+        position, domain, op_type, inputs, outputs = line
         is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
@@ -85,7 +86,11 @@ class RewriteCache:
             self._workspace.keep_constants(values_read(result.nodes))
             return result
         names = inputs + outputs
-        key = self._scope.node_key_of(line, proto)
+        key = self._node_keys.get(position)
+        if key is None:
+            key = node_key_of(line, proto)
+            if self._node_keys:  # inference asks for keys, and will probably ask for this one
+                self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
         if rewrites is None:
             shared = self._shared.rewrites.get((source, key))
