@@ -10,7 +10,6 @@ from typing import Protocol, TypeGuard
 
 from opshift.model.atomic_files import raising_cannot_write
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.file_formats import unreadable
 
 
 class ReadableFile(Protocol):
@@ -53,6 +52,8 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
         try:
             block: object = file.read(READ_SIZE)
         except (OSError, ValueError) as error:
+            from opshift.model.file_formats import unreadable  # only errors need it
+
             raise unreadable(file_name(file), error) from error
         if not isinstance(block, bytes):
             reason = f"expected a file of bytes, got {type(block).__name__}"

@@ -17,7 +17,6 @@ from opshift.model.binary_files import (
     read_blocks,
 )
 from opshift.model.errors import CannotWrite, InvalidModel, Place
-from opshift.model.file_formats import named_format, unreadable
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
 from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram, is_onnx_ir
 from opshift.model.wire_format import ReadBytes, fields
@@ -95,13 +94,19 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     try:
         model = parse_model(data)
     except DecodeError as error:
-        named = named_format(read, len(data), place)
+        named = _named_format(read, len(data), place)
         raise named or _unreadable_model(read, len(data), place) from error
     # messages of other formats may be readable as a model without nodes
-    named = None if model.graph.node else named_format(read, len(data), place)
+    named = None if model.graph.node else _named_format(read, len(data), place)
     if named:
         raise named
     return model
+
+
+def _named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
+    from opshift.model.file_formats import named_format  # only files that are not models need it
+
+    return named_format(read, size, place)
 
 
 def _unreadable_model(read: ReadBytes, size: int, place: str) -> InvalidModel:
@@ -143,6 +148,8 @@ def read_model(path: FileLike) -> ModelProto:
         _require_readable(read, Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
+        from opshift.model.file_formats import unreadable  # only errors need it
+
         raise unreadable(str(path), error) from error
     return read_bytes(data, str(path))
 
@@ -151,7 +158,7 @@ def _require_readable(read: ReadBytes, size: int, place: str) -> None:
     if size > MAX_MESSAGE_BYTES:
         reason = "is larger than 2 GiB and cannot be read as one message"
         error = InvalidModel(reason, place=place, remedy=CONVERT_FILE_REMEDY)
-        raise named_format(read, size, place) or error
+        raise _named_format(read, size, place) or error
 
 
 def serialize_model(model: ModelProto, place: str = "") -> bytes:

@@ -6,7 +6,6 @@ from pathlib import Path
 from opshift.cli.options import Format
 from opshift.cli.streams import DASH, STDIN, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
-from opshift.model.file_formats import folder_problem
 
 
 def require_file(source: Path) -> Path:
@@ -15,6 +14,8 @@ def require_file(source: Path) -> Path:
         require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
         return STDIN
     if source.is_dir():
+        from opshift.model.file_formats import folder_problem  # only errors need it
+
         reason, remedy = folder_problem(source)
         raise UsageError(reason, place=str(source), remedy=remedy)
     if not source.exists():
