@@ -21,6 +21,7 @@ from opshift.model.files import (
     ModelLike,
     ModelObject,
     gc_paused,
+    is_message,
     model_of,
     serialize_model,
 )
@@ -148,7 +149,7 @@ def convert_version(
 
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
-    if is_onnx_ir(model):
+    if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
 
         with OnnxIrMessage(model) as message:

@@ -50,6 +50,11 @@ Model = TypeVar("Model", bound=ModelObject)
 ModelLike = ModelObject | BytesLike | FileLike
 
 
+def is_message(model: object) -> bool:
+    """Return whether a model is a message with the fields of a ModelProto, of any class."""
+    return hasattr(model, "opset_import") and hasattr(model, "graph")
+
+
 def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     """Return the model as a message, and whether it was created here and may be modified.
 
@@ -58,7 +63,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     Raises:
         InvalidModel: its class is not in ModelLike, or it cannot be read.
     """
-    if hasattr(model, "opset_import") and hasattr(model, "graph"):
+    if is_message(model):
         return cast("ModelProto", model), False
     if isinstance(model, BYTES_TYPES):
         return read_bytes(bytes(model)), True

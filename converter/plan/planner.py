@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opshift.converter.ir_version.choose_version import plan_ir_change
@@ -56,7 +57,6 @@ class Planner:
         self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
-        self._surveyed: tuple[ContainerSurvey, ...] = ()
         self._unknown_shapes: UnknownShapes | None = None
 
     def plan(self) -> Plan:
@@ -71,14 +71,16 @@ class Planner:
             self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]
         versions = self._function_versions()
-        self._surveyed = (graph, *training, *(body.surveyed for body in versions))
-        self._node_analysis.finish(self._surveyed)
+        surveyed = (graph, *training, *(body.surveyed for body in versions))
+        self._node_analysis.finish(surveyed)
+        for each in surveyed:
+            each.scope.evaluation.possible_types = partial(self._node_analysis.possible_types, surveyed)
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
-        for each in self._surveyed:
-            # It refers to this planner: without a reference cycle, the scope is freed at once.
+        for each in surveyed:
+            # It refers to the scope: without a reference cycle, all of them are freed at once.
             each.scope.evaluation.possible_types = None
         if self._functions and self._refused_scopes:
             from opshift.converter.functions.specialization import refine_specializations
@@ -133,13 +135,9 @@ class Planner:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(container, opsets, self._registry, statuses, parent)
-        scope.evaluation.possible_types = self._possible_types
         self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
-
-    def _possible_types(self) -> frozenset[str] | None:
-        return self._node_analysis.possible_types(self._surveyed)
 
     def _function_versions(self) -> list[FunctionVersion]:
         """Return the functions of the model, then the copies for some of their calls."""

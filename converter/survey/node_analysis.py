@@ -10,10 +10,10 @@ from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.model_element_types import element_types_in
 from opshift.inference.scope import Scope
+from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import is_graph
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.types import element_type_of
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
@@ -113,7 +113,7 @@ class NodeAnalysis:
         if opset is None:
             self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
-        if not self._registry.has_domain(domain):
+        if domain != DEFAULT_DOMAIN and not self._registry.has_domain(domain):
             self._has_unknown_operators = True
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
@@ -131,6 +131,8 @@ class NodeAnalysis:
 
 
 def _declares_inputs(surveyed: ContainerSurvey) -> bool:
-    """Return whether all inputs of a graph have known types."""
+    """Return whether all inputs of a graph are tensors of known types."""
     container = surveyed.scope.container
-    return is_graph(container) and all(element_type_of(each.type) for each in container.input)
+    return is_graph(container) and all(
+        each.type.tensor_type.elem_type in BY_NUMBER for each in container.input
+    )
