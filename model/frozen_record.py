@@ -33,15 +33,15 @@ class FrozenRecord:
 
     def __init__(self, *values: object, **named: object) -> None:
         names = self.__match_args__
-        content = {**self._defaults, **dict(zip(names, values, strict=False)), **named}
-        if self._factories:
-            content = self._with_defaults(content)
-        is_repeated = named and not named.keys().isdisjoint(names[: len(values)])
-        if is_repeated or len(values) > len(names) or content.keys() != self._names:
-            raise TypeError(
-                f"{type(self).__name__} has the fields {', '.join(names)}; got {(*values, *named)}"
-            )
-        self.__dict__.update(content)
+        content = dict(zip(names, values, strict=False))
+        if len(values) != len(names) or named:
+            content = self._with_defaults({**content, **named})
+            is_repeated = named and not named.keys().isdisjoint(names[: len(values)])
+            if is_repeated or len(values) > len(names) or content.keys() != self._names:
+                raise TypeError(
+                    f"{type(self).__name__} has the fields {', '.join(names)}; got {(*values, *named)}"
+                )
+        object.__setattr__(self, "__dict__", content)
         self.__post_init__()
 
     @classmethod

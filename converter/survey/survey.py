@@ -62,7 +62,7 @@ def survey(
     found = ContainerSurvey(path, scope)
     known = scope.defined_names
     covers, add, add_all = known.issuperset, known.add, known.update
-    name_count = len(known)
+    name_count = len(known) + len(scope.container.node)
     statuses = scope.operator_statuses
     todo = found.candidates
     lines: list[NodeRecord] = []
@@ -89,7 +89,7 @@ def survey(
             add(outputs[0])
         else:
             add_all(outputs)
-        name_count += len(outputs)
+            name_count += len(outputs) - 1
     if keeps_lines:
         scope.node_records = lines
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
