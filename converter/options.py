@@ -96,7 +96,7 @@ class Options(FrozenRecord):
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
-    if not allow:
+    if not allow and not isinstance(allow, str):
         return frozenset()
     wanted = {allow} if isinstance(allow, str) else set(allow)
     unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))

@@ -109,7 +109,7 @@ def test_public_functions_have_precise_types(checker: str, tmp_path: Path) -> No
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(SOURCES)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert [_last_name(each) for each in REVEAL.findall(done.stdout)] == REVEALED, done.stdout + done.stderr

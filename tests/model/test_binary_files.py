@@ -195,12 +195,13 @@ def test_refuses_other_types() -> None:
         assert "wb" in caught.value.remedy
 
 
-def test_writes_nothing_after_a_refusal(tmp_path: Path) -> None:
+def test_writes_nothing_after_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     out = io.BytesIO()
     with pytest.raises(OpshiftError):
         convert_file(io.BytesIO(LARGE), out, 99)
     assert out.getvalue() == b""
-    assert not list(Path(tempfile.gettempdir()).glob("opshift-*/*"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_reports_errors_of_the_file() -> None:
