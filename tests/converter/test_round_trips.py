@@ -14,7 +14,7 @@ from support.graphs.running import NoRuntime, run_both
 from support.graphs.sameness import assert_same, tolerance_of
 from support.running import opset_of
 
-from opshift.converter.convert import convert_version
+from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
 from opshift.registry.steps import Allow
 
@@ -126,6 +126,9 @@ def test_intermediate_opset_preserves_outputs(journey: Journey, intermediate: in
 @given(journeys(up=False) | journeys(up=True))
 @PROFILE
 def test_reversible_conversion_restores_the_nodes(journey: Journey) -> None:
+    plan = plan_version(journey.case.model, journey.target, allow=journey.allow)
+    # Types that the target lacks, such as sequences, are replaced for good.
+    assume(not plan.repairs)
     result = journey.convert(journey.case.model, journey.target, reversible=True)
     returned = journey.convert(result, journey.source)
     assert _nodes(returned) == _nodes(journey.case.model)

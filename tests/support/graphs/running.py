@@ -21,8 +21,12 @@ MIN_REFERENCE_OPSET = 16
 """Before this opset, onnx.reference applies later definitions of some operators."""
 UNSUPPORTED_IN_REFERENCE = re.compile(
     r"Unknown activation function|operator '(ReduceLogSumExp_18|LinearRegressor)'"
+    r"|GridSample interpolation only supports"
 )
-"""Messages of onnx.reference for valid models with features that it does not implement."""
+"""Messages of onnx.reference for valid models with features that it does not implement.
+
+It knows the modes of GridSample only by their names since version 20.
+"""
 ort.set_default_logger_severity(4)
 Feeds = Mapping[str, Any]
 _OPTIONS = ort.SessionOptions()
