@@ -1,0 +1,1 @@
+"""Findings of commands over several models: SARIF, and annotations of code hosts."""
