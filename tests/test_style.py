@@ -14,6 +14,7 @@ FOLDERS = [
     "inference",
     "adapters",
     "checker",
+    "stores",
     "converter",
     "analysis",
     "proposals",

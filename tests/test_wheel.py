@@ -18,6 +18,7 @@ PACKAGE_FOLDERS = {
     "opshift/inference": ROOT / "inference",
     "opshift/adapters": ROOT / "adapters",
     "opshift/checker": ROOT / "checker",
+    "opshift/stores": ROOT / "stores",
     "opshift/converter": ROOT / "converter",
     "opshift/analysis": ROOT / "analysis",
     "opshift/proposals": ROOT / "proposals",

@@ -79,7 +79,7 @@ def test_returns_ordinary_tensors_unchanged() -> None:
     assert serialize(tensor) == tensor.SerializeToString()
 
 
-FOLDERS = ("model", "inference", "adapters", "checker", "converter", "analysis")
+FOLDERS = ("model", "inference", "adapters", "checker", "stores", "converter", "analysis")
 
 
 def test_only_listed_modules_access_raw_bytes() -> None:

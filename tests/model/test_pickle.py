@@ -39,7 +39,16 @@ def _subclasses(base: type[OpshiftError]) -> Iterator[type[OpshiftError]]:
 
 def _errors() -> Iterator[OpshiftError]:
     """Yield an error of each class of the project."""
-    for package in ("model", "registry", "adapters", "checker", "converter", "analysis", "proposals"):
+    for package in (
+        "model",
+        "registry",
+        "adapters",
+        "checker",
+        "stores",
+        "converter",
+        "analysis",
+        "proposals",
+    ):
         root = importlib.import_module(f"opshift.{package}")
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             with warnings.catch_warnings(action="ignore", category=DeprecationWarning):

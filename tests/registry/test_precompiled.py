@@ -194,7 +194,17 @@ def test_wheel_reads_a_changed_source(packaged: Path, source: Path, cache: Path)
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the packages that a conversion needs."""
-    for name in ("model", "registry", "inference", "adapters", "checker", "converter", "analysis", "opsets"):
+    for name in (
+        "model",
+        "registry",
+        "inference",
+        "adapters",
+        "checker",
+        "stores",
+        "converter",
+        "analysis",
+        "opsets",
+    ):
         shutil.copytree(ROOT / name, tmp_path / "tree" / "opshift" / name)
     shutil.copy(ROOT / "src" / "opshift" / "__init__.py", tmp_path / "tree" / "opshift")
     return tmp_path / "tree"

@@ -1,0 +1,1 @@
+"""Models in folders and object stores: finding, reading and writing them."""
