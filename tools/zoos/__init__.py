@@ -1,0 +1,1 @@
+"""Generated collections of models, and trials of commands over them."""
