@@ -145,7 +145,7 @@ def assert_no_broken_words(lines: list[str], width: int, write: Callable[[Page],
 
 
 def writer(report: Report, imports: dict[str, int], explain: bool = False) -> Callable[[Page], None]:
-    return lambda page: write_plan(page, Path("model.onnx"), report, imports, explain)
+    return lambda page: write_plan(page, "model.onnx", report, imports, explain)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -163,7 +163,7 @@ def test_summary_of_a_conversion_breaks_no_word(folder: Path, name: str, width: 
     source, out = Path("in.onnx"), Path("out.onnx")
     source.write_bytes(make())
     settings = ConversionSettings(target, None, [], None)
-    converted = convert_file(source, out, settings, settings.read())
+    converted = convert_file(str(source), str(out), settings, settings.read())
 
     def write(page: Page) -> None:
         write_conversion(page, converted)
@@ -215,7 +215,7 @@ def test_reach_breaks_no_word(make: Callable[[], bytes], width: int) -> None:
     limits = reach(make())
 
     def write(page: Page) -> None:
-        write_reach(page, Path("model.onnx"), limits)
+        write_reach(page, "model.onnx", limits)
 
     assert_no_broken_words(lines_at(width, write), width, write)
     assert len(lines_at(80, write)) <= SCREEN_LINES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -29,7 +28,7 @@ from opshift.model.errors import UsageError
 
 def check(
     sources: Annotated[
-        list[Path] | None, typer.Argument(metavar="IN", help="The models to check; - for standard input.")
+        list[str] | None, typer.Argument(metavar="IN", help="The models to check; - for standard input.")
     ] = None,
     level: LevelOption = Level.WARNING,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
@@ -61,7 +60,7 @@ def check(
     with show_progress("Checking", quiet=quiet or form is Format.JSON, unit="models") as progress:
         progress.total = len(sources)
         for source in sources:
-            progress.note = str(source)
+            progress.note = source
             with add_file_to_errors(source):
                 findings = findings_of(model_input(source), registry=registry)
             progress.done += 1
@@ -83,7 +82,7 @@ def check(
 class CheckedModel(NamedTuple):
     """Model with the number of all findings by level, and the findings to show."""
 
-    source: Path
+    source: str
     counts: dict[str, int]
     shown: Sequence[Finding]
 
@@ -92,7 +91,7 @@ def _write(page: Page, models: Sequence[CheckedModel]) -> None:
     for position, (source, counts, shown) in enumerate(models):
         if position:
             page.blank()
-        page.title(str(source))
+        page.title(source)
         write_findings(page, shown)
         if shown:
             page.blank()

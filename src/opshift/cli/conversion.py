@@ -78,10 +78,10 @@ class ConversionSettings(NamedTuple):
 
 
 class ConvertedFile(NamedTuple):
-    """Converted file; `source` and `out` are the paths as given on the command line."""
+    """Converted file; `source` and `out` are the locations as given on the command line."""
 
-    source: Path
-    out: Path
+    source: str
+    out: str
     report: Report
     imports: dict[str, int]
     """Opset imports of the model before the conversion, by domain."""
@@ -93,7 +93,7 @@ class ConvertedFile(NamedTuple):
     @property
     def note(self) -> str:
         """Request to copy external data files to the folder of the output; empty if it is not necessary."""
-        is_home = self.out != STDOUT and self.out.parent.resolve() == self.source.parent.resolve()
+        is_home = self.out != STDOUT and Path(self.out).parent.resolve() == Path(self.source).parent.resolve()
         if is_home or self.external != "keep" or not self.weights:
             return ""
         return f"{self.out} has weights in separate files: copy {', '.join(self.weights)} to its folder."
@@ -111,7 +111,7 @@ class ConvertedFile(NamedTuple):
         }
 
 
-def convert_file(source: Path, out: Path, settings: ConversionSettings, options: Options) -> ConvertedFile:
+def convert_file(source: str, out: str, settings: ConversionSettings, options: Options) -> ConvertedFile:
     """Convert a model file. If an error is raised, nothing was written."""
     from opshift.converter.convert import convert_with, plan_with
     from opshift.converter.errors import ConversionRefused
@@ -150,7 +150,7 @@ def convert_file(source: Path, out: Path, settings: ConversionSettings, options:
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)
 
 
-def _verify(source: Path, converted: Path, settings: ConversionSettings, registry: Registry) -> Verification:
+def _verify(source: str, converted: Path, settings: ConversionSettings, registry: Registry) -> Verification:
     """Compare the outputs of the original and the converted model."""
     from opshift.analysis.verification.verify import verify
     from opshift.model.files import read_model

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
@@ -39,7 +38,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
         page.prose(converted.note)
 
 
-def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int], explain: bool) -> None:
+def write_plan(page: Page, source: str, report: Report, imports: Mapping[str, int], explain: bool) -> None:
     """Print a plan: its changes or refusals; with `explain`, print all of both, and describe the steps."""
     page.line(str(source), style="bold")
     _write_summary(page, report, imports)

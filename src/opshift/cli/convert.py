@@ -22,14 +22,14 @@ from opshift.model.errors import UsageError
 def convert(
     source: options.InputArgument,
     more: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="OUT|IN", help="The file to write, - for standard output, or more models with --out."
         ),
     ] = None,
     target: options.TargetOption = None,
     folder: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--out",
             "-o",
@@ -185,7 +185,7 @@ def convert(
     if folder is not None:
         if in_place:
             reason = "both --out and --in-place are given"
-            raise UsageError(reason, place=str(folder), remedy="remove one of them")
+            raise UsageError(reason, place=folder, remedy="remove one of them")
         _convert_all(sources, folder, settings, jobs, form)
         return
     if len(sources) > 2:
@@ -208,7 +208,7 @@ def convert(
 
 
 def _convert_all(
-    sources: list[Path], folder: Path, settings: ConversionSettings, workers: int, form: Format
+    sources: list[str], folder: str, settings: ConversionSettings, workers: int, form: Format
 ) -> None:
     from opshift.cli.batch.run_batch import (
         batch_data,
@@ -220,10 +220,10 @@ def _convert_all(
         write_failures,
     )
 
-    outcomes = run_jobs(jobs_for(sources, folder, settings.force, settings.external), settings, workers)
-    data = batch_data(folder, outcomes)
+    outcomes = run_jobs(jobs_for(sources, Path(folder), settings.force, settings.external), settings, workers)
+    data = batch_data(Path(folder), outcomes)
     if settings.report is not None:
-        write_batch_report(settings.report, folder, outcomes)
+        write_batch_report(settings.report, Path(folder), outcomes)
     if form is Format.TEXT and settings.quiet and failures(outcomes):
         write_failures(page_for(on_stderr=True), outcomes)
     print_result(form, data, lambda page: write_batch(page, outcomes), quiet=settings.quiet)

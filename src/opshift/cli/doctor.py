@@ -72,8 +72,8 @@ def doctor(
     if path is not None:
         # only the locations of external data are needed, not the weights
         with open_without_weights(model_input(source)) as skeleton:
-            files = external_files(skeleton.SerializeToString(), str(source))
-            require_not_overwritten(files, source.parent, path)
+            files = external_files(skeleton.SerializeToString(), source)
+            require_not_overwritten(files, Path(source).parent, Path(path))
         with add_file_to_errors(source):
             require_fixable(diagnosis)
         apply_stamps(diagnosis, model)
@@ -83,8 +83,8 @@ def doctor(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
-    page.line(str(source), style="bold")
+def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
+    page.line(source, style="bold")
     facts = {}
     for stamp in diagnosis.stamps:
         place = "" if stamp.place == "model" else f" in {stamp.place}"

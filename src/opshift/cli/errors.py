@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.cli.options import Format
@@ -33,30 +32,30 @@ class CommandLineError(Exception):
         super().__init__(str(error))
 
 
-def operating_system_error(error: OSError, path: Path | str = "") -> OpshiftError:
+def operating_system_error(error: OSError, path: str = "") -> OpshiftError:
     """Return an error of the operating system with the place that messages show."""
     return OpshiftError(error.strerror or str(error), place=str(error.filename or path))
 
 
 @contextmanager
-def add_file_to_errors(path: Path) -> Iterator[None]:
+def add_file_to_errors(path: str) -> Iterator[None]:
     """Add the path of the file to errors that only know a place inside the file."""
     try:
         yield
     except UsageError:  # concerns the command line, not the file
         raise
     except ConversionRefused as error:  # each refusal has its own place in the file
-        error.place = Place(node=str(path))
+        error.place = Place(node=path)
         raise
     except OpshiftError as error:
-        if not error.place.file and str(error.place) != str(path):
-            error.place = Place(node=": ".join(filter(None, (str(path), str(error.place)))))
+        if not error.place.file and str(error.place) != path:
+            error.place = Place(node=": ".join(filter(None, (path, str(error.place)))))
         raise
     except OSError as error:
-        error.filename = error.filename or str(path)
+        error.filename = error.filename or path
         raise
     except UnicodeDecodeError as error:  # some releases of protobuf raise it when a field is read
-        raise InvalidModel("a string in the model is not valid UTF-8", place=str(path)) from error
+        raise InvalidModel("a string in the model is not valid UTF-8", place=path) from error
 
 
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:

@@ -164,15 +164,15 @@ OpsetOption = Annotated[
 ]
 
 InputArgument = Annotated[
-    Path, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+    str, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
 ]
 
 OldModelArgument = Annotated[
-    Path, typer.Argument(metavar="OLD", help="The old model, or - for standard input.")
+    str, typer.Argument(metavar="OLD", help="The old model, or - for standard input.")
 ]
 
 NewModelArgument = Annotated[
-    Path, typer.Argument(metavar="NEW", help="The new model, or - for standard input.")
+    str, typer.Argument(metavar="NEW", help="The new model, or - for standard input.")
 ]
 
 OutArgument = Annotated[
@@ -184,7 +184,7 @@ QuietOption = Annotated[
 ]
 
 OutputArgument = Annotated[
-    Path | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
+    str | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
 ]
 
 InPlaceOption = Annotated[

@@ -59,7 +59,7 @@ def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
     """Write OUT, or stdout without OUT or for `-`; raise a UsageError if it exists and `force` is false."""
     from opshift.model.atomic_files import write_destination, write_files
 
-    if out is None or out == DASH:
+    if out is None or str(out) == DASH:
         typer.get_binary_stream("stdout").write(content)
         return
     place = write_destination(out)

@@ -8,31 +8,32 @@ from opshift.cli.streams import DASH, STDIN, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
 
 
-def require_file(source: Path) -> Path:
+def require_file(source: str | Path) -> str:
     """Return the file to read, `STDIN` for `-`; raise a UsageError unless it exists."""
-    if source in (DASH, STDIN):
+    if str(source) in (DASH, STDIN):
         require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
         return STDIN
-    if source.is_dir():
+    path = Path(source)
+    if path.is_dir():
         from opshift.model.file_formats import folder_problem  # only errors need it
 
-        reason, remedy = folder_problem(source)
-        raise UsageError(reason, place=str(source), remedy=remedy)
-    if not source.exists():
-        raise UsageError("file does not exist", place=str(source), remedy="correct the path")
-    return source
+        reason, remedy = folder_problem(path)
+        raise UsageError(reason, place=str(path), remedy=remedy)
+    if not path.exists():
+        raise UsageError("file does not exist", place=str(path), remedy="correct the path")
+    return str(path)
 
 
-def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool, form: Format) -> Path:
+def output_file(source: str, out: str | None, *, in_place: bool, force: bool, form: Format) -> str:
     """Return the file to write, which is `source` with --in-place, and `STDOUT` for `-`.
 
     Raises a UsageError if OUT is missing, contradicts --in-place, must not be written, or has no folder.
     """
     if in_place:
         if source == STDIN:
-            raise UsageError("--in-place needs a file", place=str(source), remedy="write to OUT")
+            raise UsageError("--in-place needs a file", place=source, remedy="write to OUT")
         if out is not None:
-            raise UsageError("both OUT and --in-place are given", place=str(out), remedy="remove one of them")
+            raise UsageError("both OUT and --in-place are given", place=out, remedy="remove one of them")
         return source
     if out is None:
         raise UsageError("OUT is not given", remedy="name the file to write, or replace IN with --in-place")
@@ -40,19 +41,20 @@ def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool, 
         require_no_terminal(STDOUT, "redirect it, or name a file to write")
         if form is Format.JSON:
             reason, remedy = "both the model and JSON would be written to it", "name a file to write"
-            raise UsageError(reason, place=str(STDOUT), remedy=remedy)
+            raise UsageError(reason, place=STDOUT, remedy=remedy)
         return STDOUT
-    require_writable(source, out, force)
-    folder = resolve_links(out).parent
+    path = Path(out)
+    require_writable(source, path, force)
+    folder = resolve_links(path).parent
     if not folder.is_dir():
-        raise UsageError("the folder of OUT does not exist", place=str(out), remedy=f"create {folder}")
-    return out
+        raise UsageError("the folder of OUT does not exist", place=str(path), remedy=f"create {folder}")
+    return str(path)
 
 
-def require_writable(source: Path, out: Path, force: bool) -> None:
+def require_writable(source: str, out: Path, force: bool) -> None:
     """Raise a UsageError if a file is the input, a folder or a device, or exists and `force` is false."""
     if out.is_dir():
-        reason, remedy = "is a folder", f"name a file in the folder, such as {out / source.name}"
+        reason, remedy = "is a folder", f"name a file in the folder, such as {out / Path(source).name}"
     elif not out.exists():
         return
     elif source != STDIN and out.samefile(source):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.cli import options
@@ -53,9 +52,9 @@ def reach(
     print_result(form, {"input": source, **limits.as_dict()}, lambda page: write_reach(page, source, limits))
 
 
-def write_reach(page: Page, path: Path, limits: Reach) -> None:
+def write_reach(page: Page, path: str, limits: Reach) -> None:
     """Print the limits of a model, and the causes of each."""
-    page.line(str(path), style="bold")
+    page.line(path, style="bold")
     page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
     if not limits.limits:
         page.blank()

@@ -28,7 +28,7 @@ def write_report_file(
 
 
 @contextmanager
-def failure_reported(path: Path, source: Path, reports: Sequence[Report]) -> Iterator[None]:
+def failure_reported(path: Path, source: str, reports: Sequence[Report]) -> Iterator[None]:
     """Write the last report if the block refuses the conversion or finds different outputs."""
     try:
         yield

@@ -15,10 +15,10 @@ import typer
 from opshift.model.binary_files import path_to_write, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import UsageError
 
-DASH = Path("-")
+DASH = "-"
 
-STDIN, STDOUT = Path("<stdin>"), Path("<stdout>")
-"""Paths that represent the two streams, and name them in messages."""
+STDIN, STDOUT = "<stdin>", "<stdout>"
+"""Locations that represent the two streams, and name them in messages."""
 
 
 def replace_closed_streams() -> None:
@@ -31,16 +31,16 @@ def replace_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
-def require_no_terminal(stream: Path, remedy: str) -> None:
+def require_no_terminal(stream: str, remedy: str) -> None:
     """Raise a UsageError if a stream is closed, or is a terminal: models are binary."""
     file, original = (sys.stdin, sys.__stdin__) if stream == STDIN else (sys.stdout, sys.__stdout__)
     if original is None:
-        raise UsageError("this stream is closed", place=str(stream), remedy=remedy)
+        raise UsageError("this stream is closed", place=stream, remedy=remedy)
     if file.isatty():
-        raise UsageError("a model is binary, and this stream is a terminal", place=str(stream), remedy=remedy)
+        raise UsageError("a model is binary, and this stream is a terminal", place=stream, remedy=remedy)
 
 
-def model_input(source: Path) -> Path | BinaryIO:
+def model_input(source: str) -> str | BinaryIO:
     """Return what a model is read from: for standard input, a file object at its start."""
     if source != STDIN:
         return source
@@ -54,15 +54,15 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     if regular_descriptor(stream) is not None:
         return stream
     file = io.FileIO(temporary_copy(read_blocks(stream)))
-    file.name = str(STDIN)
+    file.name = STDIN
     atexit.register(file.close)
     return file
 
 
 @contextmanager
-def model_output(out: Path) -> Iterator[Path]:
+def model_output(out: str) -> Iterator[Path]:
     """Yield the path to write: for standard output, that of a temporary file, which is copied at the end."""
-    destination: Path | BinaryIO = out
+    destination: str | BinaryIO = out
     if out == STDOUT:
         stream = typer.get_binary_stream("stdout")
         # the interpreter would try again to write what is left in the buffer after an error

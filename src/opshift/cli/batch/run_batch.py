@@ -44,9 +44,7 @@ class FailedFile(NamedTuple):
 Outcome = ConvertedFile | FailedFile
 
 
-def jobs_for(
-    sources: Sequence[Path], folder: Path, force: bool, external: ExternalHandling = "copy"
-) -> Batch:
+def jobs_for(sources: Sequence[str], folder: Path, force: bool, external: ExternalHandling = "copy") -> Batch:
     """Return a job for each model; models in a folder keep their paths relative to that folder.
 
     Raises a UsageError if an input is missing, or a file must not be written or would be written twice.
@@ -63,15 +61,16 @@ def jobs_for(
         sources_by_output[out] = source
         if resolve_links(out) in inputs and not (out.exists() and out.samefile(source)):
             raise UsageError("is also an input file", place=str(out), remedy="name another folder with --out")
-        require_writable(source, out, force)
+        require_writable(str(source), out, force)
     return Batch(jobs, groups_of_jobs(jobs, external))
 
 
-def _jobs(source: Path, folder: Path) -> Iterator[Job]:
+def _jobs(name: str, folder: Path) -> Iterator[Job]:
+    source = Path(name)
     if not source.is_dir():
-        if require_file(source) == STDIN:
+        if require_file(name) == STDIN:
             reason = "has no name for the file in the output folder"
-            raise UsageError(reason, place=str(STDIN), remedy="name the file to write, without --out")
+            raise UsageError(reason, place=STDIN, remedy="name the file to write, without --out")
         yield Job(source, folder / source.name)
         return
     # if the output folder is inside the input folder, earlier results in it are not inputs
@@ -136,11 +135,11 @@ def _try_convert(settings: ConversionSettings, job: Job) -> Outcome:
         # options and adapters are read per job: a spawned process has none
         options = settings.read()
         run_adapters(settings.adapters or [])
-        return convert_file(job.source, job.out, settings, options)
+        return convert_file(str(job.source), str(job.out), settings, options)
     except OpshiftError as error:
         return FailedFile(job.source, error_data(error))
     except OSError as error:
-        reported = operating_system_error(error, job.source)
+        reported = operating_system_error(error, str(job.source))
         return FailedFile(job.source, error_data(reported, type(error).__name__))
     except Exception as error:  # a bug must not stop the other files
         return _failure(job, f"{type(error).__name__}: {error}", "report this as a bug", "InternalError")
