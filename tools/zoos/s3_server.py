@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -43,10 +44,16 @@ class Request(NamedTuple):
         if self.method == "PUT" and "partNumber" in self.query:
             return "UploadPart"
         if self.method == "POST":
-            return "CreateMultipartUpload" if self.query.startswith("uploads") else "POST"
-        if self.method == "GET" and self.path.count("/") < 2:
+            operations = {"uploads": "CreateMultipartUpload", "uploadId": "CompleteMultipartUpload"}
+            return operations.get(self.query.partition("=")[0], "POST")
+        if self.method == "GET" and self.path.strip("/").count("/") == 0:
             return "LIST"
         return self.method
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request created an object."""
+        return self.status == 200 and self.kind in {"PUT", "CopyObject", "CompleteMultipartUpload"}
 
 
 class Server(NamedTuple):
@@ -66,8 +73,9 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def s3_server(port: int, log: Path) -> Iterator[Server]:
+def s3_server(log: Path) -> Iterator[Server]:
     """Run the server until the end of the block, and set the variables of its clients."""
+    port = _free_port()
     command = [sys.executable, "-m", "zoos.s3_server", "--port", str(port), "--log", str(log)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
@@ -82,6 +90,12 @@ def s3_server(port: int, log: Path) -> Iterator[Server]:
         process.wait()
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def _wait(url: str, process: subprocess.Popen[bytes]) -> None:

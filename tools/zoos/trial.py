@@ -1,0 +1,154 @@
+"""Batch that is killed at random moments and resumed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import psutil
+
+from zoos.places import Place
+from zoos.s3_server import Request, Server
+
+Workers = Callable[[psutil.Process], list[psutil.Process]]
+
+POLL = 0.05
+
+
+class Kill(NamedTuple):
+    """Kill of the driver or of a worker when `progress` of the models are done."""
+
+    progress: float
+    victim: str
+
+
+class Run(NamedTuple):
+    """Run of the driver."""
+
+    seconds: float
+    exit_code: int
+    peak_driver: int
+    """Resident bytes."""
+    peak_worker: int
+
+
+def random_kills(count: int, seed: int) -> list[Kill]:
+    """Return kills at random moments, of workers and of the driver in turn."""
+    random = Random(f"kills {seed}")
+    moments = sorted(random.uniform(0.02, 0.95) for _ in range(count))
+    return [Kill(each, ("worker", "driver")[index % 2]) for index, each in enumerate(moments)]
+
+
+class Trial:
+    """Runs of one command until it ends by itself.
+
+    Args:
+        command: the command line of the batch.
+        workers: the processes of the workers, without that of the driver.
+        progress: the share of models that are done, from 0 to 1.
+        log: a file for what the command prints.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        workers: Workers,
+        progress: Callable[[], float],
+        log: Path,
+    ) -> None:
+        self._command = command
+        self._workers = workers
+        self._progress = progress
+        self._log = log
+
+    def run(self, waiting: list[Kill], seed: int) -> list[Run]:
+        """Run the command, and again after each kill of its driver; kills that happened leave the list."""
+        random = Random(f"delays {seed}")
+        runs = [self._run(waiting, random)]
+        while runs[-1].exit_code < 0:
+            runs.append(self._run(waiting, random))
+        return runs
+
+    def _run(self, waiting: list[Kill], random: Random) -> Run:
+        start = time.monotonic()
+        peaks = {"driver": 0, "worker": 0}
+        with self._log.open("a") as log:
+            driver = psutil.Popen(self._command, stdout=log, stderr=log)
+            while driver.poll() is None:
+                time.sleep(POLL)
+                processes = {"driver": [driver], "worker": self._workers(driver)}
+                for kind, found in processes.items():
+                    peaks[kind] = max([peaks[kind], *map(_resident, found)])
+                if not waiting or self._progress() < waiting[0].progress:
+                    continue
+                victims = processes[waiting[0].victim]
+                if victims:
+                    time.sleep(random.uniform(0, 0.3))
+                    victim = random.choice(victims)
+                    print(f"  kills {waiting.pop(0)}, process {victim.pid}", flush=True)
+                    with suppress(psutil.Error):  # it ended by itself
+                        victim.kill()
+        return Run(time.monotonic() - start, driver.returncode, peaks["driver"], peaks["worker"])
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def pool_workers(driver: psutil.Process) -> list[psutil.Process]:
+    """Return the processes of a pool that the driver started."""
+    try:
+        children = driver.children(recursive=True)
+        return [each for each in children if "spawn_main" in " ".join(each.cmdline())]
+    except psutil.Error:
+        return []
+
+
+@contextmanager
+def dask_cluster(workers: int) -> Iterator[tuple[str, Workers]]:
+    """Run a cluster, and yield its address and a function that returns its workers."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+
+        def running(_: psutil.Process) -> list[psutil.Process]:
+            found = []
+            for nanny in cluster.workers.values():
+                with suppress(psutil.Error, AttributeError):  # the nanny is starting a worker
+                    found.append(psutil.Process(nanny.process.pid))
+            return found
+
+        yield cluster.scheduler_address, running
+
+
+def convert_command(source: str, out: str, target: int, *options: str) -> list[str]:
+    """Return the command that converts all models of a place."""
+    command = [sys.executable, "-m", "opshift", "convert", source, "--out", out, "--target", str(target)]
+    return [*command, "--format", "json", *options]
+
+
+def count_files(out: Place) -> Iterator[int]:
+    """Yield the number of models that a folder has at each step of the iteration."""
+    while True:
+        yield sum(path.endswith(".onnx") for path in out.paths())
+
+
+def count_requests(server: Server) -> Iterator[int]:
+    """Yield the number of models that were written to a server since the start of the iteration."""
+    done = 0
+    with server.log.open() as log:
+        log.seek(0, 2)
+        while True:
+            for line in iter(log.readline, ""):
+                request = Request(*json.loads(line))
+                done += request.path.endswith(".onnx") and request.writes
+            yield done
