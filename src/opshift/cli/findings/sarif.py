@@ -67,7 +67,7 @@ class SarifWriter(FindingsWriter):
             self._written += 1
 
     def end(self, *, interrupted: bool) -> None:
-        """Write the tool with its rules, and how the command ended; a notification reports missing results."""
+        """Write the tool, its rules, and how the command ended; a notification reports missing results."""
         notifications = []
         if interrupted:
             notifications.append(_notification("run.interrupted", "error", "The run did not complete."))
