@@ -77,19 +77,25 @@ class Traffic(NamedTuple):
     """Bytes of the large models."""
     received_of_large: int
     share_of_large: float
+    written_again: int
+    """Number of models that were written more than once: what the kills cost."""
 
 
 def traffic(requests: Iterable[Request], models: Iterable[GeneratedModel], bucket: str) -> Traffic:
     """Count requests, and the bytes that clients received of the large models in a bucket."""
     kinds: Counter[str] = Counter()
     received = sent = received_of_large = 0
+    writes: Counter[str] = Counter()
     large = {f"/{bucket}/{each.path}": size for each in models if (size := len(each.content)) > LARGE}
     for each in requests:
         kinds[each.kind] += 1
         received += each.sent
         sent += each.received
+        if each.writes and each.path.endswith(".onnx"):
+            writes[each.path] += 1
         if each.path in large:
             received_of_large += each.sent
     total = sum(large.values())
+    again = sum(count > 1 for count in writes.values())
     share = received_of_large / total if total else 0.0
-    return Traffic(dict(kinds), received, sent, total, received_of_large, round(share, 4))
+    return Traffic(dict(kinds), received, sent, total, received_of_large, round(share, 4), again)
