@@ -99,8 +99,8 @@ def run_batch(options: argparse.Namespace) -> int:
             address, workers = stack.enter_context(dask_cluster(WORKERS))
             choice = ["--dask", address]
         command = convert_command(source.location, out.location, options.target, *choice)
-        trial = Trial(command, workers, lambda: next(written) / options.models, folder / "output.txt")
-        kills = random_kills(options.kills, options.seed)
+        trial = Trial(command, workers, written, folder / "output.txt")
+        kills = random_kills(options.kills, options.models, options.seed, while_copying=server is not None)
         evidence["runs"] = [each._asdict() for each in trial.run(kills, options.seed)]
         requests = list(islice(server.requests(), first, None)) if server else []
         found = list(islice(problems(collection(options), source, out, options.target), MOST_REPORTED))

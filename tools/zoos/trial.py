@@ -21,11 +21,22 @@ Workers = Callable[[psutil.Process], list[psutil.Process]]
 POLL = 0.05
 
 
-class Kill(NamedTuple):
-    """Kill of the driver or of a worker when `progress` of the models are done."""
+class Progress(NamedTuple):
+    """Models that are written, and requests of the store to copy parts of large ones."""
 
-    progress: float
+    models: int = 0
+    copies: int = 0
+
+
+class Kill(NamedTuple):
+    """Kill of the driver or of a worker after some progress."""
+
     victim: str
+    after: Progress
+
+    def is_due(self, progress: Progress) -> bool:
+        """Return whether the moment has come."""
+        return progress.models >= self.after.models and progress.copies >= self.after.copies
 
 
 class Run(NamedTuple):
@@ -38,11 +49,19 @@ class Run(NamedTuple):
     peak_worker: int
 
 
-def random_kills(count: int, seed: int) -> list[Kill]:
-    """Return kills at random moments, of workers and of the driver in turn."""
+def random_kills(count: int, models: int, seed: int, *, while_copying: bool) -> list[Kill]:
+    """Return kills at random moments, of the driver and of workers in turn.
+
+    Args:
+        count: the number of kills.
+        models: the number of models.
+        seed: decides the moments.
+        while_copying: whether to kill the first worker during a multipart upload.
+    """
     random = Random(f"kills {seed}")
-    moments = sorted(random.uniform(0.02, 0.95) for _ in range(count))
-    return [Kill(each, ("worker", "driver")[index % 2]) for index, each in enumerate(moments)]
+    victims = [("worker", "driver")[index % 2] for index in range(count)]
+    kills = [Kill(victim, Progress(int(random.uniform(0.02, 0.9) * models))) for victim in victims]
+    return [Kill("worker", Progress(copies=1)), *kills[1:]] if while_copying and kills else kills
 
 
 class Trial:
@@ -51,7 +70,7 @@ class Trial:
     Args:
         command: the command line of the batch.
         workers: the processes of the workers, without that of the driver.
-        progress: the share of models that are done, from 0 to 1.
+        progress: yields the progress at each step.
         log: a file for what the command prints.
     """
 
@@ -59,7 +78,7 @@ class Trial:
         self,
         command: Sequence[str],
         workers: Workers,
-        progress: Callable[[], float],
+        progress: Iterator[Progress],
         log: Path,
     ) -> None:
         self._command = command
@@ -85,13 +104,13 @@ class Trial:
                 processes = {"driver": [driver], "worker": self._workers(driver)}
                 for kind, found in processes.items():
                     peaks[kind] = max([peaks[kind], *map(_resident, found)])
-                if not waiting or self._progress() < waiting[0].progress:
-                    continue
-                victims = processes[waiting[0].victim]
-                if victims:
+                progress = next(self._progress)
+                due = next((each for each in waiting if each.is_due(progress)), None)
+                if due and processes[due.victim]:
                     time.sleep(random.uniform(0, 0.3))
-                    victim = random.choice(victims)
-                    print(f"  kills {waiting.pop(0)}, process {victim.pid}", flush=True)
+                    victim = random.choice(processes[due.victim])
+                    print(f"kills process {victim.pid}, a {due.victim}, after {progress}", flush=True)
+                    waiting.remove(due)
                     with suppress(psutil.Error):  # it ended by itself
                         victim.kill()
         return Run(time.monotonic() - start, driver.returncode, peaks["driver"], peaks["worker"])
@@ -136,19 +155,20 @@ def convert_command(source: str, out: str, target: int, *options: str) -> list[s
     return [*command, "--format", "json", *options]
 
 
-def count_files(out: Place) -> Iterator[int]:
-    """Yield the number of models that a folder has at each step of the iteration."""
+def count_files(out: Place) -> Iterator[Progress]:
+    """Yield the number of models that a folder has at each step."""
     while True:
-        yield sum(path.endswith(".onnx") for path in out.paths())
+        yield Progress(sum(path.endswith(".onnx") for path in out.paths()))
 
 
-def count_requests(server: Server) -> Iterator[int]:
-    """Yield the number of models that were written to a server since the start of the iteration."""
-    done = 0
+def count_requests(server: Server) -> Iterator[Progress]:
+    """Yield the number of models that were written to a server since the first step."""
+    models = copies = 0
     with server.log.open() as log:
         log.seek(0, 2)
         while True:
             for line in iter(log.readline, ""):
                 request = Request(*json.loads(line))
-                done += request.path.endswith(".onnx") and request.writes
-            yield done
+                models += request.path.endswith(".onnx") and request.writes
+                copies += request.kind == "UploadPartCopy"
+            yield Progress(models, copies)
