@@ -34,7 +34,9 @@ class FoundModel(NamedTuple):
     relative: str
 
 
-def find_models(names: Iterable[str], pattern: str = MODEL_PATTERN) -> Iterator[FoundModel]:
+def find_models(
+    names: Iterable[str], pattern: str = MODEL_PATTERN, *, lines: Iterable[str] | None = None
+) -> Iterator[FoundModel]:
     """Return the models that are named, in the order of the names, and in folders in that of their paths.
 
     The iterator lists folders as it proceeds. Files of a list need not exist: reading them raises an error
@@ -43,6 +45,7 @@ def find_models(names: Iterable[str], pattern: str = MODEL_PATTERN) -> Iterator[
     Args:
         names: files, folders, globs such as `zoo/**/*.onnx`, and `-` for a list on standard input.
         pattern: the names of the files that are models in a folder.
+        lines: the list that `-` stands for, by default that on standard input.
 
     Raises:
         UsageError: a file does not exist, or a folder or glob has no models; or, later, a folder cannot be
@@ -52,13 +55,13 @@ def find_models(names: Iterable[str], pattern: str = MODEL_PATTERN) -> Iterator[
     for name in given:
         if name != LIST and not os.path.lexists(name) and not MAGIC.search(name):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
-    return _found(given, pattern)
+    return _found(given, pattern, sys.stdin if lines is None else lines)
 
 
-def _found(names: Iterable[str], pattern: str) -> Iterator[FoundModel]:
+def _found(names: Iterable[str], pattern: str, lines: Iterable[str]) -> Iterator[FoundModel]:
     for name in names:
         if name == LIST:
-            yield from _listed(pattern)
+            yield from _listed(lines, pattern)
         elif os.path.isdir(name):
             yield from _require_any(_below(name, pattern), name, f"contains no {pattern} files")
         elif os.path.lexists(name):
@@ -67,8 +70,8 @@ def _found(names: Iterable[str], pattern: str) -> Iterator[FoundModel]:
             yield from _require_any(_matching(name), name, "matches no files")
 
 
-def _listed(pattern: str) -> Iterator[FoundModel]:
-    for line in sys.stdin:
+def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
+    for line in lines:
         name = line.rstrip("\r\n")
         if os.path.isdir(name):
             yield from _below(name, pattern)

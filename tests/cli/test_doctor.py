@@ -88,10 +88,12 @@ def test_fix_in_place(run: Run, mislabeled_model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["old.onnx", "new.onnx"], "OUT and --in-place require --fix", id="output without --fix"),
+        pytest.param(["old.onnx", "new.onnx"], "new.onnx: file does not exist", id="output without --fix"),
+        pytest.param(["old.onnx", "--in-place"], "--in-place requires --fix", id="in place without --fix"),
         pytest.param(
-            ["old.onnx", "--in-place"], "OUT and --in-place require --fix", id="in place without --fix"
+            ["old.onnx", "a.onnx", "b.onnx", "--fix"], "--fix corrects one model", id="fix of several models"
         ),
+        pytest.param(["old.onnx", "a.onnx", "--fix", "-t", "17"], "without --target", id="fix with a target"),
         pytest.param(["old.onnx", "--fix"], "OUT is not given", id="no output"),
         pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input file", id="input as output"),
         pytest.param(["none.onnx"], "file does not exist", id="missing file"),

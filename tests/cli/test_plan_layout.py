@@ -16,7 +16,7 @@ from opshift.analysis.reach import reach
 from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import MAX_GROUPS, write_conversion, write_plan
 from opshift.cli.page import Column, Page, number
-from opshift.cli.reach import write_reach
+from opshift.cli.reach import ReachOfModel
 from opshift.cli.terminal import TerminalPage
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.options import Options
@@ -215,7 +215,7 @@ def test_reach_breaks_no_word(make: Callable[[], bytes], width: int) -> None:
     limits = reach(make())
 
     def write(page: Page) -> None:
-        write_reach(page, "model.onnx", limits)
+        ReachOfModel("model.onnx", limits).write(page)
 
     assert_no_broken_words(lines_at(width, write), width, write)
     assert len(lines_at(80, write)) <= SCREEN_LINES

@@ -3,100 +3,151 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from opshift.checker.findings import Finding, Level
+from opshift.cli import options
+from opshift.cli.conversion import ConversionSettings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
-from opshift.cli.options import (
-    DefinitionsOption,
-    Format,
-    FormatOption,
-    LevelOption,
-    QuietOption,
-    registry_with,
-)
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.paths import require_file
+from opshift.cli.plan import PlannedModel, plan_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
-from opshift.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from opshift.cli.findings.finding import Finding as GateFinding
+    from opshift.cli.findings.finding import Severity
+
+COLUMNS = (" errors", " warnings")
+"""Columns of the rows of several models."""
+
+SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
 
 
 def check(
-    sources: Annotated[
-        list[str] | None, typer.Argument(metavar="IN", help="The models to check; - for standard input.")
-    ] = None,
-    level: LevelOption = Level.WARNING,
+    sources: options.InputsArgument = None,
+    target: options.TargetOption = None,
+    level: options.LevelOption = Level.WARNING,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
-    folders: DefinitionsOption = None,
-    quiet: QuietOption = False,
-    form: FormatOption = Format.TEXT,
+    folders: options.DefinitionsOption = None,
+    adapters: options.AdaptersOption = None,
+    files_from: options.FilesFromOption = None,
+    jobs: options.JobsOption = 1,
+    verbose: options.VerboseOption = False,
+    quiet: options.QuietOption = False,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
 
     A model without errors is valid. Warnings are violations that runtimes accept; infos are advice. Exits
-    with 1 if there are errors.
+    with 1 if there are errors. With --target, also plans the conversion of valid models, and exits with 1 if
+    one is refused.
     """
-    from opshift.checker.check import check as findings_of
-    from opshift.checker.rule_table import rule_table
+    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
 
     if rules:
-        keys = ("id", "level", "title", "source", "remedy")
-        rows = [tuple(getattr(each, key) for key in keys) for each in rule_table().values()]
-        listed = [dict(zip(("rule", *keys[1:]), row, strict=True)) for row in rows]
-        lines = [row[:-1] for row in rows]
-        columns = (Column("rule", "cyan"), "level", "requirement", "source")
-        print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
+        _print_rules(form)
         return
-    if not sources:
-        raise UsageError("IN is not given", remedy="name a model to check, or list the rules with --rules")
-    sources = [require_file(source) for source in sources]
-    registry = registry_with(folders)
-    checked = []
-    with show_progress("Checking", quiet=quiet or form is Format.JSON, unit="models") as progress:
-        progress.total = len(sources)
-        for source in sources:
-            progress.note = source
-            with add_file_to_errors(source):
-                findings = findings_of(model_input(source), registry=registry)
-            progress.done += 1
-            shown = [each for each in findings if level.includes(each.level)]
-            levels = Counter(each.level for each in findings)
-            checked.append(CheckedModel(source, {str(each): levels[each] for each in Level}, shown))
-    counts = {str(each): sum(model.counts[each] for model in checked) for each in Level}
-    models = [
-        {"input": path, "counts": numbers, "findings": [each.as_dict() for each in shown]}
-        for path, numbers, shown in checked
-    ]
-    data = {"counts": counts, "models": models}
-    printed = [each for each in checked if each.shown or not quiet]
-    print_result(form, data, lambda page: _write(page, printed))
-    if counts[Level.ERROR]:
+    gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+    source = single_file(sources or [], gate)
+    settings = ConversionSettings(target, None, [], folders, adapters=adapters)
+    if target:
+        settings.read()  # before any model is read
+    registry_with(folders)
+    inspect = partial(check_file, level=level, settings=settings)
+    if source is None:
+        run_gate(sources or [], gate, inspect, COLUMNS)
+        return
+    with show_progress(f"Checking {source}", quiet=quiet or form is Format.JSON):
+        checked = inspect(source)
+    data = {"counts": checked.counts, "models": [checked.as_dict()]}
+    print_result(form, data, checked.write, quiet=quiet and not checked.shown)
+    if checked.result != "valid":
         raise typer.Exit(EXIT_FINDINGS)
 
 
+def _print_rules(form: Format) -> None:
+    from opshift.checker.rule_table import rule_table
+
+    keys = ("id", "level", "title", "source", "remedy")
+    rows = [tuple(getattr(each, key) for key in keys) for each in rule_table().values()]
+    listed = [dict(zip(("rule", *keys[1:]), row, strict=True)) for row in rows]
+    lines = [row[:-1] for row in rows]
+    columns = (Column("rule", "cyan"), "level", "requirement", "source")
+    print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
+
+
 class CheckedModel(NamedTuple):
-    """Model with the number of all findings by level, and the findings to show."""
+    """Model with the number of all findings by level, the findings to show, and a plan if requested."""
 
     source: str
     counts: dict[str, int]
     shown: Sequence[Finding]
+    planned: PlannedModel | None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the model breaks no rule of level `error`."""
+        return not self.counts[Level.ERROR]
+
+    @property
+    def result(self) -> str:
+        """Whether the model is valid and, if requested, can be converted."""
+        if not self.is_valid:
+            return "invalid"
+        return "refused" if self.planned and self.planned.report.refusals else "valid"
+
+    def findings(self) -> Iterator[GateFinding]:
+        """Yield the findings to show, and the refusals of the plan."""
+        from opshift.cli.findings.finding import Finding
+
+        for each in self.shown:
+            severity = SEVERITIES[each.level]
+            yield Finding(each.rule, severity, each.reason, self.source, each.place, each.remedy)
+        if self.planned:
+            yield from self.planned.findings()
+
+    def cells(self) -> dict[str, object]:
+        """Return the cells of the row."""
+        return {"errors": self.counts[Level.ERROR], "warnings": self.counts[Level.WARNING]}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        findings = [each.as_dict() for each in self.shown]
+        planned = {"plan": self.planned.as_dict()} if self.planned else {}
+        return {"input": self.source, "counts": self.counts, "findings": findings, **planned}
+
+    def write(self, page: Page) -> None:
+        """Print the findings and the plan."""
+        page.title(self.source)
+        write_findings(page, self.shown)
+        if self.shown:
+            page.blank()
+        numbers = ", ".join(count_text(count, level) for level, count in self.counts.items() if count)
+        hidden = "; --level info shows all" if len(self.shown) < sum(self.counts.values()) else ""
+        verdict = f"{'valid' if self.is_valid else 'invalid'}: {numbers or 'no findings'}{hidden}"
+        page.line(verdict, style="green" if self.is_valid else "bold red")
+        if self.planned:
+            page.blank()
+            self.planned.write(page)
 
 
-def _write(page: Page, models: Sequence[CheckedModel]) -> None:
-    for position, (source, counts, shown) in enumerate(models):
-        if position:
-            page.blank()
-        page.title(source)
-        write_findings(page, shown)
-        if shown:
-            page.blank()
-        is_valid = not counts[Level.ERROR]
-        numbers = ", ".join(count_text(count, level) for level, count in counts.items() if count)
-        hidden = "; --level info shows all" if len(shown) < sum(counts.values()) else ""
-        verdict = f"{'valid' if is_valid else 'invalid'}: {numbers or 'no findings'}{hidden}"
-        page.line(verdict, style="green" if is_valid else "bold red")
+def check_file(source: str, level: Level, settings: ConversionSettings) -> CheckedModel:
+    """Check a model file; with a target, plan the conversion if the model is valid."""
+    from opshift.checker.check import check as findings_of
+
+    with add_file_to_errors(source):
+        findings = findings_of(model_input(source), registry=registry_with(settings.folders))
+    numbers = Counter(each.level for each in findings)
+    counts = {str(each): numbers[each] for each in Level}
+    shown = [each for each in findings if level.includes(each.level)]
+    checked = CheckedModel(source, counts, shown, None)
+    if not (settings.target and checked.is_valid):
+        return checked
+    return checked._replace(planned=plan_file(source, settings))

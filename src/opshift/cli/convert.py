@@ -1,4 +1,4 @@
-"""`opshift convert` and `opshift plan`."""
+"""`opshift convert`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import typer
 
 from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings, convert_file
-from opshift.cli.conversion_text import write_conversion, write_plan
-from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.conversion_text import write_conversion
+from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format
 from opshift.cli.output import page_for, print_result
 from opshift.cli.paths import named_files, output_file, require_file
-from opshift.cli.progress import show_progress
-from opshift.cli.streams import STDOUT, model_input
+from opshift.cli.streams import STDOUT
 from opshift.model.errors import UsageError
 
 
@@ -228,61 +227,4 @@ def _convert_all(
         write_failures(page_for(on_stderr=True), outcomes)
     print_result(form, data, lambda page: write_batch(page, outcomes), quiet=settings.quiet)
     if failures(outcomes):
-        raise typer.Exit(EXIT_FINDINGS)
-
-
-def plan(
-    source: options.InputArgument,
-    target: options.TargetOption = None,
-    ir_version: options.IrVersionOption = None,
-    allow: options.AllowOption = None,
-    shape: options.ShapeOption = None,
-    infer_shapes: options.InferShapesOption = False,
-    folders: options.DefinitionsOption = None,
-    adapters: options.AdaptersOption = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Describe each step, and list all operators.")
-    ] = False,
-    quiet: options.QuietOption = False,
-    report_file: options.ReportOption = None,
-    form: options.FormatOption = Format.TEXT,
-) -> None:
-    """Show the changes that `convert` would make, and their cost.
-
-    Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
-    Operators without a domain are those of ai.onnx.
-    """
-    from opshift.converter.cost import plan_with_cost
-    from opshift.converter.streaming.source_file import SourceFile
-    from opshift.converter.streaming.weights import Weights
-    from opshift.model.files import read_bytes
-    from opshift.model.operator_ids import opset_imports
-
-    source = require_file(source)
-    settings = ConversionSettings(
-        target,
-        ir_version,
-        allow or [],
-        folders,
-        report=report_file,
-        shapes=tuple(shape or ()),
-        infer_shapes=infer_shapes,
-    )
-    conversion_options = settings.read()
-    with (
-        show_progress(f"Planning {source}", quiet=quiet or form is Format.JSON),
-        add_file_to_errors(source),
-        SourceFile(model_input(source)) as file,
-        Weights(file) as weights,
-    ):
-        model = read_bytes(weights.message(), file.place)
-        imports = opset_imports(model.opset_import, model.ir_version)
-        report = plan_with_cost(model, conversion_options, file.size)
-    data = {"input": source, "possible": not report.refusals, **report.as_dict()}
-    if report_file is not None:
-        from opshift.cli.report_files import write_report_file
-
-        write_report_file(report_file, f"Plan for {source}", data, report)
-    print_result(form, data, lambda page: write_plan(page, source, report, imports, explain))
-    if report.refusals:
         raise typer.Exit(EXIT_FINDINGS)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.cli import options
+from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.options import (
-    DefinitionsOption,
-    ForceOption,
-    Format,
-    FormatOption,
-    InPlaceOption,
-    InputArgument,
-    OutputArgument,
-    QuietOption,
-    registry_with,
-)
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
+from opshift.cli.plan import PlannedModel, plan_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.model.errors import UsageError
@@ -31,56 +26,161 @@ from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
+    from opshift.cli.findings.finding import Finding
+    from opshift.model.messages import ModelProto
+
+COLUMNS = ("declared    ", "fitting     ")
+"""Columns of the rows of several models."""
+
+FIX = "correct the version with opshift doctor --fix"
 
 
 def doctor(
-    source: InputArgument,
-    out: OutputArgument = None,
+    sources: options.InputsArgument = None,
+    target: options.TargetOption = None,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
+        bool,
+        typer.Option("--fix", help="Write corrected versions to the second IN, or with --in-place to IN."),
     ] = False,
-    in_place: InPlaceOption = False,
-    force: ForceOption = False,
-    folders: DefinitionsOption = None,
-    quiet: QuietOption = False,
-    form: FormatOption = Format.TEXT,
+    in_place: options.InPlaceOption = False,
+    force: options.ForceOption = False,
+    folders: options.DefinitionsOption = None,
+    adapters: options.AdaptersOption = None,
+    files_from: options.FilesFromOption = None,
+    jobs: options.JobsOption = 1,
+    verbose: options.VerboseOption = False,
+    quiet: options.QuietOption = False,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
-    """Check a model against its declared opsets and IR version.
+    """Check models against their declared opsets and IR versions.
 
     The inputs, outputs, attributes and types of each node are compared with the operator's definition at
     every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and nothing
-    else. Exits with 1 if a version is wrong and not fixed.
+    else. Exits with 1 if a version is wrong and not fixed. With --target, also plans the conversion of models
+    with correct versions, and exits with 1 if one is refused.
     """
-    from opshift.analysis.doctor.diagnose import diagnose
+    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
+
+    names = sources or []
+    if in_place and not fix:
+        raise UsageError("--in-place requires --fix", remedy="add --fix")
+    if not fix:
+        gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+        source = single_file(names, gate)
+        settings = ConversionSettings(target, None, [], folders, adapters=adapters)
+        if target:
+            settings.read()  # before any model is read
+        registry_with(folders)
+        inspect = partial(diagnose_file, settings=settings)
+        if source is None:
+            run_gate(names, gate, inspect, COLUMNS)
+            return
+        with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):
+            found = inspect(source)
+        print_result(form, found.as_dict(), found.write, quiet=quiet)
+        if found.result != "fits":
+            raise typer.Exit(EXIT_FINDINGS)
+        return
+    if files_from is not None or target or len(names) not in (1, 2):
+        reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
+        raise UsageError(reason, remedy=remedy)
+    source, out = require_file(names[0]), names[1] if names[1:] else None
+    path = output_file(source, out, in_place=in_place, force=force, form=form)
+    _fix(source, out, path, folders, form, quiet=quiet)
+
+
+def _fix(
+    source: str, out: str | None, path: str, folders: list[Path] | None, form: Format, *, quiet: bool
+) -> None:
+    """Write a model with corrected versions."""
     from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
     from opshift.converter.streaming.weights import open_without_weights
-    from opshift.model.files import read_model, write_model
+    from opshift.model.files import write_model
 
-    source = require_file(source)
-    if not fix and (out is not None or in_place):
-        raise UsageError("OUT and --in-place require --fix", remedy="add --fix")
-    path = output_file(source, out, in_place=in_place, force=force, form=form) if fix else None
-    progress = show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON)
-    with progress, add_file_to_errors(source):
+    with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):
+        model, found = _diagnosed(source, folders)
+    data = {**found.as_dict(), "output": out}
+    print_result(form, data, found.write, quiet=quiet, on_stderr=path == STDOUT)
+    # only the locations of external data are needed, not the weights
+    with open_without_weights(model_input(source)) as skeleton:
+        files = external_files(skeleton.SerializeToString(), source)
+        require_not_overwritten(files, Path(source).parent, Path(path))
+    with add_file_to_errors(source):
+        require_fixable(found.diagnosis)
+    apply_stamps(found.diagnosis, model)
+    with add_file_to_errors(path), model_output(path) as place:
+        write_model(model, place)
+
+
+class DiagnosedModel(NamedTuple):
+    """Diagnosis of a model, and a plan if requested."""
+
+    source: str
+    diagnosis: Diagnosis
+    planned: PlannedModel | None = None
+
+    @property
+    def result(self) -> str:
+        """Whether the declared versions fit and, if requested, the model can be converted."""
+        if not self.diagnosis.fits:
+            return "wrong"
+        return "refused" if self.planned and self.planned.report.refusals else "fits"
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each wrong version and each invalid node, and the refusals of the plan."""
+        from opshift.cli.findings.finding import Finding
+
+        file, version = self.source, self.diagnosis.ir_version
+        for stamp in self.diagnosis.stamps:
+            if not stamp.fits:
+                message = f"{stamp.domain}: {_verdict(stamp)}"
+                yield Finding("declared.opset", "error", message, file, stamp.place, FIX)
+        if not version.fits:
+            message = f"IR version {version.stated} does not fit: use {version.fitting}"
+            yield Finding("declared.ir-version", "error", message, file, "model", FIX)
+        for node in self.diagnosis.mismatches():
+            message = f"{short_label(node.operator)}: {node.reason}"
+            yield Finding("declared.node", "error", message, file, node.place)
+        if self.planned:
+            yield from self.planned.findings()
+
+    def cells(self) -> dict[str, object]:
+        """Return the cells of the row."""
+        version = self.diagnosis.ir_version
+        opsets = [each for each in self.diagnosis.stamps if each.place == "model"]
+        declared = ", ".join("-" if each.opset is None else str(each.opset) for each in opsets)
+        fitting = ", ".join("-" if each.fitting is None else str(each.fitting) for each in opsets)
+        return {"declared": f"{declared}, IR {version.stated}", "fitting": f"{fitting}, IR {version.fitting}"}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        planned = {"plan": self.planned.as_dict()} if self.planned else {}
+        return {"input": self.source, "output": None, **self.diagnosis.as_dict(), **planned}
+
+    def write(self, page: Page) -> None:
+        """Print the diagnosis and the plan."""
+        _write(page, self.source, self.diagnosis)
+        if self.planned:
+            page.blank()
+            self.planned.write(page)
+
+
+def diagnose_file(source: str, settings: ConversionSettings) -> DiagnosedModel:
+    """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
+    _, found = _diagnosed(source, settings.folders)
+    if not (settings.target and found.diagnosis.fits):
+        return found
+    return found._replace(planned=plan_file(source, settings))
+
+
+def _diagnosed(source: str, folders: list[Path] | None) -> tuple[ModelProto, DiagnosedModel]:
+    from opshift.analysis.doctor.diagnose import diagnose
+    from opshift.model.files import read_model
+
+    with add_file_to_errors(source):
         model = read_model(model_input(source))
-        diagnosis = diagnose(model, registry=registry_with(folders))
-    data = {"input": source, "output": out, **diagnosis.as_dict()}
-    print_result(
-        form, data, lambda page: _write(page, source, diagnosis), quiet=quiet, on_stderr=path == STDOUT
-    )
-    if path is not None:
-        # only the locations of external data are needed, not the weights
-        with open_without_weights(model_input(source)) as skeleton:
-            files = external_files(skeleton.SerializeToString(), source)
-            require_not_overwritten(files, Path(source).parent, Path(path))
-        with add_file_to_errors(source):
-            require_fixable(diagnosis)
-        apply_stamps(diagnosis, model)
-        with add_file_to_errors(path), model_output(path) as place:
-            write_model(model, place)
-    elif not diagnosis.fits:
-        raise typer.Exit(EXIT_FINDINGS)
+        return model, DiagnosedModel(source, diagnose(model, registry=registry_with(folders)))
 
 
 def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:

@@ -63,10 +63,17 @@ COMMANDS = [
         ),
     ),
     Command(
-        "plan", "convert", "plan", ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json")
+        "plan",
+        "plan",
+        "plan",
+        (
+            "model.onnx --target onnxruntime-1.14",
+            "model.onnx -t 11 --format json",
+            "zoo/ 'more/*.onnx' -t 17 --jobs 4",
+        ),
     ),
-    Command("reach", "reach", "reach", ("model.onnx",)),
-    Command("doctor", "doctor", "doctor", ("model.onnx", "model.onnx fixed.onnx --fix")),
+    Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
+    Command("doctor", "doctor", "doctor", ("model.onnx", "zoo/ --quiet", "model.onnx fixed.onnx --fix")),
     Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
     Command(
         "diff-model",
@@ -74,7 +81,12 @@ COMMANDS = [
         "diff_model",
         ("old.onnx new.onnx", "old.onnx new.onnx --report changes.html"),
     ),
-    Command("check", "check", "check", ("model.onnx", "*.onnx --level info", "--rules")),
+    Command(
+        "check",
+        "check",
+        "check",
+        ("model.onnx", "zoo/ --target 17 --format json", "--files-from list.txt", "--rules"),
+    ),
     Command("inspect", "inspect", "inspect", ("model.onnx",)),
     Command("textconv", "textconv", "textconv", ("model.onnx",)),
     Command(

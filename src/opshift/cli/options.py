@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,33 +19,18 @@ if TYPE_CHECKING:
 
 TARGET, SHAPES, OUTPUT, EXACTNESS = "Target", "Shapes", "Output", "Exactness"
 VERIFICATION, DEFINITIONS = "Verification", "Private domains"
+SEVERAL = "Several models"
 """Titles of sections of options in the help."""
 
 
 class Format(StrEnum):
-    """Output format of a command.
-
-    `sarif` is SARIF 2.1.0, `github` the annotations of GitHub Actions, and `gitlab` a Code Quality report.
-    """
+    """Output format of a command."""
 
     TEXT = "text"
     JSON = "json"
-    SARIF = "sarif"
-    GITHUB = "github"
-    GITLAB = "gitlab"
 
 
-PLAIN_FORMATS = (Format.TEXT, Format.JSON)
-"""Formats of commands whose results are not findings."""
-
-
-def _plain_format(text: str) -> Format:
-    if text not in PLAIN_FORMATS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, map(str, PLAIN_FORMATS)))}.")
-    return Format(text)
-
-
-def run_adapters(paths: list[Path]) -> None:
+def run_adapters(paths: Iterable[Path]) -> None:
     """Run adapter files."""
     from opshift.adapters.core.adapter_table import load_adapters
 
@@ -60,23 +46,7 @@ def _run_adapters_option(context: typer.Context, paths: list[Path] | None) -> li
 
 
 FormatOption = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        metavar="|".join(PLAIN_FORMATS),
-        parser=_plain_format,
-        autocompletion=lambda: list(map(str, PLAIN_FORMATS)),
-        help="Text, or one JSON document on stdout, including errors.",
-    ),
-]
-
-FindingsFormatOption = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        help="Text; JSON on stdout, including errors; or findings as SARIF 2.1.0, as annotations of GitHub "
-        "Actions, or as a Code Quality report of GitLab.",
-    ),
+    Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
 ]
 
 ReportOption = Annotated[
@@ -197,6 +167,45 @@ OpsetOption = Annotated[
 
 InputArgument = Annotated[
     str, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+]
+
+InputsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="IN", help="The models to read: files, folders or globs; or - for one on standard input."
+    ),
+]
+
+FilesFromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--files-from",
+        rich_help_panel=SEVERAL,
+        metavar="FILE",
+        help="Also read the models that a file names, one in each line; - for standard input.",
+    ),
+]
+
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        rich_help_panel=SEVERAL,
+        metavar="N",
+        min=1,
+        help="The number of parallel processes. With several, results arrive in another order.",
+    ),
+]
+
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        rich_help_panel=SEVERAL,
+        help="Print a row for each model. By default a terminal gets only failures after 50 models.",
+    ),
 ]
 
 OldModelArgument = Annotated[

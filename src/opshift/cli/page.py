@@ -43,6 +43,8 @@ PROSE_WIDTH = 100
 class Page:
     """Plain text output of a command. Each row of a table is one line, so that other programs can read it."""
 
+    is_terminal = False
+
     def __init__(self, *, on_stderr: bool = False) -> None:
         self._on_stderr = on_stderr
 

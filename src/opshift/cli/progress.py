@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from opshift.cli.page import escape_control_characters
+from opshift.cli.page import Page, escape_control_characters
 from opshift.model.progress import Progress
 
 SECONDS_BEFORE_DISPLAY = 1.0
@@ -18,10 +18,13 @@ BYTES = "bytes"
 
 
 @contextmanager
-def show_progress(message: str, *, quiet: bool = False, unit: str = "") -> Iterator[Progress]:
+def show_progress(
+    message: str, *, quiet: bool = False, unit: str = "", page: Page | None = None
+) -> Iterator[Progress]:
     """Yield the progress of the block, to be updated, and show it if stderr is a terminal.
 
     `unit` is a plural noun for the amount of work, such as `models`. Without it, only time is shown.
+    In a terminal, the block may print to `page`; the progress stays below its text.
     """
     progress = Progress()
     if quiet or not sys.stderr.isatty():
@@ -29,7 +32,7 @@ def show_progress(message: str, *, quiet: bool = False, unit: str = "") -> Itera
         return
     ended = Event()
     # a thread, because the task may spend all its time in one call
-    display = Thread(target=_display, args=(progress, message, unit, ended), daemon=True)
+    display = Thread(target=_display, args=(progress, message, unit, page, ended), daemon=True)
     display.start()
     try:
         yield progress
@@ -38,7 +41,7 @@ def show_progress(message: str, *, quiet: bool = False, unit: str = "") -> Itera
         display.join()  # which clears the line, before anything else is printed
 
 
-def _display(progress: Progress, message: str, unit: str, ended: Event) -> None:
+def _display(progress: Progress, message: str, unit: str, page: Page | None, ended: Event) -> None:
     """Show progress until the task ends."""
     if ended.wait(SECONDS_BEFORE_DISPLAY):
         return
@@ -46,9 +49,9 @@ def _display(progress: Progress, message: str, unit: str, ended: Event) -> None:
     from rich.progress import Progress as Bars
     from rich.table import Column
 
-    from opshift.cli.terminal import console_for
+    from opshift.cli.terminal import TerminalPage, console_for
 
-    console = console_for(on_stderr=True)
+    console = page.console if isinstance(page, TerminalPage) else console_for(on_stderr=True)
     if console.is_dumb_terminal:
         return
     columns = (

@@ -2,74 +2,145 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
-    from opshift.analysis.reach import Reach
+    from opshift.analysis.reach import Reach, ReachLimit
+    from opshift.cli.findings.finding import Finding
+    from opshift.registry.steps import Allow
+
+COLUMNS = (" opset", " lowest", " highest")
+"""Columns of the rows of several models."""
 
 
 def reach(
-    source: options.InputArgument,
+    sources: options.InputsArgument = None,
     domain: options.DomainOption = None,
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
+    files_from: options.FilesFromOption = None,
+    jobs: options.JobsOption = 1,
+    verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
 
     Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
-    nodes are refused. `--format json` lists all nodes.
+    nodes are refused. `--format json` lists all nodes. Several models get a row each, and a summary.
     """
-    from opshift.analysis.reach import reach as reach_of
+    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
     from opshift.converter.options import read_allow
 
-    source = require_file(source)
-    allowed = read_allow(allow or ())
-    progress = show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON)
-    with progress, add_file_to_errors(source):
+    gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+    source = single_file(sources or [], gate)
+    inspect = partial(
+        reach_of_file,
+        domain=domain or "",
+        allow=read_allow(allow or ()),
+        shapes=tuple(shape or ()),
+        infer_shapes=infer_shapes,
+        folders=folders,
+    )
+    if source is None:
+        registry_with(folders)  # before any model is read
+        run_gate(sources or [], gate, inspect, COLUMNS)
+        return
+    with show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON):
+        found = inspect(source)
+    print_result(form, found.as_dict(), found.write)
+
+
+class ReachOfModel(NamedTuple):
+    """Opsets that a model reaches."""
+
+    source: str
+    limits: Reach
+
+    @property
+    def result(self) -> str:
+        """Whether some nodes limit the model."""
+        return "limited" if self.limits.limits else "unlimited"
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a note for each cause that limits the model."""
+        from opshift.cli.findings.finding import Finding
+
+        for limit in self._ends():
+            for group in limit.groups:
+                place = group.refusals[0].place
+                message = f"opset {limit.opset}: {group.summary}"
+                yield Finding(group.code, "note", message, self.source, place, group.remedy)
+
+    def _ends(self) -> list[ReachLimit]:
+        ends = (self.limits.lowest - 1, self.limits.highest + 1)
+        return [each for each in self.limits.limits if each.opset in ends]
+
+    def cells(self) -> dict[str, object]:
+        """Return the cells of the row."""
+        limits = self.limits
+        return {"opset": limits.opset, "lowest": limits.lowest, "highest": limits.highest}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"input": self.source, **self.limits.as_dict()}
+
+    def write(self, page: Page) -> None:
+        """Print the limits of the model, and the causes of each."""
+        limits, ends = self.limits, self._ends()
+        page.line(self.source, style="bold")
+        page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
+        if not limits.limits:
+            page.blank()
+            page.line("Every node can be converted to every opset.", style="green")
+        for each in ends:
+            page.heading(f"Refused at opset {each.opset}")
+            write_refusals(page, each.groups)
+        rows = [
+            (each.opset, group.code, len(group.refusals))
+            for each in limits.limits
+            if each not in ends
+            for group in each.groups
+        ]
+        if rows:
+            page.heading("Further limits")
+            page.table((number("opset"), Column("cause", "red"), number("nodes")), rows)
+
+
+def reach_of_file(
+    source: str,
+    *,
+    domain: str,
+    allow: frozenset[Allow],
+    shapes: tuple[str, ...],
+    infer_shapes: bool,
+    folders: list[Path] | None,
+) -> ReachOfModel:
+    """Return the opsets that the model in a file reaches."""
+    from opshift.analysis.reach import reach as reach_of
+
+    with add_file_to_errors(source):
         limits = reach_of(
             model_input(source),
-            domain or "",
-            allow=allowed,
-            shapes=shape or (),
+            domain,
+            allow=allow,
+            shapes=shapes,
             infer_shapes=infer_shapes,
             registry=registry_with(folders),
         )
-    print_result(form, {"input": source, **limits.as_dict()}, lambda page: write_reach(page, source, limits))
-
-
-def write_reach(page: Page, path: str, limits: Reach) -> None:
-    """Print the limits of a model, and the causes of each."""
-    page.line(path, style="bold")
-    page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
-    if not limits.limits:
-        page.blank()
-        page.line("Every node can be converted to every opset.", style="green")
-    ends = (limits.lowest - 1, limits.highest + 1)
-    for each in limits.limits:
-        if each.opset in ends:
-            page.heading(f"Refused at opset {each.opset}")
-            write_refusals(page, each.groups)
-    rows = [
-        (each.opset, group.code, len(group.refusals))
-        for each in limits.limits
-        if each.opset not in ends
-        for group in each.groups
-    ]
-    if rows:
-        page.heading("Further limits")
-        page.table((number("opset"), Column("cause", "red"), number("nodes")), rows)
+    return ReachOfModel(source, limits)

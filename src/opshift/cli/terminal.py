@@ -23,29 +23,31 @@ HANGING_INDENT = 4
 class TerminalPage(Page):
     """Output of a command in a terminal. Text from models and files is never interpreted as markup."""
 
+    is_terminal = True
+
     def __init__(self, console: Console) -> None:
         super().__init__()
-        self._console = console
+        self.console = console
 
     def blank(self) -> None:
         """Print an empty line."""
-        self._console.print()
+        self.console.print()
 
     def line(self, text: str, style: str = "") -> None:
         """Print one line, folded if the terminal is narrower."""
-        self._console.print(_cell(text, style))
+        self.console.print(_cell(text, style))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """Print a wrapped paragraph."""
-        width = min(PROSE_WIDTH, self._console.width)
-        self._console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
+        width = min(PROSE_WIDTH, self.console.width)
+        self.console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table; long cells are wrapped at spaces, and rows with very long words are paragraphs."""
         listed = with_properties(columns)
         cells = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
         headings = [[column.heading for column in listed]] if any(column.heading for column in listed) else []
-        available = self._console.width - COLUMN_GAP * (len(listed) - 1)
+        available = self.console.width - COLUMN_GAP * (len(listed) - 1)
         aligned = cells
         while (widths := _column_widths(listed, aligned, available)) is None and aligned:
             aligned = _without_longest_words(aligned)
@@ -53,12 +55,12 @@ class TerminalPage(Page):
             self._paragraphs(listed, [*headings, *cells])
             return
         if headings:
-            self._console.print(_grid(listed, widths, (), has_header=True))
+            self.console.print(_grid(listed, widths, (), has_header=True))
         for is_wide, group in groupby(cells, lambda row: any(map(gt, map(_longest_word, row), widths))):
             if is_wide:
                 self._paragraphs(listed, group)
             else:
-                self._console.print(_grid(listed, widths, group))
+                self.console.print(_grid(listed, widths, group))
 
     def _paragraphs(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Print each row as one paragraph."""
@@ -70,8 +72,8 @@ class TerminalPage(Page):
                 for column, cell in zip(columns, row[: last + 1], strict=False)
                 if cell or column.heading
             ]
-            lines = Text("  ").join(filled).wrap(self._console, self._console.width - HANGING_INDENT)
-            self._console.print(Text(f"\n{' ' * HANGING_INDENT}").join(lines))
+            lines = Text("  ").join(filled).wrap(self.console, self.console.width - HANGING_INDENT)
+            self.console.print(Text(f"\n{' ' * HANGING_INDENT}").join(lines))
 
 
 def _grid(

@@ -38,23 +38,31 @@ def run_in_workers(
 
     The tasks of a group run one after the other. The end of a worker costs only the task that it runs.
     """
-    waiting = deque(map(deque, groups))
+    remaining = map(deque, groups)  # lazily: there may be millions
+    unfinished: list[deque[Task]] = []
+
+    def next_tasks() -> deque[Task]:
+        return unfinished.pop() if unfinished else next(remaining, deque())
+
     workers: dict[object, _Worker[Task, Result]] = {}
     try:
-        while waiting or workers:
-            while waiting and len(workers) < count:
-                started = _Worker(function, waiting.popleft())
+        while True:
+            while len(workers) < count and (tasks := next_tasks()):
+                started = _Worker(function, tasks)
                 workers[started.connection] = started
+            if not workers:
+                return
             for ready in wait([each.connection for each in workers.values()]):
                 worker = workers[ready]
                 task, result = worker.finish_task()
-                if isinstance(result, Lost) or not (worker.tasks or waiting):
+                if isinstance(result, Lost):
+                    unfinished += filter(None, [worker.tasks])
+                else:
+                    worker.tasks = worker.tasks or next_tasks()
+                if isinstance(result, Lost) or not worker.tasks:
                     del workers[ready]
                     worker.stop()
-                    if worker.tasks:
-                        waiting.appendleft(worker.tasks)
                 else:
-                    worker.tasks = worker.tasks or waiting.popleft()
                     worker.start_task()
                 yield task, result
     finally:

@@ -1,4 +1,4 @@
-"""Findings about files, and results of commands for one model."""
+"""What commands report about a model: its findings, and its JSON object."""
 
 from collections.abc import Mapping
 from typing import Literal

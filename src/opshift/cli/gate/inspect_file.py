@@ -1,0 +1,84 @@
+"""Result of a command for one of several models; an error is a result, too."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from opshift.cli.errors import error_data, operating_system_error
+from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.options import run_adapters
+from opshift.model.errors import OpshiftError
+from opshift.model.plain_data import json_values
+
+FAILED = "failed"
+"""Result of a model that cannot be inspected."""
+
+
+class Inspected(Protocol):
+    """What a command found out about one model."""
+
+    @property
+    def result(self) -> str:
+        """One word, which the summary counts."""
+        ...
+
+    def findings(self) -> Iterable[Finding]:
+        """Yield the findings; the command fails on one of level `error`."""
+        ...
+
+    def cells(self) -> Mapping[str, object]:
+        """Return the cells of the model's row, by the heading of the column."""
+        ...
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the object that the command prints for the model as JSON."""
+        ...
+
+
+Inspect = Callable[[str], Inspected]
+"""Function that inspects a file. Workers receive it pickled."""
+
+
+class GateResult(NamedTuple):
+    """Result of a model, its one word, and the cells of its row."""
+
+    model: ModelResult
+    word: str
+    cells: Mapping[str, str]
+
+
+def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateResult:
+    """Inspect a file; errors are part of the result."""
+    try:
+        run_adapters(adapters)  # a spawned process has none
+        found = inspect(file)
+        findings = tuple(found.findings())
+        cells = {heading: str(cell) for heading, cell in found.cells().items()}
+        return _result(file, found.result, findings, found.as_dict(), cells)
+    except OpshiftError as error:
+        return failure(file, error)
+    except OSError as error:
+        return failure(file, operating_system_error(error, file), type(error).__name__)
+    except Exception as error:  # a bug must not stop the other files
+        reason = f"{type(error).__name__}: {error}"
+        return failure(file, OpshiftError(reason, remedy="report this as a bug"), "InternalError")
+
+
+def failure(file: str, error: OpshiftError, name: str = "") -> GateResult:
+    """Return the result of a model with an error; `name` replaces the name of the error's class."""
+    data = error_data(error, name)
+    place = str(error.place).removeprefix(file).removeprefix(": ")
+    finding = Finding(str(data["error"]), "error", error.reason, file, place, error.remedy)
+    return _result(file, FAILED, (finding,), data, {})
+
+
+def _result(
+    file: str,
+    word: str,
+    findings: tuple[Finding, ...],
+    data: Mapping[str, object],
+    cells: Mapping[str, str],
+) -> GateResult:
+    is_ok = all(each.level != "error" for each in findings)
+    plain = json_values({"input": file, "result": word, **data})
+    return GateResult(ModelResult(file, is_ok, findings, plain), word, cells)

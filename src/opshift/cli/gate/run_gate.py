@@ -1,0 +1,119 @@
+"""Run of a command over several models."""
+
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from opshift.cli.batch.workers import Lost, run_in_workers
+from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
+from opshift.cli.gate.summary import Summary
+from opshift.cli.gate.writers import MAX_ROWS, JsonLinesWriter, TextWriter
+from opshift.cli.options import Format
+from opshift.cli.output import page_for
+from opshift.cli.paths import require_file
+from opshift.cli.progress import show_progress
+from opshift.cli.streams import DASH
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.signals import signals_deferred
+from opshift.stores.find_models import LIST, MAGIC, FoundModel, find_models
+
+
+class GateOptions(NamedTuple):
+    """Options of all commands over several models."""
+
+    form: Format
+    quiet: bool = False
+    verbose: bool = False
+    jobs: int = 1
+    files_from: str | None = None
+    adapters: Sequence[Path] = ()
+
+
+def single_file(names: Sequence[str], options: GateOptions) -> str | None:
+    """Return the only file, of which the command prints one document; `None` for several models.
+
+    Raises a UsageError if nothing is named, or the file does not exist.
+    """
+    if not names and options.files_from is None:
+        remedy = "name models, folders or globs, or a list of them with --files-from"
+        raise UsageError("IN is not given", remedy=remedy)
+    if len(names) != 1 or options.files_from is not None:
+        return None
+    name, path = names[0], Path(names[0])
+    return None if path.is_dir() or (MAGIC.search(name) and not path.exists()) else require_file(name)
+
+
+def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, columns: Sequence[str]) -> None:
+    """Inspect all models and print each result as it arrives; exit with 1 if the command fails on a model.
+
+    After an interruption the summary is printed, too.
+    """
+    if LIST in names:
+        reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
+        raise UsageError(reason, place=LIST, remedy=remedy)
+    page, summary = page_for(), Summary()
+    writer = (
+        JsonLinesWriter(summary)
+        if options.form is Format.JSON
+        else TextWriter(
+            summary,
+            page,
+            columns,
+            quiet=options.quiet,
+            max_rows=MAX_ROWS if page.is_terminal and not options.verbose else None,
+        )
+    )
+    is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
+    with (
+        _names_listed(options.files_from) as lines,
+        show_progress("Inspecting", quiet=is_quiet, unit="models", page=page) as progress,
+    ):
+        files = find_models([*names, *([LIST] if options.files_from else [])], lines=lines)
+        try:
+            with closing(_results(files, options, inspect)) as results:
+                for result in results:
+                    with signals_deferred():  # a line is printed and counted, or neither
+                        summary.add(result)
+                        writer.add(result)
+                    progress.done, progress.note = summary.models, f"{summary.failed:,} failed"
+        except (KeyboardInterrupt, SystemExit, UsageError):
+            writer.end(interrupted=True)
+            raise
+        writer.end(interrupted=False)
+    if summary.failed:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+@contextmanager
+def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
+    """Yield the lines of the list of models, with names of any encoding."""
+    if files_from is None:
+        yield ()
+    elif files_from == DASH:
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")
+        yield sys.stdin
+    else:
+        with open(require_file(files_from), encoding="utf-8", errors="surrogateescape") as lines:
+            yield lines
+
+
+def _results(files: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
+    function = partial(inspect_file, inspect, options.adapters)
+    locations = (each.location for each in files)
+    if options.jobs == 1:
+        yield from map(function, locations)
+        return
+    for file, result in run_in_workers(function, ([each] for each in locations), options.jobs):
+        if isinstance(result, Lost):
+            reason = f"the process that read the file ended: {result}"
+            yield failure(file, OpshiftError(reason, remedy="use fewer --jobs"), "LostWorker")
+        else:
+            yield result

@@ -1,0 +1,83 @@
+"""Numbers of models by result, and of findings by cause, with a few examples of each."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from opshift.cli.findings.finding import Finding, Severity
+from opshift.cli.gate.inspect_file import GateResult
+
+MAX_EXAMPLES = 3
+"""Number of examples that are kept for each cause, so that memory does not grow with the models."""
+
+
+@dataclass
+class Cause:
+    """Findings with the same rule, and the first finding of some models."""
+
+    rule: str
+    level: Severity
+    models: int = 0
+    findings: int = 0
+    examples: list[Finding] = field(default_factory=list)
+
+    @property
+    def help(self) -> str:
+        """Advice of the first example that has one."""
+        return next((each.help for each in self.examples if each.help), "")
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        numbers = {"rule": self.rule, "level": self.level, "models": self.models, "findings": self.findings}
+        keys = ("file", "place", "message")
+        examples = [{key: getattr(each, key) for key in keys} for each in self.examples]
+        return {**numbers, "help": self.help, "examples": examples}
+
+
+class Summary:
+    """Summary of the results so far."""
+
+    def __init__(self) -> None:
+        self.models = 0
+        self.failed = 0
+        self.results: Counter[str] = Counter()
+        self._causes: dict[str, Cause] = {}
+        self._started = time.monotonic()
+
+    def add(self, result: GateResult) -> None:
+        """Count a result."""
+        self.models += 1
+        self.failed += not result.model.ok
+        self.results[result.word] += 1
+        found = Counter(each.rule for each in result.model.findings)
+        for finding in result.model.findings:
+            cause = self._causes.setdefault(finding.rule, Cause(finding.rule, finding.level))
+            count = found.pop(finding.rule, 0)
+            if count:
+                cause.models += 1
+                cause.findings += count
+                if len(cause.examples) < MAX_EXAMPLES:
+                    cause.examples.append(finding)
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The causes, those of errors and of most models first."""
+        return sorted(
+            self._causes.values(), key=lambda each: (each.level != "error", -each.models, each.rule)
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first model was requested."""
+        return time.monotonic() - self._started
+
+    def as_dict(self, *, interrupted: bool) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {
+            "models": self.models,
+            "failed": self.failed,
+            "results": dict(self.results),
+            "causes": [each.as_dict() for each in self.causes],
+            "interrupted": interrupted,
+            "seconds": round(self.seconds, 1),
+        }

@@ -1,0 +1,123 @@
+"""Results of a command over several models, written as they arrive: rows of text, or JSON Lines."""
+
+import json
+from collections.abc import Sequence
+from typing import Protocol
+
+import typer
+
+from opshift.cli.gate.inspect_file import GateResult
+from opshift.cli.gate.summary import Cause, Summary
+from opshift.cli.output import count_text
+from opshift.cli.page import Page
+from opshift.model.plain_data import json_values
+
+MAX_ROWS = 50
+"""Number of models after which a terminal gets only the rows of failures."""
+
+MAX_CAUSES = 20
+"""Maximum number of causes in a text; JSON has all."""
+
+RESULT_WIDTH = 9
+"""Width of the column of results, which are known only after the first rows are printed."""
+
+
+class Writer(Protocol):
+    """Output of results."""
+
+    def add(self, result: GateResult) -> None:
+        """Write a result; `Summary` has counted it."""
+        ...
+
+    def end(self, *, interrupted: bool) -> None:
+        """Write the summary."""
+        ...
+
+
+class JsonLinesWriter:
+    """One JSON object per model, and one with the key `summary` at the end."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+
+    def add(self, result: GateResult) -> None:
+        """Write the line of a model."""
+        self._write(result.model.data)
+
+    def end(self, *, interrupted: bool) -> None:
+        """Write the summary."""
+        self._write(json_values({"summary": self._summary.as_dict(interrupted=interrupted)}))
+
+    def _write(self, data: object) -> None:
+        typer.echo(json.dumps(data, allow_nan=False))
+
+
+class TextWriter:
+    """Row per model, then the causes of failures with examples, and the numbers of models by result.
+
+    The widths of columns cannot depend on later rows, so the name of the model, which may be long, is last.
+    With `max_rows`, models without findings get no row after that many models.
+    """
+
+    def __init__(
+        self, summary: Summary, page: Page, columns: Sequence[str], *, quiet: bool, max_rows: int | None
+    ) -> None:
+        self._summary, self._page, self._columns = summary, page, columns
+        self._quiet, self._max_rows = quiet, 0 if quiet else max_rows
+
+    def add(self, result: GateResult) -> None:
+        """Print the row of a model."""
+        number, found = self._summary.models, result.model.findings
+        is_last = number - 1 == self._max_rows
+        if number == 1:
+            self._page.title(self._row("result", self._columns, "model"))
+        elif is_last and not self._quiet:
+            self._page.line("... further rows are those of failures; --verbose prints all")
+        if result.model.ok and self._max_rows is not None and number > self._max_rows:
+            return
+        counts = dict.fromkeys((each.rule for each in found if each.level != "note"), 0)
+        for each in found:
+            if each.rule in counts:
+                counts[each.rule] += 1
+        causes = ", ".join(rule if count == 1 else f"{rule} ({count:,})" for rule, count in counts.items())
+        cells = [result.cells.get(each.strip(), "") for each in self._columns]
+        row = self._row(result.word, cells, f"{result.model.file}  {causes}".rstrip())
+        self._page.line(row, style="" if result.model.ok else "red")
+
+    def _row(self, word: str, cells: Sequence[str], model: str) -> str:
+        # a heading with a space before it is that of a column of numbers
+        aligned = [
+            cell.rjust(len(heading)) if heading.startswith(" ") else cell.ljust(len(heading))
+            for heading, cell in zip(self._columns, cells, strict=True)
+        ]
+        return "  ".join((word.ljust(RESULT_WIDTH), *aligned, model))
+
+    def end(self, *, interrupted: bool) -> None:
+        """Print the causes and the numbers of models."""
+        summary, page = self._summary, self._page
+        causes = summary.causes
+        if causes:
+            page.heading("Causes")
+        for each in causes[:MAX_CAUSES]:
+            _write_cause(page, each)
+        if len(causes) > MAX_CAUSES:
+            page.blank()
+            page.line(f"and {len(causes) - MAX_CAUSES:,} more causes; --format json lists all")
+        if not self._quiet or interrupted:
+            page.blank()
+            numbers = ", ".join(f"{count:,} {word}" for word, count in summary.results.most_common())
+            verdict = f"{count_text(summary.models, 'model')}: {numbers} ({summary.seconds:.1f} s)"
+            after = "interrupted after " if interrupted else ""
+            page.line(f"{after}{verdict}", style="red" if summary.failed else "green")
+
+
+def _write_cause(page: Page, cause: Cause) -> None:
+    page.blank()
+    numbers = f"{count_text(cause.models, 'model')}, {count_text(cause.findings, 'finding')}"
+    page.line(f"{cause.rule}: {numbers}", style="red" if cause.level == "error" else "bold magenta")
+    if cause.help:
+        page.prose(f"help: {cause.help}", indent=2)
+    for each in cause.examples:
+        page.prose(": ".join(filter(None, (each.file, each.place, each.message))), indent=2)
+    if cause.models > len(cause.examples):
+        page.line(f"  and {count_text(cause.models - len(cause.examples), 'more model')}")

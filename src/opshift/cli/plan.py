@@ -1,0 +1,160 @@
+"""`opshift plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from opshift.cli import options
+from opshift.cli.conversion import ConversionSettings
+from opshift.cli.conversion_text import write_plan
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.options import Format
+from opshift.cli.output import print_result
+from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
+from opshift.model.errors import UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+
+if TYPE_CHECKING:
+    from opshift.cli.findings.finding import Finding
+    from opshift.cli.gate.run_gate import GateOptions
+    from opshift.cli.page import Page
+    from opshift.converter.report import Report
+
+COLUMNS = ("opsets    ", " changed")
+"""Columns of the rows of several models."""
+
+
+def plan(
+    sources: options.InputsArgument = None,
+    target: options.TargetOption = None,
+    ir_version: options.IrVersionOption = None,
+    allow: options.AllowOption = None,
+    shape: options.ShapeOption = None,
+    infer_shapes: options.InferShapesOption = False,
+    folders: options.DefinitionsOption = None,
+    adapters: options.AdaptersOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Describe each step, and list all operators.")
+    ] = False,
+    files_from: options.FilesFromOption = None,
+    jobs: options.JobsOption = 1,
+    verbose: options.VerboseOption = False,
+    quiet: options.QuietOption = False,
+    report_file: options.ReportOption = None,
+    form: options.FormatOption = Format.TEXT,
+) -> None:
+    """Show the changes that `convert` would make, and their cost.
+
+    Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
+    Operators without a domain are those of ai.onnx. Several models get a row each, and a summary.
+    """
+    from opshift.cli.gate.run_gate import GateOptions
+
+    settings = ConversionSettings(
+        target,
+        ir_version,
+        allow or [],
+        folders,
+        adapters=adapters,
+        report=report_file,
+        shapes=tuple(shape or ()),
+        infer_shapes=infer_shapes,
+    )
+    gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+    show_plans(sources or [], settings, gate, explain=explain)
+
+
+def show_plans(
+    names: list[str], settings: ConversionSettings, gate: GateOptions, *, explain: bool = False
+) -> None:
+    """Print the plan of one model, or the results of several; exit with 1 after a refusal."""
+    from opshift.cli.gate.run_gate import run_gate, single_file
+
+    source = single_file(names, gate)
+    settings.read()  # before any model is read
+    if source is None:
+        if settings.report is not None:
+            reason, remedy = "describes one model", "use --format json for several"
+            raise UsageError(reason, place=f"--report {settings.report}", remedy=remedy)
+        run_gate(names, gate, partial(plan_file, settings=settings), COLUMNS)
+        return
+    with show_progress(f"Planning {source}", quiet=gate.quiet or gate.form is Format.JSON):
+        planned = plan_file(source, settings)
+    if settings.report is not None:
+        from opshift.cli.report_files import write_report_file
+
+        write_report_file(settings.report, f"Plan for {source}", planned.as_dict(), planned.report)
+    print_result(gate.form, planned.as_dict(), lambda page: planned.write(page, explain=explain))
+    if planned.report.refusals:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+class PlannedModel(NamedTuple):
+    """Plan of a model, and its opset imports by domain."""
+
+    source: str
+    report: Report
+    imports: Mapping[str, int]
+
+    @property
+    def result(self) -> str:
+        """Whether the model is converted, stays as it is, or is refused."""
+        if self.report.refusals:
+            return "refused"
+        return (
+            "converts"
+            if self.opsets() or self.report.ir_version[0] != self.report.ir_version[1]
+            else "unchanged"
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each refusal."""
+        from opshift.cli.findings.finding import Finding
+
+        for each in self.report.refusals:
+            yield Finding(
+                each.code,
+                "error",
+                f"{each.operator}: {each.reason}",
+                self.source,
+                each.place,
+                each.remedy,
+            )
+
+    def cells(self) -> dict[str, object]:
+        """Return the cells of the row."""
+        return {"opsets": self.opsets(), "changed": f"{len(self.report.changed):,}"}
+
+    def opsets(self) -> str:
+        """Format the changed opsets: `9 -> 17, ai.onnx.ml 1 -> 3`."""
+        return ", ".join(
+            f"{'' if each.domain == DEFAULT_DOMAIN else each.domain} {each.source} -> {each.target}".strip()
+            for each in self.report.opsets
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"input": self.source, "possible": not self.report.refusals, **self.report.as_dict()}
+
+    def write(self, page: Page, *, explain: bool = False) -> None:
+        """Print the plan."""
+        write_plan(page, self.source, self.report, self.imports, explain)
+
+
+def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
+    """Plan the conversion of a model file."""
+    from opshift.converter.cost import plan_with_cost
+    from opshift.converter.streaming.source_file import SourceFile
+    from opshift.converter.streaming.weights import Weights
+    from opshift.model.files import read_bytes
+    from opshift.model.operator_ids import opset_imports
+
+    with add_file_to_errors(source), SourceFile(model_input(source)) as file, Weights(file) as weights:
+        model = read_bytes(weights.message(), file.place)
+        imports = opset_imports(model.opset_import, model.ir_version)
+        return PlannedModel(source, plan_with_cost(model, settings.read(), file.size), imports)
