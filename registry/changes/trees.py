@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opshift.model.errors import Place
+from opshift.model.operator_ids import OperatorId
 from opshift.registry.changes.classify import ClassifiedChange, classify, classify_single
 from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.history import version_findings
@@ -15,6 +17,7 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import default_registry
 from opshift.registry.releases import Releases
 from opshift.registry.type_sets import TypeSets
+from opshift.registry.yaml_files import load_yaml, place_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,20 @@ def read_tree(folder: Path) -> Tree:
         {(each.domain, each.name): each for each in found},
         Releases.load(releases) if releases.exists() else own.releases,
     )
+
+
+def version_place(folder: Path, operator: str) -> Place:
+    """Return the place of an operator version such as `com.acme.Blur:2`, or of its file if it is deleted.
+
+    A removal has its opset as version; its place is that of the version that it removes.
+    """
+    domain, name, version = OperatorId.parse(operator)
+    path = folder / domain / f"{name}.yaml"
+    if not path.exists():
+        return Place(str(path))
+    versions = [each["since_version"] for each in load_yaml(path)["versions"]]
+    position = sum(each <= version for each in versions) - 1
+    return place_of(path, ("versions", position)) if position >= 0 else Place(str(path))
 
 
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[ChangeFinding]:

@@ -25,7 +25,7 @@ requirement(
 )
 requirement("yaml.limits", "Files are limited in their nesting and number of values.", "split the file")
 requirement("file.content", "Files can be read, and define each operator once.", "correct the file")
-requirement("file.ignored", "All YAML files of a tree are read.", "rename it to <domain>/<operator>.yaml")
+requirement("file.ignored", "All YAML files of a tree are read.", "rename it to `<domain>/<operator>.yaml`")
 requirement(
     "file.identity", "The path of a file is `<domain>/<name>.yaml`.", "rename the file, or correct the key"
 )

@@ -24,10 +24,26 @@ SEVERAL = "Several models"
 
 
 class Format(StrEnum):
-    """Output format of a command."""
+    """Output format of a command.
+
+    `sarif` is SARIF 2.1.0, `github` the annotations of GitHub Actions, and `gitlab` a Code Quality report.
+    """
 
     TEXT = "text"
     JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
+PLAIN_FORMATS = (Format.TEXT, Format.JSON)
+"""Formats of commands whose results are not findings."""
+
+
+def _plain_format(text: str) -> Format:
+    if text not in PLAIN_FORMATS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, map(str, PLAIN_FORMATS)))}.")
+    return Format(text)
 
 
 def run_adapters(paths: Iterable[Path]) -> None:
@@ -46,7 +62,23 @@ def _run_adapters_option(context: typer.Context, paths: list[Path] | None) -> li
 
 
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
+    Format,
+    typer.Option(
+        "--format",
+        metavar="|".join(PLAIN_FORMATS),
+        parser=_plain_format,
+        autocompletion=lambda: list(map(str, PLAIN_FORMATS)),
+        help="Text, or one JSON document on stdout, including errors.",
+    ),
+]
+
+FindingsFormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="Text; JSON on stdout, including errors; or findings as SARIF 2.1.0, as annotations of GitHub "
+        "Actions, or as a Code Quality report of GitLab.",
+    ),
 ]
 
 ReportOption = Annotated[

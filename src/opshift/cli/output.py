@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from opshift.cli.options import Format
+from opshift.cli.options import PLAIN_FORMATS, Format
 from opshift.cli.page import Page
 from opshift.cli.streams import DASH
 from opshift.model.errors import UsageError
@@ -44,6 +44,8 @@ def print_result(
     on_stderr: bool = False,
 ) -> None:
     """Print a result as the JSON document `data`, or as text with `write` unless `quiet` is true."""
+    if form not in PLAIN_FORMATS:
+        raise UsageError("the result has no findings", place=f"--format {form}", remedy="use text or json")
     if form is Format.JSON:
         print_json(data)
     elif not quiet:

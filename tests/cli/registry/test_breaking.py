@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from support.sarif import read_run
 from typer.testing import Result
+
+from opshift.cli.options import Format
+from opshift.cli.registry.breaking import breaking
+from opshift.registry.errors import DefinitionError
 
 Run = Callable[..., Result]
 
@@ -43,6 +50,57 @@ def test_prints_findings_as_json(run: Run, acme: Path, changed_definitions: Path
     assert data["counts"] == {"findings": 2, "waived": 0}
     assert [each["operator"] for each in data["findings"]] == ["com.acme.FastConv:2", "com.acme.FastConv:3"]
     assert data["findings"][0]["rule"] == "default-changed"
+
+
+def test_prints_findings_as_sarif(run: Run, acme: Path, changed_definitions: Path) -> None:
+    result = run("breaking", "new", "--against", "acme", "--format", "sarif")
+    assert result.exit_code == 1
+    found = read_run(result.stdout)["results"]
+    assert [each["ruleId"] for each in found] == ["default-changed"] * 2
+    places = [each["locations"][0] for each in found]
+    assert [each["logicalLocations"][0]["fullyQualifiedName"] for each in places] == [
+        "com.acme.FastConv:2",
+        "com.acme.FastConv:3",
+    ]
+    files = {each["physicalLocation"]["artifactLocation"]["uri"] for each in places}
+    assert files == {"new/com.acme/FastConv.yaml"}
+    lines = Path("new/com.acme/FastConv.yaml").read_text("utf-8").splitlines()
+    starts = [lines[each["physicalLocation"]["region"]["startLine"] - 1] for each in places]
+    assert starts == ["- since_version: 2", "- since_version: 3"]
+
+
+def test_deleted_definition_as_annotation(run: Run, acme: Path, changed_definitions: Path) -> None:
+    blur = Path("acme/com.acme/Blur.yaml")
+    blur.write_text((acme / "com.acme/FastConv.yaml").read_text("utf-8").replace("FastConv", "Blur"), "utf-8")
+    lines = run("breaking", "new", "--against", "acme", "--format", "github").stdout.splitlines()
+    deleted = "error file=new/com.acme/Blur.yaml,line=1,title=version-deleted"
+    assert [each.split("::")[1] for each in lines[:2]] == [deleted, deleted]
+    assert [each.split(",")[0] for each in lines[2:]] == ["::error file=new/com.acme/FastConv.yaml"] * 2
+
+
+def test_waived_findings_are_notes(run: Run, acme: Path, changed_definitions: Path) -> None:
+    until = date.today() + timedelta(days=1)
+    waiver = {"rule": "default-changed", "operator": "com.acme.FastConv", "reason": "no model relies on it"}
+    Path("waivers.yaml").write_text(json.dumps([{**waiver, "until": str(until)}]), "utf-8")
+    command = ("breaking", "new", "--against", "acme", "--waivers", "waivers.yaml", "--format", "sarif")
+    result = run(*command)
+    assert result.exit_code == 0
+    found = read_run(result.stdout)
+    assert [each["level"] for each in found["results"]] == ["note", "note"]
+    assert f"waived until {until}: no model relies on it" in found["results"][0]["message"]["text"]
+    assert found["invocations"][0]["exitCode"] == 0
+
+
+def test_sarif_of_invalid_definitions(run: Run, acme: Path, changed_definitions: Path) -> None:
+    Path("new/com.acme/FastConv.yaml").write_text("domain: [", "utf-8")
+    with redirect_stdout(io.StringIO()) as printed, pytest.raises(DefinitionError):
+        breaking(Path("new"), "acme", form=Format.SARIF)
+    (invocation,) = read_run(printed.getvalue())["invocations"]
+    assert not invocation["executionSuccessful"]
+    assert (
+        "new/com.acme/FastConv.yaml:2: yaml.syntax"
+        in invocation["toolExecutionNotifications"][0]["message"]["text"]
+    )
 
 
 @pytest.mark.parametrize(

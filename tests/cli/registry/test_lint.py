@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from support.mistakes import HERE, MISTAKES, VALID
+from support.sarif import read_run
 from typer.testing import Result
+
+from opshift.registry.lint.rule_table import rule_table
 
 Run = Callable[..., Result]
 
@@ -78,3 +81,40 @@ def test_refuses_missing_folder(run: Run, arguments: list[str], message: str) ->
     result = run("lint", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_prints_findings_as_sarif(run: Run, tree: Path) -> None:
+    result = run("lint", str(tree), "--format", "sarif")
+    assert result.exit_code == 1
+    found = read_run(result.stdout)
+    places = [each["locations"][0]["physicalLocation"] for each in found["results"]]
+    assert [each["region"]["startLine"] for each in places] == [6, 20]
+    assert places[0]["artifactLocation"]["uri"].endswith("acme/com.acme/Blur.yaml")
+    assert found["invocations"][0]["exitCode"] == 1
+    assert len(found["tool"]["driver"]["rules"]) == len(rule_table())
+
+
+def test_prints_findings_as_annotations(run: Run, tree: Path) -> None:
+    lines = run("lint", str(tree), "--format", "github").stdout.splitlines()
+    file = tree.relative_to(Path.cwd()).as_posix() + "/com.acme/Blur.yaml"
+    assert lines == [
+        f"::error file={file},line=6,title=format.choice::versions.0.status: expected 'STABLE' or "
+        "'EXPERIMENTAL', got 'STABEL'%0Ahelp: did you mean STABLE?",
+        f"::error file={file},line=20,title=format.choice::versions.1.step.up: expected 'compatible', "
+        "'adapter', a mapping or a list, got 'compatibel'%0Ahelp: did you mean compatible?",
+    ]
+
+
+@pytest.mark.parametrize("form", ["sarif", "github", "gitlab"])
+def test_tree_without_mistakes_in_other_formats(run: Run, tree: Path, form: str) -> None:
+    text = VALID.replace("T: [floats]", "T: [tensor(double), tensor(float)]")
+    (tree / "com.acme" / "Blur.yaml").write_text(text, encoding="utf-8")
+    result = run("lint", str(tree), "--format", form)
+    assert result.exit_code == 0
+    assert not result.stdout.strip() or json.loads(result.stdout) is not None
+
+
+def test_rules_have_no_findings(run: Run) -> None:
+    result = run("lint", "--rules", "--format", "sarif")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--format sarif: the result has no findings" in result.stderr

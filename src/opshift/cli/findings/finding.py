@@ -1,4 +1,4 @@
-"""What commands report about a model: its findings, and its JSON object."""
+"""Findings about files, and results of commands for one model."""
 
 from collections.abc import Mapping
 from typing import Literal

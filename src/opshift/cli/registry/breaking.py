@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import Format, FormatOption, QuietOption
+from opshift.cli.findings.finding import Finding, Severity
+from opshift.cli.findings.formats import findings_writer
+from opshift.cli.options import FindingsFormatOption, Format, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry import change_options
@@ -67,7 +70,7 @@ def breaking(
     rules: change_options.RulesOption = False,
     explain: change_options.ExplainOption = None,
     quiet: QuietOption = False,
-    form: FormatOption = Format.TEXT,
+    form: FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Find changes that break models.
 
@@ -83,8 +86,13 @@ def breaking(
         return
     chosen = change_options.policy_named(policy)
     accepted = load_waivers(waivers) if waivers else ()
-    found, steps = _findings(tree or default_registry().folders[0], against, chosen, mode)
-    findings = list(apply_waivers(found, accepted, date.today()))
+    folder = tree or default_registry().folders[0]
+    writer = findings_writer(form, "breaking")
+    with writer or nullcontext():
+        found, steps = _findings(folder, against, chosen, mode)
+        findings = list(apply_waivers(found, accepted, date.today()))
+        if writer:
+            writer.add_all(_finding(each, folder) for each in findings)
     unused = find_unused_waivers(findings, accepted)
     open_findings = [each for each in findings if not each.is_waived]
     data = {
@@ -95,7 +103,9 @@ def breaking(
         "findings": [each.as_dict() for each in findings],
         "unused_waivers": [each.model_dump(mode="json") for each in unused],
     }
-    print_result(form, data, lambda page: _write(page, findings, steps, unused), quiet=quiet and not findings)
+    if not writer:
+        is_silent = quiet and not findings
+        print_result(form, data, lambda page: _write(page, findings, steps, unused), quiet=is_silent)
     if open_findings:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -115,6 +125,18 @@ def _findings(
     operators = list(tree.operators.values())
     steps = Counter(step.change_class for step in history_steps(operators))
     return list(history_findings(operators, mode)), steps
+
+
+def _finding(found: ChangeFinding, folder: Path) -> Finding:
+    from opshift.registry.changes.trees import version_place
+
+    place = version_place(folder, found.operator)
+    text = f"{change_text(found.change.change)}: {found.reason}"
+    if found.is_waived and found.waiver:
+        text += f"; waived until {found.waiver.until}: {found.waiver.reason}"
+    level: Severity = "note" if found.is_waived else "error"
+    rule = found.change.rule
+    return Finding(rule, level, text, place.file, found.operator, found.remedy, line=place.line)
 
 
 def _write(

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.options import AdaptersOption, Format, FormatOption, QuietOption
+from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.formats import findings_writer
+from opshift.cli.options import AdaptersOption, FindingsFormatOption, Format, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
@@ -23,7 +25,7 @@ def lint(
     adapters: AdaptersOption = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
     quiet: QuietOption = False,
-    form: FormatOption = Format.TEXT,
+    form: FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Find mistakes in definitions of operators.
 
@@ -46,10 +48,20 @@ def lint(
         if not tree.is_dir():
             raise UsageError("is not a folder", place=str(tree), remedy="name a folder with definitions")
     findings = [each for tree in trees for each in lint_tree(tree, adapter_table())]
-    data = {"findings": [each.as_dict() for each in findings]}
-    print_result(form, data, lambda page: _write(page, findings), quiet=quiet and not findings)
+    writer = findings_writer(form, "lint")
+    if writer:
+        with writer:
+            writer.add_all(map(_finding, findings))
+    else:
+        data = {"findings": [each.as_dict() for each in findings]}
+        print_result(form, data, lambda page: _write(page, findings), quiet=quiet and not findings)
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _finding(found: DefinitionFinding) -> Finding:
+    place = found.place
+    return Finding(found.rule, "error", found.reason, place.file, place.node, found.remedy, line=place.line)
 
 
 def _write(page: Page, findings: list[DefinitionFinding]) -> None:

@@ -1,0 +1,114 @@
+"""Findings as annotations of GitHub Actions.
+
+Source: the page "Workflow commands for GitHub Actions" of GitHub's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opshift.cli.findings.finding import Finding, Severity
+from opshift.cli.findings.locations import absolute_path, is_url, relative_name
+from opshift.cli.findings.writer import FindingsWriter, incomplete, write
+from opshift.cli.output import count_text
+
+COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
+"""Workflow command of each severity."""
+
+MAX_ANNOTATIONS = 10
+"""Number of annotations of each severity that GitHub shows for one step."""
+
+MAX_FILES = 3
+"""Maximum number of files that the annotation of a cause names."""
+
+
+@dataclass
+class Cause:
+    """Findings with the same severity and rule: their number, the first ones, and the number of files."""
+
+    count: int = 0
+    files: int = 0
+    first: list[Finding] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+
+class GithubWriter(FindingsWriter):
+    """Writer of annotations: one for each finding or, if GitHub would not show all, one for each cause.
+
+    They are written at the end, when the causes with the most findings are known.
+    """
+
+    def __init__(self, command: str) -> None:
+        super().__init__(command)
+        self._causes: dict[tuple[Severity, str], Cause] = {}
+
+    def begin(self) -> None:
+        """Write nothing: GitHub reads single lines."""
+
+    def add_findings(self, findings: Sequence[Finding]) -> None:
+        """Count the findings of one file."""
+        for each in findings:
+            cause = self._causes.setdefault((each.level, each.rule), Cause())
+            cause.count += 1
+            if len(cause.first) < MAX_ANNOTATIONS:
+                cause.first.append(each)
+        for key in {(each.level, each.rule) for each in findings}:
+            cause = self._causes[key]
+            cause.files += 1
+            if len(cause.names) < MAX_FILES:
+                cause.names.append(findings[0].file)
+
+    def end(self, *, interrupted: bool, reason: str = "") -> None:
+        """Write the annotations."""
+        if interrupted:
+            _annotate("error", {"title": f"opshift {self.command}"}, incomplete(reason))
+        for severity, command in COMMANDS.items():
+            causes = [cause for (level, _), cause in self._causes.items() if level == severity]
+            if sum(each.count for each in causes) <= MAX_ANNOTATIONS:
+                for finding in (each for cause in causes for each in cause.first):
+                    _annotate(command, _properties(finding, finding.rule), _text(finding))
+                continue
+            for cause in sorted(causes, key=lambda each: -each.count):
+                _annotate_cause(command, cause)
+
+
+def _annotate_cause(command: str, cause: Cause) -> None:
+    first = cause.first[0]
+    if cause.count == 1:
+        _annotate(command, _properties(first, first.rule), _text(first))
+        return
+    counts = f"{count_text(cause.count, 'finding')} in {count_text(cause.files, 'file')}"
+    others = ", ".join(cause.names) + (", ..." if cause.files > len(cause.names) else "")
+    _annotate(command, _properties(first, f"{first.rule}: {counts}"), f"{_text(first)}\nfiles: {others}")
+
+
+def _properties(finding: Finding, title: str) -> dict[str, str]:
+    """Return the properties of an annotation; GitHub has only files below the working folder."""
+    if is_url(finding.file):
+        return {"title": title}
+    path = absolute_path(finding.file)
+    name = relative_name(path, Path.cwd()) or str(path)
+    return {"file": name, "line": str(finding.line or 1), "title": title}
+
+
+def _text(finding: Finding) -> str:
+    file = finding.file if is_url(finding.file) else ""
+    problem = ": ".join(filter(None, (file, finding.place, finding.message)))
+    return f"{problem}\nhelp: {finding.help}" if finding.help else problem
+
+
+def _annotate(command: str, properties: dict[str, str], text: str) -> None:
+    pairs = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    write(f"::{command} {pairs}::{escape_data(text)}\n")
+
+
+def escape_data(text: str) -> str:
+    """Escape a text, so that it cannot end the workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Escape the value of a property, so that it cannot start another one."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,93 @@
+"""Facts about the rules of findings: title, advice and page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import NamedTuple
+
+from opshift.checker.findings import Level
+from opshift.cli.findings.finding import Severity
+
+SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
+"""Severity that code hosts show for a level."""
+
+WRONG_OPSET, WRONG_IR_VERSION, INVALID_NODE = "declared.opset", "declared.ir-version", "declared.node"
+"""Rules of `opshift doctor`."""
+
+CI_PAGE = "docs/ci.md"
+
+
+class RuleFacts(NamedTuple):
+    """Rule of findings: its id, severity, title, advice in Markdown, and page in the repository."""
+
+    id: str
+    level: Severity
+    title: str
+    advice: str
+    page: str = CI_PAGE
+
+    @property
+    def help_uri(self) -> str:
+        """Address of the page; empty if the package declares no repository."""
+        repository = repository_address()
+        return f"{repository}/blob/main/{self.page}" if repository else ""
+
+
+def repository_address() -> str:
+    """Return the address of the repository that the package declares; empty without one."""
+    try:
+        addresses = metadata("opshift").get_all("Project-URL") or []
+    except PackageNotFoundError:  # the sources are used without an installation
+        return ""
+    names = dict(str(each).split(", ", 1) for each in addresses)
+    return names.get("Repository", "").rstrip("/")
+
+
+def rules_of(command: str) -> dict[str, RuleFacts]:
+    """Return the rules that the findings of a command can have, by id."""
+    rules = {"check": _checker, "lint": _definitions, "breaking": _changes, "doctor": _doctor}
+    return {each.id: each for each in rules.get(command, _refusals)()}
+
+
+def _checker() -> Iterator[RuleFacts]:
+    from opshift.checker.rule_table import rule_table
+
+    for rule in rule_table().values():
+        advice = f"What to do: {rule.remedy}.\n\nSource: {rule.source}."
+        yield RuleFacts(rule.id, SEVERITIES[rule.level], rule.title, advice, "docs/checker-rules.md")
+
+
+def _definitions() -> Iterator[RuleFacts]:
+    from opshift.registry.lint.rule_table import rule_table
+
+    for rule in rule_table().values():
+        advice = f"What to do: {rule.remedy}."
+        yield RuleFacts(rule.id, "error", rule.title, advice, "docs/definition-rules.md")
+
+
+def _changes() -> Iterator[RuleFacts]:
+    from opshift.registry.changes.rules import CHANGE_RULES
+
+    for rule in CHANGE_RULES.values():
+        advice = f"Class of the change: {rule.change_class}. {rule.change_class.meaning}"
+        yield RuleFacts(rule.id, "error", rule.purpose, advice, "docs/changes.md#rules")
+
+
+def _doctor() -> Iterable[RuleFacts]:
+    fix = "`opshift doctor --fix` corrects the version if another one is valid for all nodes."
+    node = "Correct the node, or the opset import with `opshift doctor --fix`."
+    return (
+        RuleFacts(WRONG_OPSET, "error", "The nodes are invalid at the declared opset.", fix),
+        RuleFacts(WRONG_IR_VERSION, "error", "The declared IR version does not fit the model.", fix),
+        RuleFacts(INVALID_NODE, "error", "The node is invalid at the declared opset.", node),
+    )
+
+
+def _refusals() -> Iterator[RuleFacts]:
+    from opshift.registry.explanations.refusal_causes import refusal_causes
+
+    for code, cause in refusal_causes().items():
+        advice = f"{cause.cause}\n\nExample: {cause.example}\n\nWhat to do: {cause.remedy}."
+        page = f"docs/refusals.md#{code.replace('.', '')}"
+        yield RuleFacts(code, "error", f"{cause.title}.", advice, page)
