@@ -22,12 +22,9 @@ from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding as GateFinding
-    from opshift.cli.findings.finding import Severity
 
 COLUMNS = (" errors", " warnings")
 """Columns of the rows of several models."""
-
-SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
 
 
 def check(
@@ -41,7 +38,7 @@ def check(
     jobs: options.JobsOption = 1,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
-    form: options.FormatOption = Format.TEXT,
+    form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
 
@@ -54,7 +51,7 @@ def check(
     if rules:
         _print_rules(form)
         return
-    gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+    gate = GateOptions("check", form, quiet, verbose, jobs, files_from, adapters or ())
     source = single_file(sources or [], gate)
     settings = ConversionSettings(target, None, [], folders, adapters=adapters)
     if target:
@@ -106,6 +103,7 @@ class CheckedModel(NamedTuple):
     def findings(self) -> Iterator[GateFinding]:
         """Yield the findings to show, and the refusals of the plan."""
         from opshift.cli.findings.finding import Finding
+        from opshift.cli.findings.rules import SEVERITIES
 
         for each in self.shown:
             severity = SEVERITIES[each.level]

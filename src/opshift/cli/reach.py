@@ -37,7 +37,7 @@ def reach(
     jobs: options.JobsOption = 1,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
-    form: options.FormatOption = Format.TEXT,
+    form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
 
@@ -47,7 +47,7 @@ def reach(
     from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
     from opshift.converter.options import read_allow
 
-    gate = GateOptions(form, quiet, verbose, jobs, files_from, adapters or ())
+    gate = GateOptions("reach", form, quiet, verbose, jobs, files_from, adapters or ())
     source = single_file(sources or [], gate)
     inspect = partial(
         reach_of_file,

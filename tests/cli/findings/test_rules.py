@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from email.message import Message
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from opshift.cli.findings import rules
 from opshift.cli.findings.rules import rules_of
 
 ROOT = Path(__file__).parents[3]
@@ -35,11 +35,11 @@ def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = Message()
     declared["Project-URL"] = "Issues, https://example.com/opshift/issues"
     declared["Project-URL"] = "Repository, https://example.com/opshift/"
-    monkeypatch.setattr(rules, "metadata", lambda _: declared)
+    monkeypatch.setattr(metadata, "metadata", lambda _: declared)
     address = rules_of("plan")["type.unsupported"].help_uri
     assert address == "https://example.com/opshift/blob/main/docs/refusals.md#typeunsupported"
 
 
 def test_no_address_without_declared_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "metadata", lambda _: Message())
+    monkeypatch.setattr(metadata, "metadata", lambda _: Message())
     assert rules_of("plan")["type.unsupported"].help_uri == ""

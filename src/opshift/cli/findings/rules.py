@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import NamedTuple
 
 from opshift.checker.findings import Level
@@ -36,6 +35,8 @@ class RuleFacts(NamedTuple):
 
 def repository_address() -> str:
     """Return the address of the repository that the package declares; empty without one."""
+    from importlib.metadata import PackageNotFoundError, metadata  # slow to import
+
     try:
         addresses = metadata("opshift").get_all("Project-URL") or []
     except PackageNotFoundError:  # the sources are used without an installation
@@ -46,8 +47,11 @@ def repository_address() -> str:
 
 def rules_of(command: str) -> dict[str, RuleFacts]:
     """Return the rules that the findings of a command can have, by id."""
-    rules = {"check": _checker, "lint": _definitions, "breaking": _changes, "doctor": _doctor}
-    return {each.id: each for each in rules.get(command, _refusals)()}
+    alone = {"lint": _definitions, "breaking": _changes}
+    if command in alone:
+        return {each.id: each for each in alone[command]()}
+    own = {"check": _checker, "doctor": _doctor}.get(command, tuple)
+    return {each.id: each for each in (*own(), *_refusals())}
 
 
 def _checker() -> Iterator[RuleFacts]:

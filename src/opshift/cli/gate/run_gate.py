@@ -12,22 +12,25 @@ import typer
 
 from opshift.cli.batch.workers import Lost, run_in_workers
 from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.findings.formats import findings_writer
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.summary import Summary
-from opshift.cli.gate.writers import MAX_ROWS, JsonLinesWriter, TextWriter
-from opshift.cli.options import Format
+from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, TextWriter, Writer
+from opshift.cli.options import PLAIN_FORMATS, Format
 from opshift.cli.output import page_for
+from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.signals import signals_deferred
-from opshift.stores.find_models import LIST, MAGIC, FoundModel, find_models
+from opshift.stores.find_models import LIST, MAGIC, find_models
 
 
 class GateOptions(NamedTuple):
-    """Options of all commands over several models."""
+    """Name of a command over several models, and the options that all have."""
 
+    command: str
     form: Format
     quiet: bool = False
     verbose: bool = False
@@ -39,12 +42,13 @@ class GateOptions(NamedTuple):
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     """Return the only file, of which the command prints one document; `None` for several models.
 
-    Raises a UsageError if nothing is named, or the file does not exist.
+    Findings have the same form for one model and for several. Raises a UsageError if nothing is named, or the
+    file does not exist.
     """
     if not names and options.files_from is None:
         remedy = "name models, folders or globs, or a list of them with --files-from"
         raise UsageError("IN is not given", remedy=remedy)
-    if len(names) != 1 or options.files_from is not None:
+    if len(names) != 1 or options.files_from is not None or options.form not in PLAIN_FORMATS:
         return None
     name, path = names[0], Path(names[0])
     return None if path.is_dir() or (MAGIC.search(name) and not path.exists()) else require_file(name)
@@ -55,27 +59,22 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
 
     After an interruption the summary is printed, too.
     """
-    if LIST in names:
+    is_stdin = [*names] == [LIST] and options.files_from is None
+    if LIST in names and not is_stdin:
         reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
         raise UsageError(reason, place=LIST, remedy=remedy)
     page, summary = page_for(), Summary()
-    writer = (
-        JsonLinesWriter(summary)
-        if options.form is Format.JSON
-        else TextWriter(
-            summary,
-            page,
-            columns,
-            quiet=options.quiet,
-            max_rows=MAX_ROWS if page.is_terminal and not options.verbose else None,
-        )
-    )
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
     with (
         _names_listed(options.files_from) as lines,
         show_progress("Inspecting", quiet=is_quiet, unit="models", page=page) as progress,
     ):
-        files = find_models([*names, *([LIST] if options.files_from else [])], lines=lines)
+        if is_stdin:
+            files = iter([require_file(LIST)])
+        else:
+            found = find_models([*names, *([LIST] if options.files_from else [])], lines=lines)
+            files = (each.location for each in found)
+        writer = _writer(options, summary, page, columns)
         try:
             with closing(_results(files, options, inspect)) as results:
                 for result in results:
@@ -89,6 +88,16 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
         writer.end(interrupted=False)
     if summary.failed:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _writer(options: GateOptions, summary: Summary, page: Page, columns: Sequence[str]) -> Writer:
+    findings = findings_writer(options.form, options.command)
+    if findings:
+        return FindingsOutput(findings)
+    if options.form is Format.JSON:
+        return JsonLinesWriter(summary)
+    max_rows = MAX_ROWS if page.is_terminal and not options.verbose else None
+    return TextWriter(summary, page, columns, quiet=options.quiet, max_rows=max_rows)
 
 
 @contextmanager
@@ -105,13 +114,12 @@ def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
             yield lines
 
 
-def _results(files: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
+def _results(files: Iterator[str], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
     function = partial(inspect_file, inspect, options.adapters)
-    locations = (each.location for each in files)
     if options.jobs == 1:
-        yield from map(function, locations)
+        yield from map(function, files)
         return
-    for file, result in run_in_workers(function, ([each] for each in locations), options.jobs):
+    for file, result in run_in_workers(function, ([each] for each in files), options.jobs):
         if isinstance(result, Lost):
             reason = f"the process that read the file ended: {result}"
             yield failure(file, OpshiftError(reason, remedy="use fewer --jobs"), "LostWorker")

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import typer
 
+from opshift.cli.findings.writer import FindingsWriter
 from opshift.cli.gate.inspect_file import GateResult
 from opshift.cli.gate.summary import Cause, Summary
 from opshift.cli.output import count_text
@@ -50,6 +51,22 @@ class JsonLinesWriter:
 
     def _write(self, data: object) -> None:
         typer.echo(json.dumps(data, allow_nan=False))
+
+
+class FindingsOutput:
+    """Findings in the format of another tool."""
+
+    def __init__(self, writer: FindingsWriter) -> None:
+        self._writer = writer
+        writer.begin()
+
+    def add(self, result: GateResult) -> None:
+        """Write the findings of a model."""
+        self._writer.add(result.model)
+
+    def end(self, *, interrupted: bool) -> None:
+        """Write the end of the document."""
+        self._writer.end(interrupted=interrupted)
 
 
 class TextWriter:
