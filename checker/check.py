@@ -10,6 +10,7 @@ from opshift.checker.walk import Walk
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
+from opshift.model.locations import folder_of
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 
@@ -51,9 +52,7 @@ def check(
     if not hasattr(proto, NEWEST_FIELD):
         # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
         proto = read_bytes(proto.SerializeToString())
-    if folder is None and isinstance(model, str | os.PathLike):
-        folder = Path(model).parent
-    data_folder = Path(folder) if folder is not None else None
+    data_folder = Path(folder) if folder is not None else folder_of(model)
     try:
         walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:

@@ -1,6 +1,7 @@
 """Reading and atomic writing of model files, with typed errors."""
 
 import gc
+import io
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -17,6 +18,7 @@ from opshift.model.binary_files import (
     read_blocks,
 )
 from opshift.model.errors import CannotWrite, InvalidModel, Place
+from opshift.model.locations import is_url
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
 from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram, is_onnx_ir
 from opshift.model.wire_format import ReadBytes, fields
@@ -43,7 +45,7 @@ ModelObject = ModelMessage | OnnxIrModel | OnnxProgram
 """Classes of models that a conversion returns for the same class."""
 
 FileLike = str | os.PathLike[str] | ReadableFile
-"""Types from which a serialized model is read: a path, or a file object in binary mode."""
+"""Types from which a serialized model is read: a path, a URL, or a file object in binary mode."""
 
 Model = TypeVar("Model", bound=ModelObject)
 
@@ -130,11 +132,19 @@ def _unreadable_model(read: ReadBytes, size: int, place: str) -> InvalidModel:
 
 
 def read_model(path: FileLike) -> ModelProto:
-    """Read a model from a file, or from the current position of a file object in binary mode.
+    """Read a model from a file, a URL, or from the current position of a file object in binary mode.
 
     Raises:
         InvalidModel: the file cannot be read, or is not a model.
     """
+    if is_url(path):
+        from opshift.model.remote_files import open_url  # few models have a URL
+
+        with open_url(str(path)) as file:
+            if not isinstance(file, io.FileIO):
+                _require_readable(file.read, file.size, file.place)
+                return read_bytes(file.read(0, file.size), file.place)
+            return read_model(file)
     if not isinstance(path, str | os.PathLike):
         size, blocks = 0, []
         for block in read_blocks(path):

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping
 from itertools import product
-from pathlib import Path
 from typing import get_args
 
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
@@ -13,6 +12,7 @@ from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.analysis.comparison.signature import Role, SignatureValue, values_of
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
+from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto
 from opshift.model.types import Dim, dims_text, short_type
 from opshift.registry.registry import Registry, default_registry
@@ -63,11 +63,6 @@ def model_with_graph(given: ModelLike) -> ModelProto:
         remedy = "check that it is the right file"
         raise InvalidModel("this is not a model: it has no graph", place=place, remedy=remedy)
     return model
-
-
-def folder_of(given: ModelLike) -> Path | None:
-    """Return the folder of a model that is given as a path."""
-    return Path(given).parent if isinstance(given, str | os.PathLike) else None
 
 
 ValuesByName = Mapping[str, SignatureValue]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from opshift.analysis.comparison.compare import folder_of, model_with_graph
+from opshift.analysis.comparison.compare import model_with_graph
 from opshift.analysis.comparison.contents import external_data_may_differ
 from opshift.analysis.model_diff.match_nodes import NodeMatcher, Renames
 from opshift.analysis.model_diff.nodes import node_change
@@ -23,6 +23,7 @@ from opshift.model.graphs import (
     node_label,
     training_graphs,
 )
+from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import function_id, function_label

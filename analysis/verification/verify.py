@@ -10,6 +10,7 @@ from opshift.analysis.verification.result import CannotVerify, Runtime, Verifica
 from opshift.model.errors import UsageError
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import node_label
+from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -104,7 +105,8 @@ def verify(
 
 
 def _folder(model: ModelLike) -> Path | None:
-    return Path(model).resolve().parent if isinstance(model, str | os.PathLike) else None
+    folder = folder_of(model)
+    return folder and folder.resolve()
 
 
 def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:

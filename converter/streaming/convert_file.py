@@ -17,7 +17,7 @@ from opshift.converter.streaming.external_data import (
     files_to_transfer,
     transfer_files,
 )
-from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.source_file import Source, open_source
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
 from opshift.model.binary_files import WritableFile, path_to_write
@@ -121,7 +121,7 @@ def converting(
     progress = progress or Progress()
     destination = write_destination(out)
     with AtomicFiles() as files:
-        with SourceFile(source) as file, Weights(file) as weights:
+        with open_source(source) as file, Weights(file) as weights:
             message = weights.message()
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
@@ -147,9 +147,7 @@ def converting(
         yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
 
 
-def _pieces(
-    report: Report, message: bytes, model: ModelProto, weights: Weights, file: SourceFile
-) -> list[Piece]:
+def _pieces(report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source) -> list[Piece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = serialize_model(model, file.place)
     # compares serializations of the same library: the file itself may use another encoding

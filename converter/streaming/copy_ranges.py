@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.source_file import Source
 from opshift.model.atomic_files import write_all
 from opshift.model.progress import Progress
 from opshift.model.tensor_pieces import Piece, Range
@@ -14,9 +14,6 @@ MAX_KERNEL_COPY = 1 << 26
 
 MAX_BUFFERED = 1 << 18
 """Bytes of short pieces that are collected before they are written."""
-
-MAX_MEMORY_COPY = 1 << 20
-"""Bytes copied through memory at once: enough for few calls, and few enough for the processor's caches."""
 
 MIN_DIRECT_COPY = 1 << 16
 """Shorter ranges are read into memory and written together with adjacent pieces, which saves calls."""
@@ -29,7 +26,7 @@ CopyFunction = Callable[[int, int, int, int], int]
 
 
 def write_pieces(
-    pieces: Iterable[Piece], source: SourceFile, target: int, progress: Progress | None = None
+    pieces: Iterable[Piece], source: Source, target: int, progress: Progress | None = None
 ) -> None:
     """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
 
@@ -57,7 +54,7 @@ def write_pieces(
     write_all(target, buffered)
 
 
-def copy_range(source: SourceFile, part: Range, target: int, progress: Progress | None = None) -> None:
+def copy_range(source: Source, part: Range, target: int, progress: Progress | None = None) -> None:
     """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
     On failure, the next method continues; the last one raises its error, as `write_pieces` does. The kernel
@@ -66,7 +63,7 @@ def copy_range(source: SourceFile, part: Range, target: int, progress: Progress 
     """
     progress = progress or Progress()
     shift = _position(target) - part.start
-    for copy in KERNEL_COPIES if shift % PAGE_SIZE == 0 else ():
+    for copy in KERNEL_COPIES if source.file >= 0 and shift % PAGE_SIZE == 0 else ():
         # a failed method may have copied a part, so continue at the end of the target
         start = _position(target) - shift
         with suppress(OSError):
@@ -79,7 +76,7 @@ def copy_range(source: SourceFile, part: Range, target: int, progress: Progress 
     start = _position(target) - shift
     while start < part.end:
         # blocks end at page boundaries of the target
-        page_end = start + MAX_MEMORY_COPY - (start + shift) % PAGE_SIZE
+        page_end = start + source.copy_size - (start + shift) % PAGE_SIZE
         end = min(page_end, part.end)
         write_all(target, source.read(start, end))
         progress.done += end - start

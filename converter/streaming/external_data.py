@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from opshift.converter.streaming.copy_ranges import copy_range
-from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.source_file import SourceFile, open_source
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
@@ -54,7 +54,7 @@ def external_locations(path: Path) -> list[str]:
     Raises:
         InvalidModel: the file is not a model, or a location is invalid.
     """
-    with SourceFile(path) as source, Weights(source) as weights:
+    with open_source(path) as source, Weights(source) as weights:
         return list(external_files(weights.message(), str(path)))
 
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from opshift.model.binary_files import file_name, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import InvalidModel
 from opshift.model.file_formats import unreadable
 from opshift.model.files import FileLike
+from opshift.model.locations import is_url
 from opshift.model.wire_format import MAX_READ_SIZE
+
+if TYPE_CHECKING:
+    from opshift.model.remote_files import RemoteFile
+
+
+Source = Union["SourceFile", "RemoteFile"]
+"""Open input: a local file, or an object in a store."""
+
+
+def open_source(source: FileLike) -> Source:
+    """Open a path, a URL or a file object.
+
+    Raises:
+        InvalidModel: it cannot be read.
+        UsageError: no installed package supports the URL.
+    """
+    if not is_url(source):
+        return SourceFile(source)
+    from opshift.model.remote_files import open_url  # few models have a URL
+
+    file = open_url(str(source))
+    return SourceFile(file) if isinstance(file, io.FileIO) else file
 
 
 class SourceFile:
@@ -20,6 +45,9 @@ class SourceFile:
     kills this process. `file` is the descriptor, and `size` the size in bytes when the file was opened.
     `place` names the file in messages, and `path` is `None` for a file object.
     """
+
+    copy_size = 1 << 20
+    """Bytes to copy through memory at once: enough for few calls, few enough for the processor's caches."""
 
     def __init__(self, source: FileLike) -> None:
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.source_file import Source, open_source
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
@@ -35,7 +35,7 @@ MAX_MESSAGE_DEPTH = 100
 @contextmanager
 def open_without_weights(path: FileLike) -> Iterator[ModelProto]:
     """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors."""
-    with SourceFile(path) as source, Weights(source) as weights:
+    with open_source(path) as source, Weights(source) as weights:
         yield read_bytes(weights.message(), source.place)
 
 
@@ -46,7 +46,7 @@ class Weights(PlaceholderStore):
     fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
     """
 
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: Source) -> None:
         super().__init__(source.read)
         self._source = source
 

@@ -89,7 +89,7 @@ def inspect(
     Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
     the operators of some nodes cannot be resolved.
     """
-    from opshift.converter.streaming.source_file import SourceFile
+    from opshift.converter.streaming.source_file import open_source
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
 
@@ -98,7 +98,7 @@ def inspect(
     with (
         show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON),
         add_file_to_errors(source),
-        SourceFile(model_input(source)) as file,
+        open_source(model_input(source)) as file,
         Weights(file) as weights,
     ):
         summary = summarize_model(read_bytes(weights.message(), file.place), registry)

@@ -6,6 +6,7 @@ from pathlib import Path
 from opshift.cli.options import Format
 from opshift.cli.streams import DASH, STDIN, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
+from opshift.model.locations import is_url
 
 
 def require_file(source: str | Path) -> str:
@@ -13,6 +14,8 @@ def require_file(source: str | Path) -> str:
     if str(source) in (DASH, STDIN):
         require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
         return STDIN
+    if is_url(source):
+        return str(source)
     path = Path(source)
     if path.is_dir():
         from opshift.model.file_formats import folder_problem  # only errors need it

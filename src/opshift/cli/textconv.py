@@ -1,7 +1,6 @@
 """`opshift textconv`."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 
 from opshift.cli.errors import add_file_to_errors
@@ -25,7 +24,7 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
     is the reason: a failure would end `git diff`.
     """
     from opshift.analysis.model_text import model_lines
-    from opshift.converter.streaming.source_file import SourceFile
+    from opshift.converter.streaming.source_file import open_source
     from opshift.converter.streaming.weights import open_without_weights
 
     def print_lines(lines: Iterable[str]) -> None:
@@ -39,10 +38,11 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
             print_lines(model_lines(model))
     except InvalidModel as error:
         # without the path: git passes temporary files
-        with SourceFile(model_input(source)) as file, os.fdopen(os.dup(file.file), "rb") as content:
-            content.seek(0)
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        print_lines([error.reason, f"sha256 {digest}"])
+        digest = hashlib.sha256()
+        with open_source(model_input(source)) as file:
+            for start in range(0, file.size, file.copy_size):
+                digest.update(file.read(start, min(start + file.copy_size, file.size)))
+        print_lines([error.reason, f"sha256 {digest.hexdigest()}"])
 
 
 def _write(page: Page, lines: Iterable[str]) -> None:

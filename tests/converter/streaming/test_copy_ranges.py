@@ -11,7 +11,6 @@ import pytest
 
 from opshift.converter.streaming import copy_ranges as copying
 from opshift.converter.streaming.copy_ranges import (
-    MAX_MEMORY_COPY,
     MIN_DIRECT_COPY,
     PAGE_SIZE,
     CopyFunction,
@@ -22,7 +21,7 @@ from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
 from opshift.model.tensor_pieces import Piece, Range
 
-SIZE = 2 * MAX_MEMORY_COPY + 5 * MIN_DIRECT_COPY
+SIZE = 2 * SourceFile.copy_size + 5 * MIN_DIRECT_COPY
 DATA = os.urandom(SIZE)
 
 

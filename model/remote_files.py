@@ -1,0 +1,263 @@
+"""Objects in stores such as S3, which fsspec reads. It is imported only if a URL is given."""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect, insort
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Protocol, cast
+
+from opshift.model.binary_files import read_blocks, temporary_copy
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+
+MIN_READ, MAX_READ = 1 << 13, 1 << 20
+"""Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
+
+NEAR = 1 << 16
+"""Bytes that arrive sooner than the answer to another request: after a shorter jump, reads are sequential."""
+
+MAX_KEPT = 1 << 26
+"""Bytes of short reads that are kept."""
+
+COPY_SIZE = 1 << 24
+"""Bytes that are copied through memory at once: enough for few requests."""
+
+IDENTITY = (
+    "ETag",
+    "etag",
+    "generation",
+    "blob_id",
+    "md5",
+    "created",
+    "mtime",
+    "last_modified",
+    "Last-Modified",
+)
+"""Keys of an object's description that change with its content, in the order of preference."""
+
+
+class Store(Protocol):
+    """Methods of fsspec's file systems that opshift calls."""
+
+    protocol: str | tuple[str, ...]
+
+    def info(self, path: str) -> dict[str, object]:
+        """Return the description of a file or folder."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder exists."""
+        ...
+
+    def ls(self, path: str, detail: bool) -> list[dict[str, object]]:
+        """Return the descriptions of the files and folders in a folder."""
+        ...
+
+    def open(self, path: str, mode: str = "rb", **options: object) -> BinaryIO:
+        """Open a file."""
+        ...
+
+    def pipe_file(self, path: str, value: bytes, **options: object) -> object:
+        """Write a file."""
+
+    def unstrip_protocol(self, name: str) -> str:
+        """Return the URL of a path."""
+        ...
+
+
+class StoreObject:
+    """Object, or folder, in a store; `location` is its URL, and names it in messages."""
+
+    def __init__(self, location: str, store: Store, path: str) -> None:
+        self.location, self.store, self.path = location, store, path
+
+    @classmethod
+    def at(cls, location: str) -> StoreObject:
+        """Return the object with a URL, which may not exist yet.
+
+        Raises:
+            UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
+        """
+        scheme = location.partition("://")[0].lower()
+        try:
+            from fsspec import get_filesystem_class
+        except ImportError as error:
+            raise UsageError("fsspec is not installed", place=location, remedy=INSTALL) from error
+        try:
+            # the listings of a store, which fsspec would keep, change while a batch runs; and unlike
+            # fsspec's own functions for URLs, this does not follow `::` in a name to another store
+            kind = get_filesystem_class(scheme)
+            options = kind._get_kwargs_from_urls(location)  # such as the host in the URL
+            return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(location))
+        except ImportError as error:
+            remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
+            raise UsageError(f"cannot be opened: {error}", place=location, remedy=remedy) from error
+        except ValueError as error:
+            reason, remedy = f"is not a usable URL: {error}", "correct the URL; https: and s3: are examples"
+            raise UsageError(reason, place=location, remedy=remedy) from error
+
+    def info(self) -> Mapping[str, object] | None:
+        """Return the description in the store, or `None` if there is no such object or folder."""
+        with suppress(FileNotFoundError), raising_invalid_model(self.location):
+            return self.store.info(self.path)
+        return None
+
+
+INSTALL = "pip install 'opshift[stores]'"
+
+INSTALL_SCHEME = {
+    "s3": "pip install 'opshift[s3]'",
+    "s3a": "pip install 'opshift[s3]'",
+    "gs": "pip install gcsfs",
+    "gcs": "pip install gcsfs",
+    "az": "pip install adlfs",
+    "abfs": "pip install adlfs",
+    "abfss": "pip install adlfs",
+    "hf": "pip install huggingface_hub",
+    "http": "pip install aiohttp",
+    "https": "pip install aiohttp",
+}
+"""Packages that fsspec needs for a scheme."""
+
+
+@contextmanager
+def raising_invalid_model(location: str) -> Iterator[None]:
+    """Raise errors of a store as InvalidModel, except that a file does not exist.
+
+    The client libraries of stores raise errors of their own classes.
+    """
+    try:
+        yield
+    except (OpshiftError, FileNotFoundError):
+        raise
+    except Exception as error:
+        remedy = "check the URL, the credentials and the network"
+        raise InvalidModel(f"cannot be read: {_text(error)}", place=location, remedy=remedy) from error
+
+
+def _text(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def identity_of(info: Mapping[str, object]) -> str:
+    """Return what changes with the content of an object: its size, and its digest, version or time."""
+    version = next((info[key] for key in IDENTITY if info.get(key)), "")
+    return f"{str(version).strip(chr(34))}-{info['size']}"
+
+
+class RemoteFile:
+    """Open object that has to stay unchanged while it is read, with the methods of `SourceFile`.
+
+    Tensors are skipped: short reads receive little after a jump, and more as they proceed. They are kept,
+    because nested messages and unchanged parts are read again.
+    """
+
+    path = None
+    file = -1
+    """No descriptor: the kernel cannot copy from it."""
+
+    copy_size = COPY_SIZE
+
+    def __init__(self, source: StoreObject, handle: BinaryIO, info: Mapping[str, object]) -> None:
+        self.source, self.place = source, source.location
+        self.identity, self.size = identity_of(info), cast("int", info["size"])
+        self._handle = handle
+        self._kept: list[tuple[int, bytes]] = []
+        self._kept_size = self._last_end = 0
+        self._read_size = NEAR >> 1
+        self._requests = 0
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._handle.close()
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes between two positions, or raise InvalidModel if the object lacks them."""
+        if end - start > MAX_READ:
+            return self._receive(start, end)
+        after = bisect(self._kept, start, key=lambda part: part[0])
+        base, found = self._kept[after - 1] if after else (0, b"")
+        if end > base + len(found):
+            is_near = 0 <= start - self._last_end <= NEAR
+            self._read_size = min(2 * self._read_size, MAX_READ) if is_near else MIN_READ
+            base, found = start, self._receive(start, min(max(end, start + self._read_size), self.size))
+            if self._kept_size + len(found) > MAX_KEPT:
+                self._kept.clear()
+                self._kept_size = 0
+            insort(self._kept, (base, found))
+            self._kept_size += len(found)
+        return found[start - base : end - base]
+
+    def _receive(self, start: int, end: int) -> bytes:
+        self._requests += 1
+        try:
+            with raising_invalid_model(self.place):
+                self._handle.seek(start)
+                found = self._handle.read(end - start)
+        except (InvalidModel, FileNotFoundError):
+            self.require_unchanged()
+            raise
+        if len(found) != end - start:
+            raise self._changed("was truncated while it was read")
+        self._last_end = end
+        return found
+
+    def require_unchanged(self) -> None:
+        """Raise InvalidModel if the object changed after it was opened."""
+        if self._requests == 1:  # the store answers a request with one version of the object
+            return
+        info = self.source.info()
+        if info is None or identity_of(info) != self.identity:
+            raise self._changed("changed while it was read")
+
+    def _changed(self, reason: str) -> InvalidModel:
+        return InvalidModel(
+            reason, place=self.place, remedy="convert it again when no other process writes to it"
+        )
+
+
+def open_url(location: str) -> RemoteFile | io.FileIO:
+    """Open the object with a URL; raise errors like `open_object` and `StoreObject.at`."""
+    return open_object(StoreObject.at(location))
+
+
+def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
+    """Open an object; a temporary copy of it if the server cannot send ranges.
+
+    Raises:
+        InvalidModel: the object does not exist, or cannot be read.
+    """
+    try:
+        with raising_invalid_model(source.location):
+            handle = source.store.open(source.path, cache_type="none")
+            info: Mapping[str, object] = getattr(handle, "details", None) or {}
+            if not any(map(info.get, IDENTITY)):
+                info = source.store.info(source.path)
+            if info["type"] == "file" and not _has_ranges(handle, info):
+                handle.close()
+                with source.store.open(source.path, block_size=0) as stream:
+                    copy = io.FileIO(temporary_copy(read_blocks(stream)))
+                copy.name = source.location
+                return copy
+    except FileNotFoundError as error:
+        remedy = "correct the URL"
+        raise InvalidModel("object does not exist", place=source.location, remedy=remedy) from error
+    if info["type"] != "file":
+        raise InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
+    return RemoteFile(source, handle, info)
+
+
+def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:
+    """Return whether the server sends ranges; only servers of HTTP may ignore a range."""
+    size = cast("int | None", info["size"])
+    if not hasattr(handle, "session"):
+        return True
+    if size is None:
+        return False
+    with suppress(ValueError):
+        handle.seek(max(size - 1, 0))
+        return len(handle.read(1)) == min(size, 1)
+    return False
