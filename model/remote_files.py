@@ -98,7 +98,7 @@ class StoreObject:
             raise UsageError(reason, place=location, remedy=remedy) from error
 
     def info(self) -> Mapping[str, object] | None:
-        """Return the description in the store, or `None` if there is no such object or folder."""
+        """Return the description in the store, or `None` if it does not exist."""
         with suppress(FileNotFoundError), raising_invalid_model(self.location):
             return self.store.info(self.path)
         return None
@@ -125,7 +125,7 @@ INSTALL_SCHEME = {
 def raising_invalid_model(location: str) -> Iterator[None]:
     """Raise errors of a store as InvalidModel, except that a file does not exist.
 
-    The client libraries of stores raise errors of their own classes.
+    The client libraries of stores raise classes of errors that only they define.
     """
     try:
         yield
@@ -241,6 +241,7 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
                 with source.store.open(source.path, block_size=0) as stream:
                     copy = io.FileIO(temporary_copy(read_blocks(stream)))
                 copy.name = source.location
+                copy.seek(0)
                 return copy
     except FileNotFoundError as error:
         remedy = "correct the URL"

@@ -1,4 +1,4 @@
-"""Model files that a command line names: files, folders, globs, and a list on standard input."""
+"""Model files that a command line names: files, folders and globs, local or in stores, and lists of names."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opshift.model.errors import UsageError
+from opshift.model.locations import is_url
 
 MODEL_PATTERN = "*.onnx"
 """Names of the files that are models in a folder."""
@@ -27,7 +28,8 @@ class FoundModel(NamedTuple):
     """Model file.
 
     `relative` is its path below the folder that was named, or below the folders of a glob before the first
-    wildcard, with slashes. For a file it is the name, and for a file of a list the path without the root.
+    wildcard, with slashes. For a file it is the name, and for a file of a list the path without the root, or
+    the URL without its scheme and host.
     """
 
     location: str
@@ -43,7 +45,8 @@ def find_models(
     that names one model, and does not end the list.
 
     Args:
-        names: files, folders, globs such as `zoo/**/*.onnx`, and `-` for a list on standard input.
+        names: files, folders, globs such as `zoo/**/*.onnx`, URLs of these, and `-` for a list on standard
+            input. A folder of a list has a URL that ends with a slash.
         pattern: the names of the files that are models in a folder.
         lines: the list that `-` stands for, by default that on standard input.
 
@@ -53,28 +56,48 @@ def find_models(
     """
     given = list(names)
     for name in given:
-        if name != LIST and not os.path.lexists(name) and not MAGIC.search(name):
+        if name != LIST and not is_url(name) and not os.path.lexists(name) and not MAGIC.search(name):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
     return _found(given, pattern, sys.stdin if lines is None else lines)
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name is that of one file, which may be missing, and not of a folder or a glob.
+
+    Raises:
+        UsageError: no installed package supports the URL, or its bucket has a wildcard.
+    """
+    if is_url(name):
+        from opshift.model.remote_files import StoreObject  # few names are URLs
+
+        if name.startswith(("http:", "https:")):  # such URLs may have a `?`, and servers list no folders
+            return True
+        if MAGIC.search(_path(name).partition("/")[0]):
+            raise UsageError("has a wildcard in its bucket", place=name, remedy="name the bucket")
+        info = StoreObject.at(name).info()
+        return info["type"] == "file" if info else not MAGIC.search(name)
+    return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
 
 def _found(names: Iterable[str], pattern: str, lines: Iterable[str]) -> Iterator[FoundModel]:
     for name in names:
         if name == LIST:
             yield from _listed(lines, pattern)
-        elif os.path.isdir(name):
-            yield from _require_any(_below(name, pattern), name, f"contains no {pattern} files")
-        elif os.path.lexists(name):
-            yield FoundModel(name, os.path.basename(name))
-        else:
+        elif is_file_name(name):
+            yield FoundModel(name, _path(name).rpartition("/")[2] if is_url(name) else os.path.basename(name))
+        elif MAGIC.search(name) and not os.path.isdir(name):
             yield from _require_any(_matching(name), name, "matches no files")
+        else:
+            yield from _require_any(_below(name, pattern), name, f"contains no {pattern} files")
 
 
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
     for line in lines:
         name = line.rstrip("\r\n")
-        if os.path.isdir(name):
+        if os.path.isdir(name) or (is_url(name) and name.endswith("/")):
             yield from _below(name, pattern)
+        elif is_url(name):
+            yield FoundModel(name, _path(name).partition("/")[2])
         elif name:
             path = Path(os.path.abspath(name) if ".." in Path(name).parts else name)
             yield FoundModel(name, path.relative_to(path.anchor).as_posix())
@@ -89,18 +112,22 @@ def _require_any(found: Iterator[FoundModel], place: str, problem: str) -> Itera
 
 
 def _below(folder: str, pattern: str) -> Iterator[FoundModel]:
-    for relative in _files(Path(folder)):
+    for relative in _files(folder):
         if fnmatch(os.path.basename(relative), pattern):
-            yield FoundModel(str(Path(folder, relative)), relative)
+            yield FoundModel(_join(folder, relative), relative)
 
 
 def _matching(glob: str) -> Iterator[FoundModel]:
-    parts = Path(glob).parts
+    parts = _path(glob).split("/") if is_url(glob) else Path(glob).parts
     first = next(position for position, part in enumerate(parts) if MAGIC.search(part))
-    folder, wanted = Path(*parts[:first]), parts[first:]
+    if is_url(glob):
+        folder = f"{glob.partition('://')[0]}://{'/'.join(parts[:first])}"
+    else:
+        folder = str(Path(*parts[:first]))
+    wanted = parts[first:]
     for relative in _files(folder, sys.maxsize if ANY_FOLDERS in wanted else len(wanted)):
         if _matches(relative.split("/"), wanted):
-            yield FoundModel(str(folder / relative), relative)
+            yield FoundModel(_join(folder, relative), relative)
 
 
 def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -112,20 +139,35 @@ def _matches(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     return fnmatch(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:])
 
 
-def _files(folder: Path, depth: int = sys.maxsize) -> Iterator[str]:
+def _path(url: str) -> str:
+    """Return a URL without its scheme, and without the query of http."""
+    scheme, _, path = url.partition("://")
+    return path.partition("?")[0] if scheme in ("http", "https") else path
+
+
+def _join(folder: str, relative: str) -> str:
+    return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder, relative))
+
+
+def _files(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
     """Yield the files in a folder, and in its folders up to a depth, in the order of their paths.
 
     Links to folders are not followed: they may form cycles.
     """
+    if is_url(folder):
+        from opshift.stores.list_objects import objects_below  # few names are URLs
+
+        yield from objects_below(folder, depth)
+        return
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
         reason = f"cannot be listed: {error.strerror}"
-        raise UsageError(reason, place=str(folder), remedy="correct the path, or its permissions") from error
+        raise UsageError(reason, place=folder, remedy="correct the path, or its permissions") from error
     for entry in entries:
         if entry.is_file():
             yield entry.name
         elif depth > 1 and entry.is_dir(follow_symlinks=False):
-            for relative in _files(Path(entry.path), depth - 1):
+            for relative in _files(entry.path, depth - 1):
                 yield f"{entry.name}/{relative}"

@@ -35,7 +35,10 @@ def open_source(source: FileLike) -> Source:
     from opshift.model.remote_files import open_url  # few models have a URL
 
     file = open_url(str(source))
-    return SourceFile(file) if isinstance(file, io.FileIO) else file
+    if not isinstance(file, io.FileIO):
+        return file
+    with file:  # the source has a descriptor of its own
+        return SourceFile(file)
 
 
 class SourceFile:

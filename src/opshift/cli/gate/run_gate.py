@@ -24,7 +24,7 @@ from opshift.cli.progress import show_progress
 from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.signals import signals_deferred
-from opshift.stores.find_models import LIST, MAGIC, find_models
+from opshift.stores.find_models import LIST, find_models, is_file_name
 
 
 class GateOptions(NamedTuple):
@@ -50,8 +50,7 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
         raise UsageError("IN is not given", remedy=remedy)
     if len(names) != 1 or options.files_from is not None or options.form not in PLAIN_FORMATS:
         return None
-    name, path = names[0], Path(names[0])
-    return None if path.is_dir() or (MAGIC.search(name) and not path.exists()) else require_file(name)
+    return require_file(names[0]) if is_file_name(names[0]) else None
 
 
 def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, columns: Sequence[str]) -> None:
