@@ -38,6 +38,7 @@ def check(
     jobs: options.JobsOption = 1,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
+    sarif: options.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
@@ -51,7 +52,7 @@ def check(
     if rules:
         _print_rules(form)
         return
-    gate = GateOptions("check", form, quiet, verbose, jobs, files_from, adapters or ())
+    gate = GateOptions("check", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
     source = single_file(sources or [], gate)
     settings = ConversionSettings(target, None, [], folders, adapters=adapters)
     if target:

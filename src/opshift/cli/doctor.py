@@ -50,6 +50,7 @@ def doctor(
     jobs: options.JobsOption = 1,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
+    sarif: options.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Check models against their declared opsets and IR versions.
@@ -65,7 +66,7 @@ def doctor(
     if in_place and not fix:
         raise UsageError("--in-place requires --fix", remedy="add --fix")
     if not fix:
-        gate = GateOptions("doctor", form, quiet, verbose, jobs, files_from, adapters or ())
+        gate = GateOptions("doctor", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
         source = single_file(names, gate)
         settings = ConversionSettings(target, None, [], folders, adapters=adapters)
         if target:

@@ -230,6 +230,16 @@ JobsOption = Annotated[
     ),
 ]
 
+SarifOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sarif",
+        rich_help_panel=OUTPUT,
+        metavar="FILE",
+        help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show.",
+    ),
+]
+
 VerboseOption = Annotated[
     bool,
     typer.Option(

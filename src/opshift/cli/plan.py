@@ -46,6 +46,7 @@ def plan(
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     report_file: options.ReportOption = None,
+    sarif: options.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Show the changes that `convert` would make, and their cost.
@@ -65,7 +66,7 @@ def plan(
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
     )
-    gate = GateOptions("plan", form, quiet, verbose, jobs, files_from, adapters or ())
+    gate = GateOptions("plan", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
     show_plans(sources or [], settings, gate, explain=explain)
 
 

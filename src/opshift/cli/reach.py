@@ -37,6 +37,7 @@ def reach(
     jobs: options.JobsOption = 1,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
+    sarif: options.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
@@ -47,7 +48,7 @@ def reach(
     from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
     from opshift.converter.options import read_allow
 
-    gate = GateOptions("reach", form, quiet, verbose, jobs, files_from, adapters or ())
+    gate = GateOptions("reach", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
     source = single_file(sources or [], gate)
     inspect = partial(
         reach_of_file,

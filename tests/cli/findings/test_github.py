@@ -99,3 +99,27 @@ def test_interrupted_run_is_an_error(capsys: pytest.CaptureFixture[str], folder:
     first, second = capsys.readouterr().out.splitlines()
     assert first == "::error title=opshift check::The run did not complete; findings may be missing."
     assert second.startswith("::error file=a.onnx,")
+
+
+def test_summary_of_job(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    (folder / "summary.md").write_text("before\n", encoding="utf-8")
+    hostile = "<img src=x> | `a` [b](http://c) \n# d"
+    annotate(capsys, finding(message=hostile, file=f"{hostile}.onnx"), finding(level="note"))
+    lines = (folder / "summary.md").read_text("utf-8").splitlines()
+    assert lines[:5] == ["before", "### opshift plan", "", "1 file with errors", ""]
+    assert lines[5] == "| level | cause | findings | files | first |"
+    assert lines[7].startswith(
+        "| error | type.unsupported | 1 | 1 | \\<img src=x> \\| `a` \\[b\\](http://c) \\# d"
+    )
+    assert lines[8] == "| note | type.unsupported | 1 | 1 | a.onnx: graph, node 'a': lacks bfloat16 |"
+
+
+def test_summary_without_findings(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    assert annotate(capsys) == []
+    assert (folder / "summary.md").read_text("utf-8").strip() == "### opshift plan\n\n0 files with errors"

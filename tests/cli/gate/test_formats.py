@@ -152,3 +152,31 @@ def test_interrupted_run_is_valid_sarif(zoo: Path, number: signal.Signals) -> No
     (invocation,) = found["invocations"]
     assert not invocation["executionSuccessful"]
     assert invocation["toolExecutionNotifications"][0]["descriptor"]["id"] == "run.interrupted"
+
+
+@pytest.mark.parametrize("file", ["zoo", "zoo/new.onnx"])
+def test_sarif_file_beside_other_formats(run: Run, zoo: Path, file: str) -> None:
+    texts = []
+    for form in ("text", "json", "github", "sarif"):
+        result = run("plan", file, "--target", "5", "--format", form, "--sarif", f"{form}.sarif")
+        assert result.exit_code == 1
+        assert result.stdout
+        texts.append(Path(f"{form}.sarif").read_text("utf-8"))
+    assert read_run(texts[0])["results"]
+    assert len(set(texts)) == 1
+    assert texts[0] == result.stdout
+
+
+@pytest.mark.parametrize("name", ["zoo/new.onnx", "report"])
+def test_refuses_sarif_file_of_another_name(run: Run, zoo: Path, name: str) -> None:
+    before = (zoo / "new.onnx").read_bytes()
+    result = run("check", "zoo", "--sarif", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"--sarif {name}: is not a .sarif file" in result.stderr
+    assert (zoo / "new.onnx").read_bytes() == before
+
+
+def test_sarif_file_in_missing_folder(run: Run, zoo: Path) -> None:
+    result = run("check", "zoo", "--sarif", "none/x.sarif")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "none/x.sarif: No such file or directory" in result.stderr

@@ -5,13 +5,15 @@ Source: the page "Workflow commands for GitHub Actions" of GitHub's documentatio
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.locations import absolute_path, is_url, relative_name
-from opshift.cli.findings.writer import FindingsWriter, incomplete, write
+from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
 from opshift.cli.output import count_text
 
 COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -40,8 +42,8 @@ class GithubWriter(FindingsWriter):
     They are written at the end, when the causes with the most findings are known.
     """
 
-    def __init__(self, command: str) -> None:
-        super().__init__(command)
+    def __init__(self, command: str, stream: TextIO | None = None) -> None:
+        super().__init__(command, stream)
         self._causes: dict[tuple[Severity, str], Cause] = {}
 
     def begin(self) -> None:
@@ -61,27 +63,61 @@ class GithubWriter(FindingsWriter):
                 cause.names.append(findings[0].file)
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
-        """Write the annotations."""
+        """Write the annotations and, in a job of GitHub Actions, its summary."""
         if interrupted:
-            _annotate("error", {"title": f"opshift {self.command}"}, incomplete(reason))
+            title = {"title": f"opshift {self.command}"}
+            self.write(_annotation("error", title, incomplete(reason)))
         for severity, command in COMMANDS.items():
-            causes = [cause for (level, _), cause in self._causes.items() if level == severity]
+            causes = self._sorted(severity)
             if sum(each.count for each in causes) <= MAX_ANNOTATIONS:
                 for finding in (each for cause in causes for each in cause.first):
-                    _annotate(command, _properties(finding, finding.rule), _text(finding))
-                continue
-            for cause in sorted(causes, key=lambda each: -each.count):
-                _annotate_cause(command, cause)
+                    self.write(_finding_annotation(command, finding))
+            else:
+                for cause in causes:
+                    self.write(_cause_annotation(command, cause))
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if summary:
+            with open(summary, "a", encoding="utf-8") as file:
+                file.write(self._summary(interrupted))
+
+    def _sorted(self, severity: Severity) -> list[Cause]:
+        """Return the causes of a severity, those of most findings first."""
+        causes = (cause for (level, _), cause in self._causes.items() if level == severity)
+        return sorted(causes, key=lambda each: -each.count)
+
+    def _summary(self, interrupted: bool) -> str:
+        """Return the summary of the job in Markdown."""
+        from opshift.analysis.pages.markdown import escape_line, table
+
+        result = f"{count_text(self.failed, 'file')} with errors{', interrupted' if interrupted else ''}"
+        rows = [
+            (
+                severity,
+                escape_line(first.rule),
+                f"{cause.count:,}",
+                f"{cause.files:,}",
+                escape_line(_problem(first)),
+            )
+            for severity in COMMANDS
+            for cause in self._sorted(severity)
+            for first in cause.first[:1]
+        ]
+        causes = table(("level", "cause", "findings", "files", "first"), rows)
+        return f"### opshift {self.command}\n\n{result}\n\n{causes}\n\n"
 
 
-def _annotate_cause(command: str, cause: Cause) -> None:
+def _finding_annotation(command: str, finding: Finding) -> str:
+    return _annotation(command, _properties(finding, finding.rule), _text(finding))
+
+
+def _cause_annotation(command: str, cause: Cause) -> str:
     first = cause.first[0]
     if cause.count == 1:
-        _annotate(command, _properties(first, first.rule), _text(first))
-        return
+        return _finding_annotation(command, first)
     counts = f"{count_text(cause.count, 'finding')} in {count_text(cause.files, 'file')}"
     others = ", ".join(cause.names) + (", ..." if cause.files > len(cause.names) else "")
-    _annotate(command, _properties(first, f"{first.rule}: {counts}"), f"{_text(first)}\nfiles: {others}")
+    properties = _properties(first, f"{first.rule}: {counts}")
+    return _annotation(command, properties, f"{_text(first)}\nfiles: {others}")
 
 
 def _properties(finding: Finding, title: str) -> dict[str, str]:
@@ -94,14 +130,17 @@ def _properties(finding: Finding, title: str) -> dict[str, str]:
 
 
 def _text(finding: Finding) -> str:
-    file = finding.file if is_url(finding.file) else ""
-    problem = ": ".join(filter(None, (file, finding.place, finding.message)))
+    problem = _problem(finding) if is_url(finding.file) else problem_text(finding)
     return f"{problem}\nhelp: {finding.help}" if finding.help else problem
 
 
-def _annotate(command: str, properties: dict[str, str], text: str) -> None:
+def _problem(finding: Finding) -> str:
+    return f"{finding.file}: {problem_text(finding)}"
+
+
+def _annotation(command: str, properties: dict[str, str], text: str) -> str:
     pairs = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
-    write(f"::{command} {pairs}::{escape_data(text)}\n")
+    return f"::{command} {pairs}::{escape_data(text)}\n"
 
 
 def escape_data(text: str) -> str:

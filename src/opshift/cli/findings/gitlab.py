@@ -9,10 +9,11 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import TextIO
 
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.locations import absolute_path, is_url, relative_name
-from opshift.cli.findings.writer import FindingsWriter, write
+from opshift.cli.findings.writer import FindingsWriter, problem_text
 
 SEVERITIES: dict[Severity, str] = {"error": "major", "warning": "minor", "note": "info"}
 
@@ -20,30 +21,30 @@ SEVERITIES: dict[Severity, str] = {"error": "major", "warning": "minor", "note":
 class GitlabWriter(FindingsWriter):
     """Writer of a JSON list with one object for each finding."""
 
-    def __init__(self, command: str) -> None:
-        super().__init__(command)
+    def __init__(self, command: str, stream: TextIO | None = None) -> None:
+        super().__init__(command, stream)
         self._separator = ""
 
     def begin(self) -> None:
         """Begin the list."""
-        write("[")
+        self.write("[")
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Write the findings of one file."""
         for each in findings:
-            write(f"{self._separator}\n{json.dumps(_issue(each))}")
+            self.write(f"{self._separator}\n{json.dumps(_issue(each))}")
             self._separator = ","
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """End the list."""
-        write("\n]\n")
+        self.write("\n]\n")
 
 
 def _issue(finding: Finding) -> dict[str, object]:
     path = finding.file
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
-    text = ": ".join(filter(None, (finding.place, finding.message)))
+    text = problem_text(finding)
     identity = "\0".join((finding.rule, path, text)).encode(errors="surrogateescape")
     return {
         "description": f"{text} ({finding.help})" if finding.help else text,

@@ -6,17 +6,23 @@ Source: the OASIS standard "Static Analysis Results Interchange Format (SARIF) V
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from opshift.cli.findings.finding import Finding
 from opshift.cli.findings.locations import SOURCE_ROOT, artifact_location
 from opshift.cli.findings.rules import RuleFacts, repository_address, rules_of
-from opshift.cli.findings.writer import FindingsWriter, incomplete, write
+from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
+from opshift.model.errors import UsageError
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+SUFFIXES = (".sarif", ".json")
+"""Ends of the names of SARIF files."""
 
 MAX_RESULTS = 25_000
 """Number of results in one run above which GitHub refuses the file."""
@@ -31,14 +37,26 @@ UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the me
 """Title and advice of rules that no table describes."""
 
 
+@contextmanager
+def open_sarif(path: Path | None, command: str) -> Iterator[list[SarifWriter]]:
+    """Yield the writer to a file, if it is given; raise a UsageError if its name is not that of a SARIF file."""
+    if path is None:
+        yield []
+        return
+    if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
+        raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
+    with path.open("w", encoding="utf-8") as stream:
+        yield [SarifWriter(command, stream)]
+
+
 class SarifWriter(FindingsWriter):
     """Writer of SARIF. Findings of one rule about one place of a file become one result.
 
     Hosts identify a result by its rule and line. A model has no lines, so that they would merge its results.
     """
 
-    def __init__(self, command: str) -> None:
-        super().__init__(command)
+    def __init__(self, command: str, stream: TextIO | None = None) -> None:
+        super().__init__(command, stream)
         self._rules = rules_of(command)
         self._positions = {each: position for position, each in enumerate(self._rules)}
         self._written = 0
@@ -52,7 +70,7 @@ class SarifWriter(FindingsWriter):
             "originalUriBaseIds": {SOURCE_ROOT: {"uri": f"{Path.cwd().as_uri()}/"}},
         }
         head = _dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
-        write(f'{head.removesuffix("}]}")},"results":[')
+        self.write(f'{head.removesuffix("}]}")},"results":[')
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Write the results of one file, or count those above the maximum."""
@@ -63,7 +81,7 @@ class SarifWriter(FindingsWriter):
             if self._written == MAX_RESULTS:
                 self._omitted += 1
                 continue
-            write(f"{',' if self._written else ''}\n{_dump(self._result(members))}")
+            self.write(f"{',' if self._written else ''}\n{_dump(self._result(members))}")
             self._written += 1
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
@@ -80,9 +98,9 @@ class SarifWriter(FindingsWriter):
             "toolExecutionNotifications": notifications,
         }
         if not interrupted:
-            invocation["exitCode"] = 0 if self.is_ok else 1
+            invocation["exitCode"] = 1 if self.failed else 0
         end = {"tool": {"driver": self._driver()}, "invocations": [invocation]}
-        write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
+        self.write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
 
     def _driver(self) -> dict[str, object]:
         from opshift import __version__
@@ -137,7 +155,7 @@ def _location(physical: Mapping[str, object], finding: Finding) -> dict[str, obj
 
 def _message(members: Sequence[Finding]) -> str:
     shown = members[:MAX_MESSAGES]
-    lines = [": ".join(filter(None, (each.place, each.message))) for each in shown]
+    lines = [problem_text(each) for each in shown]
     if len(members) > len(shown):
         lines.append(f"and {len(members) - len(shown):,} more")
     remedies = dict.fromkeys(each.help for each in shown if each.help)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 import typer
 
@@ -15,16 +15,17 @@ from opshift.model.errors import OpshiftError
 
 
 class FindingsWriter(ABC):
-    """Writer of the results of a command to stdout, in bounded memory.
+    """Writer of the results of a command to stdout, or to another stream, in bounded memory.
 
     As a context manager, it begins the document, and ends it also after an exception, so that the document is
     valid.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, stream: TextIO | None = None) -> None:
         self.command = command
-        self.is_ok = True
-        """Whether all models so far are without errors."""
+        self._stream = stream
+        self.failed = 0
+        """Number of files with errors so far."""
 
     def __enter__(self) -> Self:
         self.begin()
@@ -40,7 +41,7 @@ class FindingsWriter(ABC):
 
     def add(self, result: ModelResult) -> None:
         """Write the findings of a model."""
-        self.is_ok &= result.ok
+        self.failed += not result.ok
         self.add_findings(result.findings)
 
     def add_all(self, findings: Iterable[Finding]) -> None:
@@ -48,6 +49,10 @@ class FindingsWriter(ABC):
         for file, members in groupby(findings, key=lambda each: each.file):
             found = tuple(members)
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))
+
+    def write(self, text: str) -> None:
+        """Write a text at once, so that readers follow the progress."""
+        typer.echo(text, file=self._stream, nl=False)
 
     @abstractmethod
     def begin(self) -> None:
@@ -67,6 +72,6 @@ def incomplete(reason: str) -> str:
     return f"The run did not complete{f': {reason}' if reason else '; findings may be missing.'}"
 
 
-def write(text: str) -> None:
-    """Write a text to stdout."""
-    typer.echo(text, nl=False)
+def problem_text(finding: Finding) -> str:
+    """Return the place in the file and the message."""
+    return ": ".join(filter(None, (finding.place, finding.message)))

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -13,6 +13,7 @@ import typer
 from opshift.cli.batch.workers import Lost, run_in_workers
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.formats import findings_writer
+from opshift.cli.findings.sarif import open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.summary import Summary
 from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, TextWriter, Writer
@@ -37,6 +38,12 @@ class GateOptions(NamedTuple):
     jobs: int = 1
     files_from: str | None = None
     adapters: Sequence[Path] = ()
+    sarif: Path | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the output is not a list of findings."""
+        return self.form in PLAIN_FORMATS and self.sarif is None
 
 
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:
@@ -48,7 +55,7 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     if not names and options.files_from is None:
         remedy = "name models, folders or globs, or a list of them with --files-from"
         raise UsageError("IN is not given", remedy=remedy)
-    if len(names) != 1 or options.files_from is not None or options.form not in PLAIN_FORMATS:
+    if len(names) != 1 or options.files_from is not None or not options.is_plain:
         return None
     return require_file(names[0]) if is_file_name(names[0]) else None
 
@@ -65,6 +72,7 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
     page, summary = page_for(), Summary()
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
     with (
+        ExitStack() as stack,
         _names_listed(options.files_from) as lines,
         show_progress("Inspecting", quiet=is_quiet, unit="models", page=page) as progress,
     ):
@@ -73,18 +81,22 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
         else:
             found = find_models([*names, *([LIST] if options.files_from else [])], lines=lines)
             files = (each.location for each in found)
-        writer = _writer(options, summary, page, columns)
+        sarif = stack.enter_context(open_sarif(options.sarif, options.command))
+        writers = [_writer(options, summary, page, columns), *map(FindingsOutput, sarif)]
         try:
             with closing(_results(files, options, inspect)) as results:
                 for result in results:
                     with signals_deferred():  # a line is printed and counted, or neither
                         summary.add(result)
-                        writer.add(result)
+                        for writer in writers:
+                            writer.add(result)
                     progress.done, progress.note = summary.models, f"{summary.failed:,} failed"
         except (KeyboardInterrupt, SystemExit, UsageError):
-            writer.end(interrupted=True)
+            for writer in writers:
+                writer.end(interrupted=True)
             raise
-        writer.end(interrupted=False)
+        for writer in writers:
+            writer.end(interrupted=False)
     if summary.failed:
         raise typer.Exit(EXIT_FINDINGS)
 
