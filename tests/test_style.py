@@ -17,7 +17,6 @@ FOLDERS = [
     "stores",
     "converter",
     "analysis",
-    "batch",
     "proposals",
     "src",
 ]

@@ -47,7 +47,6 @@ def _errors() -> Iterator[OpshiftError]:
         "stores",
         "converter",
         "analysis",
-        "batch",
         "proposals",
     ):
         root = importlib.import_module(f"opshift.{package}")

@@ -87,15 +87,12 @@ class Trial:
         self._log = log
 
     def run(self, waiting: list[Kill], seed: int) -> list[Run]:
-        """Run the command again after each kill of its driver, and once more; kills leave the list.
-
-        The last run converts models whose worker was killed each time, and proves the others.
-        """
+        """Run the command, and again after each kill of its driver; kills that happened leave the list."""
         random = Random(f"delays {seed}")
         runs = [self._run(waiting, random)]
         while runs[-1].exit_code < 0:
             runs.append(self._run(waiting, random))
-        return [*runs, self._run([], random)]
+        return runs
 
     def _run(self, waiting: list[Kill], random: Random) -> Run:
         start = time.monotonic()

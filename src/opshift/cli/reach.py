@@ -134,11 +134,10 @@ def reach_of_file(
 ) -> ReachOfModel:
     """Return the opsets that the model in a file reaches."""
     from opshift.analysis.reach import reach as reach_of
-    from opshift.converter.streaming.weights import open_without_weights
 
-    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+    with add_file_to_errors(source):
         limits = reach_of(
-            model,
+            model_input(source),
             domain,
             allow=allow,
             shapes=shapes,

@@ -39,7 +39,7 @@ UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the me
 
 @contextmanager
 def open_sarif(path: Path | None, command: str) -> Iterator[list[SarifWriter]]:
-    """Yield the writer to a file, if it is given; raise a UsageError if its name is not that of a SARIF file."""
+    """Yield the writer to a file, if it is given; raise a UsageError if its name is not that of SARIF."""
     if path is None:
         yield []
         return

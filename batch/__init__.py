@@ -1,1 +1,0 @@
-"""Conversion of many models: workers, ledger, resumption."""
