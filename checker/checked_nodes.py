@@ -18,6 +18,7 @@ from opshift.model.messages import (
     TrainingInfoProto,
     ValueInfoProto,
 )
+from opshift.model.offloaded_tensors import raw_size
 from opshift.model.tensors import DATA_FIELDS
 from opshift.registry.models import Attribute as Declared
 
@@ -160,6 +161,7 @@ class InternalTensor(CheckedTensor):
     def filled_fields(self) -> dict[str, int]:
         """The fields that hold elements, each with the number of its entries or bytes."""
         sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
+        sizes["raw_data"] = raw_size(self.proto) or 0
         filled = {name: size for name, size in sizes.items() if size}
         # Readers prefer raw_data to the typed fields, even if it is empty.
         if filled and self.proto.HasField("raw_data"):

@@ -26,7 +26,7 @@ from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 from opshift.model.messages import TrainingInfoProto, ValueInfoProto
 from opshift.model.node import Node
-from opshift.model.offloaded_tensors import with_payload
+from opshift.model.offloaded_tensors import raw_size, with_payload
 from opshift.model.operator_ids import called_function
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
@@ -149,7 +149,9 @@ class Walk:
     def _tensor(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
         located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
-        self.check(located(with_payload(tensor.proto), tensor.owner, tensor.role, tensor.model))
+        # the size of `raw_data` is known without reading it
+        proto = tensor.proto if raw_size(tensor.proto) is not None else with_payload(tensor.proto)
+        self.check(located(proto, tensor.owner, tensor.role, tensor.model))
 
     def _sparse(self, sparse: CheckedSparseTensor) -> None:
         self.check(sparse)

@@ -148,14 +148,39 @@ PERMISSIONS = 0o777
 """Bits of a file's mode that opshift copies."""
 
 
-def temporary_files(process: int) -> str:
+MACHINE = os.uname().nodename if hasattr(os, "uname") else ""
+"""Name of this machine: several may use a folder of a network."""
+
+
+def temporary_files(process: int | str) -> str:
     """Return the pattern of the names of a process's temporary files."""
-    return f".opshift-{process}-*.tmp"
+    return f".opshift-{process}-{MACHINE}-*.tmp"
 
 
 def _temporary_path(place: Path) -> Path:
-    # the number of the process lets another process remove the file after a crash
+    # the process and the machine let another process remove the file after a crash
     return place.parent / temporary_files(os.getpid()).replace("*", os.urandom(8).hex())
+
+
+def remove_abandoned_files(folder: Path) -> None:
+    """Remove the temporary files in a folder whose processes, on this machine, were killed."""
+    for path in folder.rglob(temporary_files("*")):
+        process = path.name.split("-")[1]
+        if process.isdecimal() and not _is_running(int(process)):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":  # the call would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a process of another user
+        return True
+    return True
 
 
 def _move(file: _NewFile) -> None:

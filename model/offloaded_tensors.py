@@ -24,6 +24,10 @@ class TensorStore(Protocol):
         """Return the length in bytes of the result of `whole`, without reading payloads."""
         ...
 
+    def raw_size(self, placeholder: bytes) -> int | None:
+        """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
+        ...
+
 
 STORES: dict[bytes, TensorStore] = {}
 """The open stores, by the key that starts their placeholders."""
@@ -34,6 +38,13 @@ def with_payload(tensor: TensorProto) -> TensorProto:
     if not STORES or tensor.raw_data[:PLACEHOLDER_KEY_SIZE] not in STORES:
         return tensor
     return type(tensor).FromString(serialize(tensor))
+
+
+def raw_size(tensor: TensorProto) -> int | None:
+    """Return the length of `raw_data` without reading it; `None` if the payload is in another field."""
+    raw = tensor.raw_data
+    store = STORES.get(raw[:PLACEHOLDER_KEY_SIZE]) if STORES else None
+    return store.raw_size(raw) if store else len(raw)
 
 
 def serialize(message: Message) -> bytes:

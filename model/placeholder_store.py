@@ -83,6 +83,11 @@ class PlaceholderStore:
         """Return the size of a message with payloads, in bytes."""
         return total_size(self.restore(message, name))
 
+    def raw_size(self, placeholder: bytes) -> int | None:
+        """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
+        number, elements = self.payload_at(placeholder, 0)
+        return elements.end - elements.start if number == RAW_DATA else None
+
     def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
         """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
         number, elements = self.payload_at(message, mark)

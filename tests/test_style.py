@@ -17,6 +17,7 @@ FOLDERS = [
     "stores",
     "converter",
     "analysis",
+    "batch",
     "proposals",
     "src",
 ]

@@ -21,6 +21,7 @@ PACKAGE_FOLDERS = {
     "opshift/stores": ROOT / "stores",
     "opshift/converter": ROOT / "converter",
     "opshift/analysis": ROOT / "analysis",
+    "opshift/batch": ROOT / "batch",
     "opshift/proposals": ROOT / "proposals",
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",

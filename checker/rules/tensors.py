@@ -5,6 +5,7 @@ from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.checker.rules.declared_types import element_type_problems
 from opshift.model.element_types import ElementType, byte_size, element_bits
+from opshift.model.offloaded_tensors import with_payload
 from opshift.model.tensors import element_count
 
 SOURCE = "onnx.proto: TensorProto"
@@ -78,7 +79,7 @@ def unused_bits(tensor: InternalTensor) -> Problems:
     if any(not 0 <= entry < 64 for entry in tensor.proto.int32_data):
         yield "has entries of more than 6 bits"
     tail = count * 6 % 8  # bits of the last byte that belong to an element
-    raw = tensor.proto.raw_data
+    raw = with_payload(tensor.proto).raw_data
     if tail and len(raw) == byte_size(kind, count) and raw[-1] >> tail:
         yield "has nonzero bits after the last element"
 

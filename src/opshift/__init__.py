@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification as Verification
     from opshift.analysis.verification.result import VerificationFailed as VerificationFailed
     from opshift.analysis.verification.verify import verify as verify
+    from opshift.batch.convert_many import convert_many as convert_many
+    from opshift.batch.outcome import ModelError as ModelError
+    from opshift.batch.outcome import ModelOutcome as ModelOutcome
     from opshift.checker.check import check as check
     from opshift.checker.findings import Finding as Finding
     from opshift.checker.findings import IllegalModel as IllegalModel
@@ -72,6 +75,8 @@ _NAMES = {
     "analysis.model_diff.diff": ("diff_model",),
     "analysis.model_diff.result": ("ModelDiff",),
     "analysis.pages.write_report": ("write_report",),
+    "batch.convert_many": ("convert_many",),
+    "batch.outcome": ("ModelError", "ModelOutcome"),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),

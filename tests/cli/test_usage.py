@@ -96,10 +96,14 @@ def test_json_names_type_of_error(run: Run, old_model: Path) -> None:
 
 
 def test_reports_unreadable_input(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(path))
+    open_file = os.open
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    def refuse(path: str, *arguments: int) -> int:
+        if Path(path).name == "old.onnx":
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_file(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
     result = run("reach", "old.onnx")
     assert result.exit_code == 1
     assert "old.onnx: cannot be read: Permission denied" in result.stderr

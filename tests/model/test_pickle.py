@@ -47,6 +47,7 @@ def _errors() -> Iterator[OpshiftError]:
         "stores",
         "converter",
         "analysis",
+        "batch",
         "proposals",
     ):
         root = importlib.import_module(f"opshift.{package}")

@@ -87,12 +87,15 @@ class Trial:
         self._log = log
 
     def run(self, waiting: list[Kill], seed: int) -> list[Run]:
-        """Run the command, and again after each kill of its driver; kills that happened leave the list."""
+        """Run the command again after each kill of its driver, and once more; kills leave the list.
+
+        The last run converts models whose worker was killed each time, and proves the others.
+        """
         random = Random(f"delays {seed}")
         runs = [self._run(waiting, random)]
         while runs[-1].exit_code < 0:
             runs.append(self._run(waiting, random))
-        return runs
+        return [*runs, self._run([], random)]
 
     def _run(self, waiting: list[Kill], random: Random) -> Run:
         start = time.monotonic()

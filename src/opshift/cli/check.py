@@ -141,9 +141,17 @@ class CheckedModel(NamedTuple):
 def check_file(source: str, level: Level, settings: ConversionSettings) -> CheckedModel:
     """Check a model file; with a target, plan the conversion if the model is valid."""
     from opshift.checker.check import check as findings_of
+    from opshift.converter.streaming.weights import open_without_weights
+    from opshift.model.errors import InvalidModel
+    from opshift.model.locations import folder_of
 
+    registry = registry_with(settings.folders)
     with add_file_to_errors(source):
-        findings = findings_of(model_input(source), registry=registry_with(settings.folders))
+        try:
+            with open_without_weights(model_input(source)) as model:
+                findings = findings_of(model, registry=registry, folder=folder_of(source))
+        except InvalidModel:  # which is a finding, too
+            findings = findings_of(model_input(source), registry=registry)
     numbers = Counter(each.level for each in findings)
     counts = {str(each): numbers[each] for each in Level}
     shown = [each for each in findings if level.includes(each.level)]

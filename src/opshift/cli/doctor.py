@@ -97,10 +97,12 @@ def _fix(
     from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
     from opshift.converter.streaming.weights import open_without_weights
-    from opshift.model.files import write_model
+    from opshift.model.files import read_model, write_model
 
-    with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):
-        model, found = _diagnosed(source, folders)
+    is_quiet = quiet or form is Format.JSON
+    with show_progress(f"Reading {source}", quiet=is_quiet), add_file_to_errors(source):
+        model = read_model(model_input(source))
+        found = _diagnosed(source, model, folders)
     data = {**found.as_dict(), "output": out}
     print_result(form, data, found.write, quiet=quiet, on_stderr=path == STDOUT)
     # only the locations of external data are needed, not the weights
@@ -169,19 +171,19 @@ class DiagnosedModel(NamedTuple):
 
 def diagnose_file(source: str, settings: ConversionSettings) -> DiagnosedModel:
     """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
-    _, found = _diagnosed(source, settings.folders)
+    from opshift.converter.streaming.weights import open_without_weights
+
+    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+        found = _diagnosed(source, model, settings.folders)
     if not (settings.target and found.diagnosis.fits):
         return found
     return found._replace(planned=plan_file(source, settings))
 
 
-def _diagnosed(source: str, folders: list[Path] | None) -> tuple[ModelProto, DiagnosedModel]:
+def _diagnosed(source: str, model: ModelProto, folders: list[Path] | None) -> DiagnosedModel:
     from opshift.analysis.doctor.diagnose import diagnose
-    from opshift.model.files import read_model
 
-    with add_file_to_errors(source):
-        model = read_model(model_input(source))
-        return model, DiagnosedModel(source, diagnose(model, registry=registry_with(folders)))
+    return DiagnosedModel(source, diagnose(model, registry=registry_with(folders)))
 
 
 def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:

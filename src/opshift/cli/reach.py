@@ -134,10 +134,11 @@ def reach_of_file(
 ) -> ReachOfModel:
     """Return the opsets that the model in a file reaches."""
     from opshift.analysis.reach import reach as reach_of
+    from opshift.converter.streaming.weights import open_without_weights
 
-    with add_file_to_errors(source):
+    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
         limits = reach_of(
-            model_input(source),
+            model,
             domain,
             allow=allow,
             shapes=shapes,

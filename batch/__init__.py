@@ -1,0 +1,1 @@
+"""Conversion of many models: workers, ledger, resumption."""

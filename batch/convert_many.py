@@ -1,0 +1,218 @@
+"""Conversion of many models: `convert_many`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, suppress
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from opshift.batch.convert_model import convert_model, failure
+from opshift.batch.destinations import Destinations
+from opshift.batch.ledger import LEDGER_NAME, Ledger
+from opshift.batch.outcome import WORKER_LOST, ModelOutcome
+from opshift.batch.run_chunks import Lost, run_chunks
+from opshift.batch.settings import Settings
+from opshift.batch.task import STARTED, Task
+from opshift.converter.options import AllowLike, IrVersionLike, TargetLike
+from opshift.converter.streaming.external_data import ExternalHandling, external_locations
+from opshift.model.atomic_files import remove_abandoned_files
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.stores.find_models import FoundModel, find_models
+
+MODELS_BEFORE_START = 1_000
+"""Number of models whose files are checked before any is converted: their conflicts end the run."""
+
+PathLike = str | os.PathLike[str]
+
+
+def convert_many(
+    sources: PathLike | Iterable[PathLike],
+    target: TargetLike | None,
+    out: PathLike,
+    *,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    ledger: PathLike | None = None,
+    skip_existing: bool = False,
+    allow: AllowLike = (),
+    ir_version: IrVersionLike = None,
+    check: bool = False,
+    reversible: bool = False,
+    bump: bool = False,
+    shapes: Iterable[str] = (),
+    infer_shapes: bool = False,
+    external: ExternalHandling = "copy",
+    force: bool = False,
+    opsets: Iterable[PathLike] = (),
+    adapters: Iterable[PathLike] = (),
+    verify: bool = False,
+) -> Iterator[ModelOutcome]:
+    """Convert models into a folder, and yield the outcome of each as it is done; failures are outcomes.
+
+    A later call with the same ledger converts only what the ledger does not prove: that the source, the
+    options, the version of opshift and the output are the same, or that the same conversion was refused.
+    An iteration that ends early, also by a kill, can be continued in this way.
+
+    Args:
+        sources: files, folders and globs; models keep their paths below the folder that is named.
+        target: as for `convert_version`; so are the other options up to `infer_shapes`.
+        out: the folder of the results.
+        executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
+            `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
+        jobs: without an executor, the number of processes; 1 by default, which converts in this process.
+            For an executor, the number of chunks of models that it gets at a time.
+        ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default.
+        skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
+        allow: the inexact rewrites to accept.
+        ir_version: the IR version of the results, or `"keep"`.
+        check: check all models against the specification's rules.
+        reversible: record the replaced nodes in the results.
+        bump: raise `model_version` of models that change.
+        shapes: texts such as `"x=2,3,H,?"`.
+        infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
+        external: as for `convert_file`.
+        force: replace files that no earlier run with the ledger wrote.
+        opsets: definitions of private domains, as for `--opsets`.
+        adapters: Python files with adapters, as for `--adapters`.
+        verify: run both models on the same inputs, and write nothing unless the outputs agree.
+
+    Raises:
+        UsageError: an argument is invalid, a source is missing, or two of the first models have the same
+            output; nothing was converted. Or another run uses the ledger.
+        CannotWrite: the ledger cannot be written.
+        OpshiftError: the executor does not accept tasks any more.
+    """
+    settings = Settings(
+        tuple(_texts(target)),
+        None if ir_version is None else str(ir_version),
+        tuple([allow] if isinstance(allow, str) else allow),
+        check,
+        reversible,
+        bump,
+        tuple(shapes),
+        infer_shapes,
+        external,
+        force,
+        tuple(map(Path, opsets)),
+        tuple(map(Path, adapters)),
+        verify,
+    )
+    names = [sources] if isinstance(sources, str | os.PathLike) else sources
+    batch = Batch(
+        find_models([os.fspath(each) for each in names]),
+        os.fspath(out),
+        settings,
+        None if ledger is None else Path(ledger),
+        skip_existing,
+    )
+    return batch.run(jobs, executor)
+
+
+def _texts(target: TargetLike | None) -> Iterator[str]:
+    if isinstance(target, int | str):
+        yield str(target)
+    elif isinstance(target, Mapping):
+        yield from (f"{domain}={version}" for domain, version in target.items())
+    else:
+        yield from map(str, target or ())
+
+
+class Batch(NamedTuple):
+    """Arguments of a batch, see `convert_many`."""
+
+    models: Iterator[FoundModel]
+    out: str
+    settings: Settings
+    ledger: Path | None = None
+    skip_existing: bool = False
+
+    def run(self, jobs: int | None = None, executor: Executor | None = None) -> Iterator[ModelOutcome]:
+        """Yield the outcome of each model; errors about arguments are raised at once."""
+        digest = self.settings.digest()
+        if os.path.lexists(self.out) and not os.path.isdir(self.out):
+            raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
+        claimed = self._claimed(Destinations())
+        first = list(islice(claimed, MODELS_BEFORE_START))
+        error = next((each.error for each in first if each.error), None)
+        if error is not None:
+            raise error
+        return self._outcomes(chain(first, claimed), digest, jobs, executor)
+
+    def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
+        out = os.path.join(os.path.realpath(self.out), "")
+        for source, relative in self.models:
+            root = os.path.join(os.path.realpath(source.removesuffix(relative) or "."), "")
+            if root != out and out.startswith(root) and os.path.realpath(source).startswith(out):
+                continue  # the result of an earlier run into a folder inside the source folder
+            model = _Model(source, os.path.join(self.out, *relative.split("/")), _data_of(source))
+            try:
+                destinations.claim(*model[:3], self.settings.external)
+            except UsageError as error:
+                model = model._replace(error=error)
+            yield model
+
+    def _outcomes(
+        self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
+    ) -> Iterator[ModelOutcome]:
+        ledger, is_complete = Ledger(self.ledger or Path(self.out, LEDGER_NAME)), False
+        chunks = run_chunks(
+            partial(convert_model, self.settings, digest),
+            (self._task(each, ledger) for each in models),
+            jobs=jobs,
+            executor=executor,
+            on_error=_remove_abandoned_files,
+        )
+        try:
+            with closing(chunks):
+                for chunk in chunks:
+                    done = [(task, _outcome(task, result)) for task, result in chunk]
+                    ledger.add(done, digest)
+                    yield from (outcome for _, outcome in done)
+            is_complete = True
+        finally:
+            ledger.close(is_complete=is_complete)
+
+    def _task(self, model: _Model, ledger: Ledger) -> Task:
+        source, output, data, error = model
+        entry = ledger.entry(output)
+        if entry is not None and entry.status == STARTED:
+            remove_abandoned_files(Path(output).parent)
+        is_owned = entry is not None and entry.owns_output
+        may_replace = self.settings.force or is_owned or not os.path.lexists(output)
+        is_started = may_replace and not is_owned and error is None
+        if is_started:
+            ledger.start(source, output)
+        return Task(source, output, entry, data, may_replace, self.skip_existing, is_started, error)
+
+
+class _Model(NamedTuple):
+    """Model of a batch, with its external data files, and a conflict of its files with another model."""
+
+    source: str
+    output: str
+    data: tuple[str, ...]
+    error: UsageError | None = None
+
+
+def _data_of(source: str) -> tuple[str, ...]:
+    if os.path.isfile(source):  # reading a pipe would consume it
+        with suppress(OpshiftError, OSError):  # reported by the conversion
+            return tuple(external_locations(Path(source)))
+    return ()
+
+
+def _remove_abandoned_files(tasks: Sequence[Task], _: BaseException) -> None:
+    for folder in {Path(task.output).parent for task in tasks}:
+        remove_abandoned_files(folder)
+
+
+def _outcome(task: Task, result: ModelOutcome | Lost) -> ModelOutcome:
+    if not isinstance(result, Lost):
+        return result
+    reason = f"the worker that converted the model ended: {result}"
+    return failure(task, OpshiftError(reason, place=task.source, remedy="use fewer workers"), WORKER_LOST)

@@ -1,0 +1,133 @@
+"""Conversion of one model of a batch, in a worker; all errors are part of the outcome."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
+from opshift.batch.outcome import ModelError, ModelOutcome, Status
+from opshift.batch.settings import Settings, options_of
+from opshift.batch.task import WRITTEN, Entry, Task
+from opshift.checker.findings import IllegalModel
+from opshift.converter.convert import convert_with
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.report import Report
+from opshift.converter.streaming.convert_file import converting
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.messages import ModelProto
+
+if TYPE_CHECKING:
+    from opshift.analysis.verification.result import Verification
+    from opshift.converter.options import Options
+    from opshift.registry.registry import Registry
+
+
+def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
+    """Convert a model, unless the ledger proves that its output is up to date."""
+    start = time.perf_counter()
+    try:
+        outcome = _known_outcome(digest, task) or _convert_or_refuse(settings, digest, task)
+    except OpshiftError as error:
+        outcome = failure(task, error)
+    except OSError as error:
+        reason, place = error.strerror or str(error), str(error.filename or task.source)
+        outcome = failure(task, OpshiftError(reason, place=place), type(error).__name__)
+    except Exception as error:  # a bug must not stop the other models
+        reason = f"{type(error).__name__}: {error}"
+        bug = OpshiftError(reason, place=task.source, remedy="report this as a bug")
+        outcome = failure(task, bug, "InternalError")
+    return replace(outcome, seconds=time.perf_counter() - start)
+
+
+def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
+    """Return the outcome of a model that was not converted; `name` replaces the name of the error's class."""
+    return ModelOutcome(task.source, task.output, "failed", ModelError.of(error, name))
+
+
+def _known_outcome(digest: str, task: Task) -> ModelOutcome | None:
+    """Return the outcome of an earlier run if it still holds, or that of an output that must remain."""
+    if task.error is not None:
+        raise task.error
+    entry = task.entry
+    if entry is not None and entry.options == digest and _is_proven(entry, task):
+        if entry.status in WRITTEN:
+            return ModelOutcome(task.source, task.output, "skipped", files=entry.files, from_ledger=True)
+        if entry.status == "refused":
+            files, error = entry.files, entry.error
+            return ModelOutcome(task.source, task.output, "refused", error, files=files, from_ledger=True)
+    if task.may_replace or not os.path.lexists(task.output):
+        return None
+    if task.skips_existing:
+        return ModelOutcome(task.source, task.output, "skipped")
+    remedy = "replace it with --force, or keep it with --skip-existing"
+    raise UsageError("already exists", place=task.output, remedy=remedy)
+
+
+def _is_proven(entry: Entry, task: Task) -> bool:
+    """Return whether an entry records the files of a task, and they are unchanged."""
+    needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
+    return entry.files.keys() >= set(map(full_name, needed)) and are_unchanged(entry.files)
+
+
+def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:
+    options = options_of(settings, digest)
+    # before the conversion: if a file changes in the meantime, the next run sees another state
+    states = states_of(_with_data(task.source, task.data))
+    try:
+        return _convert(settings, options, task, states)
+    except (ConversionRefused, IllegalModel) as error:
+        reported = ModelError.of(error)
+        return ModelOutcome(task.source, task.output, "refused", reported, files=states)
+
+
+def _convert(settings: Settings, options: Options, task: Task, states: FileStates) -> ModelOutcome:
+    def change(model: ModelProto) -> Report:
+        result, plan = convert_with(model, options)
+        return Report.of(plan, result)
+
+    verification = None
+    Path(task.output).parent.mkdir(parents=True, exist_ok=True)
+    may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
+    conversion = converting(task.source, task.output, change, settings.external, may_replace_data)
+    with conversion as written:
+        if set(written.external) != set(task.data):
+            reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
+            raise InvalidModel(reason, place=task.source, remedy=remedy)
+        if settings.verify:
+            verification = _verify(task.source, written.path, settings, options.registry)
+    copied = task.data if settings.external != "keep" else ()
+    files = {**states, **states_of(_with_data(task.output, copied))}
+    status: Status = "converted"
+    if files[full_name(task.source)].digest == files[full_name(task.output)].digest:
+        status = "unchanged"
+    report = written.report
+    return ModelOutcome(task.source, task.output, status, None, report, verification, task.data, files)
+
+
+def _with_data(model: str, data: tuple[str, ...]) -> list[str]:
+    return [model, *(os.path.join(os.path.dirname(model), location) for location in data)]
+
+
+def _verify(source: str, converted: Path, settings: Settings, registry: Registry) -> Verification:
+    """Compare the outputs of the original and the converted model."""
+    from opshift.analysis.verification.verify import verify
+    from opshift.model.files import read_model
+
+    inputs: dict[str, object] = {}
+    if settings.inputs:
+        from opshift.analysis.verification.input_files import read_arrays
+
+        inputs |= read_arrays(settings.inputs)
+    inputs |= dict(settings.input_files)
+    return verify(
+        source,
+        read_model(converted),
+        inputs,
+        tolerance=settings.tolerance,
+        registry=registry,
+        custom_ops=settings.custom_ops,
+    )

@@ -1,0 +1,55 @@
+"""Digests of the files that a conversion reads and writes, which show later whether they changed."""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import file_digest
+from typing import NamedTuple
+
+
+class FileState(NamedTuple):
+    """Digest of the content, and what the file system reports: equal reports spare reading the content."""
+
+    digest: str
+    report: str
+
+
+FileStates = Mapping[str, FileState]
+"""State of each file, by its full name."""
+
+
+def states_of(locations: Iterable[str]) -> dict[str, FileState]:
+    """Return the states of files; OSError if one cannot be read."""
+    found = {}
+    for location in map(full_name, locations):
+        report = _report(location)
+        found[location] = FileState(_digest(location, report), report)
+    return found
+
+
+def full_name(location: str) -> str:
+    """Return a location that is the same in every working folder."""
+    return os.path.abspath(location)
+
+
+def are_unchanged(states: FileStates) -> bool:
+    """Return whether all files still have the content that was recorded."""
+    try:
+        return all(
+            (report := _report(location)) == state.report or _digest(location, report) == state.digest
+            for location, state in states.items()
+        )
+    except (OSError, ValueError):  # ValueError: a null character in a ledger of another tool
+        return False
+
+
+def _report(path: str) -> str:
+    found = os.stat(path)
+    # a program may set the time of a modification, but not that of the change of the inode
+    return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}"
+
+
+@lru_cache(1_000)  # many models may share a data file
+def _digest(path: str, _: str) -> str:
+    with open(path, "rb") as file:
+        return f"sha256:{file_digest(file, 'sha256').hexdigest()}"

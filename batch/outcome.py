@@ -1,0 +1,134 @@
+"""Outcome of the conversion of one model of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, field
+from typing import TYPE_CHECKING, Literal
+
+from opshift.batch.file_states import FileStates, full_name
+from opshift.checker.findings import IllegalModel
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import OpshiftError
+from opshift.model.frozen_record import FrozenRecord
+
+if TYPE_CHECKING:
+    from opshift.analysis.verification.result import Verification
+    from opshift.converter.report import Report
+
+Status = Literal["converted", "unchanged", "skipped", "refused", "failed"]
+
+
+WORKER_LOST = "WorkerLost"
+"""Name of the error if the worker of a model ended."""
+
+
+class ModelError(FrozenRecord):
+    """Error of one model.
+
+    Attributes:
+        error: name of the error's class.
+        reason, place, remedy: as in `OpshiftError`.
+        code: the most frequent cause of a refusal, a key of `opsets/refusals.yaml`; empty for other errors.
+        details: refusals, findings, or the failed verification, as in `--format json`.
+    """
+
+    error: str
+    reason: str
+    place: str = ""
+    remedy: str = ""
+    code: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: OpshiftError, name: str = "") -> ModelError:
+        """Return the fields of an error; `name` replaces the name of its class."""
+        fields = error.as_dict()
+        code = ""
+        if isinstance(error, ConversionRefused):
+            code = max(error.groups, key=lambda each: len(each.refusals)).code
+        return cls(**(fields | {"error": name or fields["error"]}), code=code, details=error_details(error))
+
+    def summary(self) -> dict[str, str]:
+        """Return the fields without `details`."""
+        return {name: value for name, value in vars(self).items() if name != "details"}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {**self.summary(), **self.details}
+
+
+def error_details(error: OpshiftError) -> dict[str, object]:
+    """Return what errors of some classes add to JSON output."""
+    from opshift.analysis.verification.result import VerificationFailed
+
+    data: dict[str, object] = {"refusals": []}
+    if isinstance(error, ConversionRefused):
+        data["refusals"] = [asdict(each) for each in error.refusals]
+        data["refusal_groups"] = [each.as_dict() for each in error.groups]
+    if isinstance(error, IllegalModel):
+        data["findings"] = [asdict(each) for each in error.findings]
+    if isinstance(error, VerificationFailed):
+        data["verification"] = error.verification.as_dict()
+        data["location"] = asdict(error.location) if error.location else None
+    return data
+
+
+class ModelOutcome(FrozenRecord):
+    """Outcome of one model.
+
+    Attributes:
+        source, output: locations.
+        status: `converted`; `unchanged`, if the model has the target already and was copied; `skipped`, if
+            the ledger shows that the output is up to date, or it exists and `skip_existing` is set;
+            `refused`, if nodes cannot be converted or rules are violated; or `failed`.
+        error: the error of a refused or failed model.
+        report: the report of the conversion; `None` without one.
+        verification: the comparison of both models, if it was requested.
+        external_data: external data files, relative to the model's folder.
+        files: digests of all files that were read and written.
+        seconds: time of the conversion.
+        from_ledger: whether an earlier run had this outcome, and this run did nothing.
+    """
+
+    source: str
+    output: str
+    status: Status
+    error: ModelError | None = None
+    report: Report | None = None
+    verification: Verification | None = None
+    external_data: tuple[str, ...] = ()
+    files: FileStates = field(default_factory=dict)
+    seconds: float = 0.0
+    from_ledger: bool = False
+
+    @property
+    def source_digest(self) -> str | None:
+        """The digest of the model file that was read."""
+        return self._digest(self.source)
+
+    @property
+    def output_digest(self) -> str | None:
+        """The digest of the model file that was written."""
+        return self._digest(self.output)
+
+    def _digest(self, location: str) -> str | None:
+        state = self.files.get(full_name(location))
+        return state and state.digest
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the output exists and is the result of the conversion, or an existing output remained."""
+        return self.error is None
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        data: dict[str, object] = {"input": self.source, "output": self.output if self.is_ok else None}
+        data |= {"status": self.status, "from_ledger": self.from_ledger, "seconds": round(self.seconds, 3)}
+        data |= {"source_digest": self.source_digest, "output_digest": self.output_digest}
+        for part in (self.report, self.error):
+            data |= part.as_dict() if part is not None else {}
+        data["external_data"] = self.external_data
+        if self.verification is not None:
+            data["verification"] = self.verification.as_dict()
+        return data

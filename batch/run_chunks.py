@@ -1,0 +1,159 @@
+"""Tasks in chunks, because sending a small task to a worker costs more than running it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from itertools import islice
+from typing import Generic, TypeVar
+
+from opshift.batch.worker_processes import WorkerProcesses
+from opshift.model.errors import OpshiftError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+CHUNK_SECONDS = 1.0
+"""Time after which a worker returns the tasks of a chunk that it has not started."""
+
+MAX_TASKS = 1_000
+"""Maximum number of tasks in a chunk."""
+
+FIRST_TASKS = 4
+"""Number of tasks in the first chunks: their time is unknown, and the first results should arrive soon."""
+
+CHUNKS_IN_FLIGHT = 32
+"""Number of chunks that an executor of unknown size gets at a time."""
+
+
+class Lost(str):
+    """Result of a task that ended its worker each time: the reason."""
+
+
+Done = list[tuple[Task, Result | Lost]]
+"""Tasks of a chunk with their results."""
+
+
+def run_chunks(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    on_error: Callable[[Sequence[Task], BaseException], None] = lambda *_: None,
+) -> Generator[Done[Task, Result]]:
+    """Yield tasks with their results, as chunks of them are done; tasks are read as workers need them.
+
+    Tasks of a chunk that ended its worker run again, one by one: a task loses only itself.
+
+    Args:
+        function: it must be importable by workers, and must not raise errors.
+        tasks: arguments of the function.
+        jobs: number of chunks that run at a time, in processes of this function without an executor; 1 runs
+            the tasks in this process.
+        executor: runs the chunks. Retries and limits are its own.
+        on_error: called with the tasks of a chunk that failed as a whole, and the error.
+
+    Raises:
+        OpshiftError: the executor does not accept tasks any more.
+    """
+    if executor is not None:
+        yield from _run(executor, function, _Chunks(tasks), jobs or CHUNKS_IN_FLIGHT, on_error)
+    elif jobs is not None and jobs > 1:
+        with WorkerProcesses(jobs) as processes:
+            yield from _run(processes, function, _Chunks(tasks), jobs, on_error)
+    else:
+        for task in tasks:
+            yield [(task, function(task))]
+
+
+def _run(
+    executor: Executor,
+    function: Callable[[Task], Result],
+    chunks: _Chunks[Task],
+    most: int,
+    on_error: Callable[[Sequence[Task], BaseException], None],
+) -> Generator[Done[Task, Result]]:
+    running: dict[Future[tuple[list[Result], float]], Sequence[Task]] = {}
+    done = Done[Task, Result]()
+    failure: Exception | None = None
+    try:
+        while True:
+            try:
+                while failure is None and len(running) < most and (chunk := chunks.take()):
+                    running[_submit(executor, function, chunk)] = chunk
+            except Exception as error:  # raised after the results of running chunks
+                failure = error
+            if done:  # after the workers got new tasks
+                yield done
+            if not running:
+                break
+            done = Done[Task, Result]()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                chunk = running.pop(future)
+                problem = future.exception()
+                if problem is None:
+                    done += chunks.finish(chunk, *future.result())
+                else:
+                    on_error(chunk, problem)
+                    done += chunks.lose(chunk, problem)
+    finally:
+        for future in running:
+            future.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _submit(
+    executor: Executor, function: Callable[[Task], Result], chunk: Sequence[Task]
+) -> Future[tuple[list[Result], float]]:
+    try:
+        return executor.submit(_run_chunk, function, chunk)
+    except RuntimeError as error:  # BrokenExecutor, or after its shutdown
+        reason = f"the executor accepts no more work: {error}"
+        raise OpshiftError(reason, remedy="continue with a new executor, or with jobs=2") from error
+
+
+def _run_chunk(function: Callable[[Task], Result], chunk: Sequence[Task]) -> tuple[list[Result], float]:
+    """Return the results of the first tasks, at least one, and the seconds that they took."""
+    start, results = time.perf_counter(), list[Result]()
+    for task in chunk:
+        results.append(function(task))
+        seconds = time.perf_counter() - start
+        if seconds > CHUNK_SECONDS:
+            break
+    return results, seconds
+
+
+class _Chunks(Generic[Task]):
+    """Tasks in chunks of about `CHUNK_SECONDS`, estimated from the time of earlier chunks."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._tasks = iter(tasks)
+        self._returned = deque[Task]()
+        self._alone = deque[Task]()
+        self._count = FIRST_TASKS
+
+    def take(self) -> Sequence[Task]:
+        """Return the next chunk; it is empty if there are no more tasks."""
+        if self._alone:
+            return [self._alone.popleft()]
+        count = min(self._count, len(self._returned))
+        chunk = [self._returned.popleft() for _ in range(count)]
+        return [*chunk, *islice(self._tasks, self._count - count)]
+
+    def finish(self, chunk: Sequence[Task], results: Sequence[Result], seconds: float) -> Done[Task, Result]:
+        """Return the finished tasks of a chunk with their results, and keep the others."""
+        self._returned += chunk[len(results) :]
+        expected = len(results) * CHUNK_SECONDS / max(seconds, CHUNK_SECONDS / MAX_TASKS)
+        self._count = max(1, min(round(expected), 2 * self._count, MAX_TASKS))
+        return list(zip(chunk, results, strict=False))
+
+    def lose(self, chunk: Sequence[Task], problem: BaseException) -> Done[Task, Result]:
+        """Return the task of a chunk as lost, or keep several as separate chunks."""
+        if len(chunk) == 1:
+            return [(chunk[0], Lost(problem))]
+        self._alone += chunk
+        return []

@@ -1,0 +1,127 @@
+"""Executor whose processes run one task each: the end of a process costs only its own task."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import ParamSpec, TypeVar
+
+from opshift.model.signals import exit_on_termination
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+SECONDS_TO_END = 10.0
+"""Time that a worker gets to end, and to remove its temporary files, before it is killed."""
+
+
+class WorkerLost(Exception):
+    """The process of a worker ended before its task was done.
+
+    Attributes:
+        process: the number of the process.
+        exit_code: its exit code, negative for a signal.
+    """
+
+    def __init__(self, process: int, exit_code: int | None) -> None:
+        self.process, self.exit_code = process, exit_code
+        super().__init__(process, exit_code)
+
+    def __str__(self) -> str:
+        if self.exit_code is None or self.exit_code >= 0:
+            return f"exit code {self.exit_code}"
+        return signal.strsignal(-self.exit_code) or f"signal {-self.exit_code}"
+
+
+class WorkerProcesses(Executor):
+    """Executor that starts a process for each task that runs at a time, and replaces processes that end.
+
+    `ProcessPoolExecutor` breaks with the first process that ends, and its processes outlive a killed parent.
+    The function must be importable, and must not raise errors.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._threads = ThreadPoolExecutor(count)  # each waits for one process
+        self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
+
+    def submit(
+        self, function: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Future[Result]:
+        """Run a function in a process; the future raises WorkerLost if the process ends.
+
+        There must not be more unfinished calls than processes.
+        """
+        worker = self._idle.pop() if self._idle else _Worker()
+        self._busy.add(worker)
+        return self._threads.submit(self._run, worker, partial(function, *args, **kwargs))
+
+    def _run(self, worker: _Worker, call: Callable[[], Result]) -> Result:
+        try:
+            result = worker.run(call)
+        except WorkerLost:
+            worker.stop()
+            raise
+        else:
+            self._idle.append(worker)
+            return result
+        finally:
+            self._busy.discard(worker)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End all processes; those that run a task are terminated."""
+        self._threads.shutdown(wait=False, cancel_futures=cancel_futures)
+        busy = list(self._busy)
+        for each in busy:
+            each.process.terminate()
+        for each in busy:
+            each.end()
+        self._threads.shutdown(wait)
+        for each in self._idle:
+            each.stop()
+
+
+class _Worker:
+    """Process that runs calls one after the other."""
+
+    def __init__(self) -> None:
+        # not fork: threads of this process may hold locks
+        context = get_context("spawn")
+        self._connection, other = context.Pipe()
+        self.process = context.Process(target=_work, args=(other,), daemon=True)
+        self.process.start()
+        other.close()  # so that the end of the process closes the connection
+
+    def run(self, call: Callable[[], Result]) -> Result:
+        try:
+            self._connection.send(call)
+            result: Result = self._connection.recv()
+        except (EOFError, OSError):
+            self.process.join(SECONDS_TO_END)
+            raise WorkerLost(self.process.pid or 0, self.process.exitcode) from None
+        return result
+
+    def stop(self) -> None:
+        """End a worker that has no task."""
+        self._connection.close()  # the worker ends by itself: a signal could interrupt its exit handlers
+        self.end()
+
+    def end(self) -> None:
+        """Wait for the end of the process, and kill it if it takes too long."""
+        self.process.join(SECONDS_TO_END)
+        self.process.kill()
+        self.process.join()
+
+
+def _work(connection: Connection[object, Callable[[], object]]) -> None:
+    # Ctrl+C reaches all processes of a terminal; the first process then ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exit_on_termination()
+    with suppress(EOFError, OSError):  # the first process ended
+        while True:
+            connection.send(connection.recv()())
