@@ -14,8 +14,8 @@ from typing import NamedTuple
 from opshift.batch.convert_model import convert_model, failure
 from opshift.batch.destinations import Destinations
 from opshift.batch.ledger import LEDGER_NAME, Ledger
-from opshift.batch.outcome import WORKER_LOST, ModelOutcome
-from opshift.batch.run_chunks import Lost, run_chunks
+from opshift.batch.outcome import ModelOutcome
+from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
 from opshift.converter.options import AllowLike, IrVersionLike, TargetLike

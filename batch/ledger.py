@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from opshift import __version__
 from opshift.batch.file_states import full_name
-from opshift.batch.outcome import WORKER_LOST, ModelOutcome
+from opshift.batch.outcome import ModelOutcome
+from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import UsageError

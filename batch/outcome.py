@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 Status = Literal["converted", "unchanged", "skipped", "refused", "failed"]
 
 
-WORKER_LOST = "WorkerLost"
-"""Name of the error if the worker of a model ended."""
-
-
 class ModelError(FrozenRecord):
     """Error of one model.
 

@@ -9,7 +9,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from itertools import islice
 from typing import Generic, TypeVar
 
-from opshift.batch.worker_processes import WorkerProcesses
 from opshift.model.errors import OpshiftError
 
 Task = TypeVar("Task")
@@ -26,6 +25,10 @@ FIRST_TASKS = 4
 
 CHUNKS_IN_FLIGHT = 32
 """Number of chunks that an executor of unknown size gets at a time."""
+
+
+WORKER_LOST = "WorkerLost"
+"""Name of the error of a task that is lost."""
 
 
 class Lost(str):
@@ -62,6 +65,8 @@ def run_chunks(
     if executor is not None:
         yield from _run(executor, function, _Chunks(tasks), jobs or CHUNKS_IN_FLIGHT, on_error)
     elif jobs is not None and jobs > 1:
+        from opshift.batch.worker_processes import WorkerProcesses  # slow to import
+
         with WorkerProcesses(jobs) as processes:
             yield from _run(processes, function, _Chunks(tasks), jobs, on_error)
     else:

@@ -54,7 +54,7 @@ def inspect_file(inspect: Inspect, adapters: Sequence[Path], file: str) -> GateR
         found = inspect(file)
         findings = tuple(found.findings())
         cells = {heading: str(cell) for heading, cell in found.cells().items()}
-        return _result(file, found.result, findings, found.as_dict(), cells)
+        return result_of(file, found.result, findings, found.as_dict(), cells)
     except OpshiftError as error:
         return failure(file, error)
     except OSError as error:
@@ -69,16 +69,17 @@ def failure(file: str, error: OpshiftError, name: str = "") -> GateResult:
     data = error_data(error, name)
     place = str(error.place).removeprefix(file).removeprefix(": ")
     finding = Finding(str(data["error"]), "error", error.reason, file, place, error.remedy)
-    return _result(file, FAILED, (finding,), data, {})
+    return result_of(file, FAILED, (finding,), data, {})
 
 
-def _result(
+def result_of(
     file: str,
     word: str,
     findings: tuple[Finding, ...],
     data: Mapping[str, object],
     cells: Mapping[str, str],
 ) -> GateResult:
+    """Return the result of a model that `word` describes."""
     is_ok = all(each.level != "error" for each in findings)
     plain = json_values({"input": file, "result": word, **data})
     return GateResult(ModelResult(file, is_ok, findings, plain), word, cells)

@@ -5,12 +5,13 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 
-from opshift.cli.batch.workers import Lost, run_in_workers
+from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.findings.sarif import open_sarif
@@ -25,7 +26,7 @@ from opshift.cli.progress import show_progress
 from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.signals import signals_deferred
-from opshift.stores.find_models import LIST, find_models, is_file_name
+from opshift.stores.find_models import LIST, FoundModel, find_models, is_file_name
 
 
 class GateOptions(NamedTuple):
@@ -65,26 +66,37 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
 
     After an interruption the summary is printed, too.
     """
-    is_stdin = [*names] == [LIST] and options.files_from is None
-    if LIST in names and not is_stdin:
+    with models_named(names, options.files_from) as models:
+        show_results(_results(models, options, inspect), options, columns, "Inspecting")
+
+
+@contextmanager
+def models_named(names: Sequence[str], files_from: str | None) -> Iterator[Iterator[FoundModel]]:
+    """Yield the models of a command line, with those in a list; or the model on standard input for `-`.
+
+    Raises a UsageError for `-` and other models, or if a file does not exist.
+    """
+    if [*names] == [LIST] and files_from is None:
+        yield iter([FoundModel(require_file(LIST), LIST)])
+        return
+    if LIST in names:
         reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
         raise UsageError(reason, place=LIST, remedy=remedy)
+    with _names_listed(files_from) as lines:
+        yield find_models([*names, *([LIST] if files_from else [])], lines=lines)
+
+
+def show_results(
+    results: Generator[GateResult], options: GateOptions, columns: Sequence[str], task: str
+) -> None:
+    """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure."""
     page, summary = page_for(), Summary()
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
-    with (
-        ExitStack() as stack,
-        _names_listed(options.files_from) as lines,
-        show_progress("Inspecting", quiet=is_quiet, unit="models", page=page) as progress,
-    ):
-        if is_stdin:
-            files = iter([require_file(LIST)])
-        else:
-            found = find_models([*names, *([LIST] if options.files_from else [])], lines=lines)
-            files = (each.location for each in found)
+    with ExitStack() as stack, show_progress(task, quiet=is_quiet, unit="models", page=page) as progress:
         sarif = stack.enter_context(open_sarif(options.sarif, options.command))
         writers = [_writer(options, summary, page, columns), *map(FindingsOutput, sarif)]
         try:
-            with closing(_results(files, options, inspect)) as results:
+            with closing(results):
                 for result in results:
                     with signals_deferred():  # a line is printed and counted, or neither
                         summary.add(result)
@@ -125,14 +137,13 @@ def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
             yield lines
 
 
-def _results(files: Iterator[str], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
+def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
     function = partial(inspect_file, inspect, options.adapters)
-    if options.jobs == 1:
-        yield from map(function, files)
-        return
-    for file, result in run_in_workers(function, ([each] for each in files), options.jobs):
-        if isinstance(result, Lost):
-            reason = f"the process that read the file ended: {result}"
-            yield failure(file, OpshiftError(reason, remedy="use fewer --jobs"), "LostWorker")
-        else:
-            yield result
+    chunks = run_chunks(function, (each.location for each in models), jobs=options.jobs)
+    with closing(chunks):
+        for file, result in chain.from_iterable(chunks):
+            if isinstance(result, Lost):
+                reason = f"the process that read the file ended: {result}"
+                yield failure(file, OpshiftError(reason, remedy="use fewer --jobs"), WORKER_LOST)
+            else:
+                yield result
