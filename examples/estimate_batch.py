@@ -70,7 +70,8 @@ def estimate(models: int, size: float) -> Estimate:
         moved, copied = 2 * READ_OF_LARGE * size, size
     seconds = CPU_SECONDS + moved / GB * CPU_SECONDS_PER_GB
     seconds += (reads + writes) * REQUEST_SECONDS + copied / COPY_BYTES_PER_SECOND
-    return Estimate(models, models * size, models * reads, models * writes, models * moved, models * seconds / 3600)
+    sums = (models * each for each in (size, reads, writes, moved, seconds / 3600))
+    return Estimate(models, *sums)
 
 
 def main() -> None:
@@ -83,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = {name: estimate(*each) for name, each in COLLECTION.items()}
     rows["total"] = Estimate(*map(sum, zip(*rows.values(), strict=True)))
-    print(f"| models | number | TB | reads | writes | TB moved | worker hours | hours, {options.workers} workers | $ |")
+    print(f"| models | number | TB | reads | writes | TB moved | hours | hours / {options.workers} | $ |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name, row in rows.items():
         cost = row.cost(options.get, options.put, options.vcpu_hour)

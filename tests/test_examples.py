@@ -14,6 +14,7 @@ SEGMENTER = str(ROOT / "tests" / "golden" / "segmenter-9.onnx")
 RUNS = {
     "convert_folder": (str(ROOT / "tests" / "golden"), "converted", "17"),
     "convert_model": (SEGMENTER, "segmenter-17.onnx", "17"),
+    "estimate_batch": ("--workers", "100"),
     "export_from_torch": ("classifier.onnx",),
     "plan_conversion": (SEGMENTER, "8"),
     "private_domain": (),
@@ -23,6 +24,7 @@ RUNS = {
 OUTPUT = {
     "convert_folder": "-> converted/segmenter-9.onnx",
     "convert_model": "ai.onnx.Upsample:9 -> ai.onnx.Resize:13",
+    "estimate_batch": "| total | 1,000,000 | 100.0",
     "export_from_torch": "classifier.onnx: opset 13" if find_spec("torch") else "skipped: pip install torch",
     "plan_conversion": "1 refusals",
     "private_domain": "scaled = com.acme.Scale <factor: float = 3> (x)",
