@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
@@ -15,8 +16,9 @@ from opshift.converter.constant_nodes import (
     needs_cast,
 )
 from opshift.converter.functions.unread_inputs import omit_unread_arguments
-from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
+from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.converter.unread_constants import remove_unread_initializers
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
@@ -67,12 +69,12 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     # The originals that a record restores read all constants and arguments.
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
-        has_subgraphs = bool(omitted) or any(each.subgraphs for each in plan.containers())
+        has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
         remove_unread_initializers(model, unread | omitted, has_subgraphs=has_subgraphs)
 
 
 def _unread_inputs(plan: ContainerPlan) -> set[str]:
-    return {name for each in plan.walk() for name in each.unread_inputs()}
+    return set(chain.from_iterable(each.unread_inputs() for each in plan.walk()))
 
 
 class _Target(NamedTuple):
@@ -139,10 +141,13 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
         nodes[index].op_type = name
     _restore_originals(plan.reversal, nodes)
     order: list[int] = []
-    for change in plan.changes:
-        order += _replace(nodes, change, target)
+    for record, _, _, result in plan.changes:
+        if len(result.operators) == 1 and not target.has_devices:  # most nodes
+            result.write((nodes[record[0]],))
+        else:
+            order += _replace_node(nodes, record[0], result, target)
     _clear_shared_names(
-        nodes, [nodes[each.record[0]] for each in plan.changes if each.record[2] == "Constant"]
+        nodes, [nodes[record[0]] for record, _, _, _ in plan.changes if record[2] == "Constant"]
     )
     order += [-SORT_KEY_STRIDE] * target.add_constants(container, plan)
     if order:
@@ -155,14 +160,12 @@ def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
     return list(graphs_in(found))[position]
 
 
-def _replace(nodes: Repeated[NodeProto], change: NodeChange, target: _Target) -> list[int]:
+def _replace_node(
+    nodes: Repeated[NodeProto], position: int, result: NodeRewrite, target: _Target
+) -> list[int]:
     """Write the replacement over a node, append the other new nodes, and return the sort keys of these."""
-    result, position = change.result, change.record[0]
     original = nodes[position]
     count = len(result.operators)
-    if count == 1 and not target.has_devices:  # most nodes
-        result.write((original,))
-        return []
     main, added = result.replacement_index, [nodes.add() for _ in range(count - 1)]
     result.write([*added[:main], original, *added[main:]])
     if target.has_devices:

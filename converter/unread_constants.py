@@ -1,6 +1,7 @@
 """Initializers that a conversion leaves without a reader."""
 
 from collections.abc import Set
+from itertools import compress
 
 from opshift.converter.repeated_fields import remove_messages
 from opshift.model.graphs import (
@@ -18,34 +19,38 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
     """Remove initializers with these names that no node reads.
 
     Below IR version 4, they would become inputs. Initializers that are inputs, and those with a doc string or
-    metadata, remain. Without `has_subgraphs`, only the main graph can contain such initializers.
+    metadata, remain. `has_subgraphs` is `False` if no node of the model contains a graph.
     """
     if not has_subgraphs and names.isdisjoint(each.name for each in model.graph.initializer):
         return
     removable = names - bound_names(model)
-    _remove_from_scope([*root_graphs(model)], removable)
-    # A function cannot read values of graphs, so its names are separate.
-    for function in model.functions:
-        _remove_from_scope([function], removable)
+    _remove_from_scope([*root_graphs(model)], removable, has_subgraphs=has_subgraphs)
+    if has_subgraphs:
+        # A function cannot read values of graphs, so its names are separate.
+        for function in model.functions:
+            _remove_from_scope([function], removable)
 
 
-def _remove_from_scope(containers: list[ContainerProto], names: Set[str]) -> None:
+def _remove_from_scope(
+    containers: list[ContainerProto], names: Set[str], *, has_subgraphs: bool = True
+) -> None:
     """Remove initializers from graphs that may read each other's values, and from their subgraphs."""
     read: set[str] = set()
     # The loop appends subgraphs to its own list: a separate pass over all attributes would double the time.
     for container in containers:
         for node in container.node:
             read.update(node.input[:])
-            containers += graphs_of(node)
+            if has_subgraphs:
+                containers += graphs_of(node)
         read.update(names_outside_nodes(container))
     unread = names - read
     for graph in filter(is_graph, containers) if unread else ():
-        fields = graph.initializer
-        removed = {each.name for each in fields if each.name in unread and not _is_described(each)}
-        if removed:
-            remove_messages(fields, [each.name in removed for each in fields])
-            values = graph.value_info
+        tensors, values = graph.initializer, graph.value_info
+        is_removed = [each.name in unread and not _is_described(each) for each in tensors]
+        if values:
+            removed = {each.name for each in compress(tensors, is_removed)}
             remove_messages(values, [each.name in removed for each in values])
+        remove_messages(tensors, is_removed)
 
 
 def _is_described(tensor: TensorProto) -> bool:

@@ -1,7 +1,6 @@
 """Propagation of facts (element types, shapes or ranks) from the values that a question depends on."""
 
 from collections.abc import Container, Generator, Iterable, Iterator, Sequence
-from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, Generic
 
@@ -50,7 +49,7 @@ class Propagation(Generic[FactT]):
         if found is _MISSING:
             if scope.evaluation.is_running:
                 raise Unanswered(FactQuestion(self, name, scope))
-            if not self._is_one_link_away(name, scope):
+            if not self._is_immediate(name, scope):
                 scope.evaluation.answer(self, name, scope)
             found = self._known[name]
         return found
@@ -132,21 +131,31 @@ class Propagation(Generic[FactT]):
         self._record_linked(linked, start, scope)
         return ()
 
-    # Steps ask about one node after the other, so that most answers are one link away from the previous one.
-    # This takes half the time of an evaluation.
-    def _is_one_link_away(self, name: str, scope: InferenceScope) -> bool:
-        """Return whether an operator links a value to one with a known fact; if so, record it."""
+    # Steps ask about one node after the other, so that most answers are one link away from the previous one,
+    # or are the same for the whole operator. This takes a fifth of the time of an evaluation.
+    def _is_immediate(self, name: str, scope: InferenceScope) -> bool:
+        """Return whether the operator of a value, or links to a known fact, determine the fact; record it."""
         record = scope.producing_records.get(name)
         if record is None:
             return False
         _, domain, op_type, inputs, outputs = record
+        if domain or name != outputs[0]:
+            return False
+        fact = self._facts_of_operators.get(op_type)
+        if fact is not None:
+            self._known[name] = fact
+            return True
         link = self._cache.links.get(op_type)
-        if link is None or domain or name != outputs[0] or link >= len(inputs):
+        if link is None or link >= len(inputs):
             return False
         fact = self._known.get(inputs[link])
         if fact is None or name in self._trusted_claims(scope):
             return False
-        self._record_linked((name,), inputs[link], scope)
+        kind = self._kind
+        if kind.trusts_claims or not kind.needs_claim(fact):
+            self._known[name] = fact
+        else:
+            self._record((name,), (fact,), scope)
         return True
 
     def _has_operator_fact(self, op_type: str, name: str, scope: InferenceScope) -> bool:
@@ -183,7 +192,8 @@ class Propagation(Generic[FactT]):
         fact = known.get(start)
         # Where claims are trusted, a value with a claim is never linked.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
-            known.update(dict.fromkeys(linked, fact))
+            for name in linked:
+                known[name] = fact
             return
         for name in reversed(linked):
             if fact is None:
@@ -279,9 +289,10 @@ class Propagation(Generic[FactT]):
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
     def _record(self, outputs: Sequence[str], facts: Sequence[FactT | None], scope: InferenceScope) -> None:
-        known = self._known
-        for name, fact in zip_longest(outputs, facts[: len(outputs)]):
+        known, count = self._known, len(facts)
+        for position, name in enumerate(outputs):
             if name and name not in known:
+                fact = facts[position] if position < count else None
                 if name in scope.declared_positions and self._kind.needs_claim(fact):
                     fact = self._kind.merge(fact, self._kind.claimed(scope, name))
                 known[name] = fact

@@ -32,7 +32,10 @@ METADATA_KEY: Final = "opshift.reversible"
 
 
 class NodeChange(NamedTuple):
-    """Rewrite of a node; `path` names its graph or function in messages."""
+    """Rewrite of a node; `path` names its graph or function in messages.
+
+    Loops over all changes unpack them, which takes a fraction of the time of reading named fields.
+    """
 
     record: NodeRecord
     path: str
@@ -108,6 +111,8 @@ class ContainerPlan:
     constants: Mapping[str, Tensor] = field(default_factory=dict)
     cast_sources: Mapping[str, str] = field(default_factory=dict)
     """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
+    emits_graphs: bool = False
+    """Whether new nodes contain new graphs."""
     constant_sizes: Mapping[str, int] = field(default_factory=dict)
     """Size of each constant in bytes."""
     new_imports: dict[str, int] = field(default_factory=dict)
@@ -122,8 +127,13 @@ class ContainerPlan:
 
     def unread_inputs(self) -> Iterator[str]:
         """Yield the inputs of changed nodes that the new nodes do not read."""
-        for change in self.changes:
-            yield from change.result.unread_inputs
+        for _, _, _, result in self.changes:
+            yield from result.unread_inputs
+
+    @property
+    def has_subgraphs(self) -> bool:
+        """Whether nodes contain graphs after the conversion."""
+        return bool(self.subgraphs or self.emits_graphs or self.reversal.restored)
 
     def walk(self) -> Iterator[ContainerPlan]:
         """Yield this plan and the plans of all nested subgraphs."""

@@ -195,7 +195,8 @@ class Planner:
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)
-        domains = {operator.domain for change in found.changes for operator in change.result.operators}
+        found.emits_graphs = workspace.emits_graphs
+        domains = {operator.domain for _, _, _, result in found.changes for operator in result.operators}
         found.new_imports = {
             domain: router.final_opset(domain) for domain in domains if domain not in scope.opsets
         }

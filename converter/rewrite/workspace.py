@@ -82,6 +82,8 @@ class Workspace:
         self._names = names
         self.constant_bytes = 0
         """Size of the constants added so far."""
+        self.emits_graphs = False
+        """Whether a step emitted a node with a new graph."""
         self._sizes: dict[str, int] = {}
         self._constant_names: dict[ConstantKey, str] = {}
         self._read_constants: set[str] = set()
@@ -146,6 +148,7 @@ class Workspace:
 
     def add_graph(self, graph: Graph) -> None:
         """Make the values of an emitted graph available to inference."""
+        self.emits_graphs = True
         for value in graph.inputs:
             self.scope.declare(value)
         for each in (*graph.nodes, *graph.nodes_after):

@@ -97,7 +97,9 @@ class RewriteCache:
             rewrites = self._rewrites[key] = [shared] if shared else []
         for cached in rewrites:
             if not cached.questions or cached.matches(names, self._scope):
-                return CacheHit(cached, names + self._new_names(cached))
+                fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
+                constants = self._constant_names.get(cached) or self._name_constants(cached)
+                return CacheHit(cached, names + fresh + constants)
         return self._rewrite_and_store(node or self._scope.node_of(line), key, source)
 
     def _rewrite_and_store(self, node: Node, key: NodeKey, source: int) -> NodeRewrite:
@@ -121,16 +123,13 @@ class RewriteCache:
         self._shared.has_plain_attributes[domain, op_type, source] = found
         return found
 
-    def _new_names(self, cached: CachedRewrite) -> ValueNames:
-        """Return the names that a cached rewrite leaves open: new values, then constants of this scope."""
-        constants = self._constant_names.get(cached)
-        fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
-        if constants is None:
-            # All constants get names, so that the names do not depend on whether the rewrite was cached.
-            names = tuple(starmap(self._workspace.add_keyed_constant, cached.constants))
-            self._workspace.keep_constants(compress(names, cached.read_constants))
-            constants = self._constant_names[cached] = (*names, "")
-        return fresh + constants
+    def _name_constants(self, cached: CachedRewrite) -> ValueNames:
+        """Add the constants of a cached rewrite to this scope; return their names, then the empty name."""
+        # All constants get names, so that the names do not depend on whether the rewrite was cached.
+        names = tuple(starmap(self._workspace.add_keyed_constant, cached.constants))
+        self._workspace.keep_constants(compress(names, cached.read_constants))
+        constants = self._constant_names[cached] = (*names, "")
+        return constants
 
 
 class _FactRecorder:

@@ -139,7 +139,6 @@ class CachedRewrite:
         # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
         read = {name for each in result.nodes for name in each.node.inputs}
         self.read_constants = tuple(name in read for name in constants)
-        self.unread_inputs = tuple(i for i, name in enumerate(node.inputs) if name and name not in read)
         self.operator = result.operator
         self.steps = result.steps
         self.operators = result.operators
@@ -147,6 +146,9 @@ class CachedRewrite:
         self.is_unchanged = result.is_unchanged
         names = (*node.inputs, *node.outputs, *fresh, *constants, "")
         positions = {name: position for position, name in enumerate(names)}
+        self.unread_inputs = _selector(
+            tuple(each for each in node.inputs if each and each not in read), positions
+        )
         self.templates = tuple(
             _NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(result.nodes)
@@ -209,14 +211,14 @@ class CacheHit:
     @property
     def unread_inputs(self) -> Iterable[str]:
         """Inputs of the original that no new node reads."""
-        positions = self._cached.unread_inputs
-        return [self._names[position] for position in positions] if positions else ()
+        select = self._cached.unread_inputs
+        return select(self._names) if select else ()
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""
         names = self._names
-        for template, proto in zip(self._cached.templates, protos, strict=True):
-            template.fill(proto, names)
+        for position, template in enumerate(self._cached.templates):
+            template.fill(protos[position], names)
 
 
 NodeRewrite = ComputedRewrite | CacheHit
