@@ -81,7 +81,8 @@ class Propagation(Generic[FactT]):
         self, name: str, scope: InferenceScope
     ) -> Generator[FactQuestion, None, list[_Dependency]]:
         """Return the nodes and chains of links that a fact depends on, and find the facts at their start."""
-        known, producers, links = self._known, scope.producing_records, self._cache.links
+        known, producers = self._known, scope.producing_records
+        links, operators = self._cache.links, self._cache.operators
         claimed = self._trusted_claims(scope)
         has_operator_facts = self._kind.of_operator is not None
         found: list[_Dependency] = []
@@ -107,10 +108,10 @@ class Propagation(Generic[FactT]):
                         continue
                 if name in claimed and self._are_claimed(outputs, scope):
                     break
-                info = self._operator_info(op_type, domain, scope)
+                info = (None if domain else operators.get(op_type)) or self._operator_info(record, scope)
                 if info.shortcut and (yield from self._take_shortcut(info.shortcut, name, scope)):
                     break
-                asked = info.queried_names(inputs)
+                asked = inputs if info.asked_inputs is None else info.queried_names(inputs)
                 pending += asked
                 found.append((position, record, info, name, asked))
                 break
@@ -198,8 +199,8 @@ class Propagation(Generic[FactT]):
         for name in reversed(linked):
             if fact is None:
                 record = scope.producing_records[name]
-                _, domain, op_type, inputs, _ = record
-                info = self._operator_info(op_type, domain, scope)
+                inputs = record[3]
+                info = self._operator_info(record, scope)
                 self._infer_record(record, info, info.queried_names(inputs), scope)
             else:
                 self._record((name,), (fact,), scope)
@@ -240,7 +241,8 @@ class Propagation(Generic[FactT]):
             return (error.question,)
         return ()
 
-    def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
+    def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
+        _, domain, op_type, _, _ = record
         found = None if domain else self._cache.operators.get(op_type)
         if found is not None:
             return found

@@ -66,6 +66,7 @@ def survey(
     statuses = scope.operator_statuses
     todo = found.candidates
     lines: list[NodeRecord] = []
+    producers: dict[str, NodeRecord] = {}
     interned: dict[str, str] = {}
     """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
     # Inlines `read_node_records`: this loop takes half the time of a conversion with few changes.
@@ -74,13 +75,13 @@ def survey(
         inputs, outputs = proto.input[:], proto.output[:]
         if not covers(inputs):
             _record_captures(proto, found)
-        status = None if domain else statuses.get(op_type)
-        if status is None:
-            status = look(proto, scope)
+        status = (None if domain else statuses.get(op_type)) or look(proto, scope)
         if keeps_lines or status is not UNAFFECTED:
             line = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
             if keeps_lines:
                 lines.append(line)
+                for name in outputs:
+                    producers[name] = line
             if status.has_step:
                 todo.append(line)
             if status.has_graphs:
@@ -91,7 +92,7 @@ def survey(
             add_all(outputs)
             name_count += len(outputs) - 1
     if keeps_lines:
-        scope.node_records = lines
+        scope.node_records, scope.producing_records = lines, producers
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
     _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
