@@ -92,12 +92,19 @@ def _convert(settings: Settings, options: Options, task: Task, states: FileState
     verification = None
     Path(task.output).parent.mkdir(parents=True, exist_ok=True)
     may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
-    conversion = converting(task.source, task.output, change, settings.external, may_replace_data)
+    conversion = converting(
+        task.source,
+        task.output,
+        change,
+        settings.external,
+        may_replace_data,
+        needs_file=settings.verify,
+    )
     with conversion as written:
         if set(written.external) != set(task.data):
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
-        if settings.verify:
+        if settings.verify and written.path:
             verification = _verify(task.source, written.path, settings, options.registry)
     copied = task.data if settings.external != "keep" else ()
     files = {**states, **states_of(_with_data(task.output, copied))}

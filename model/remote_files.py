@@ -72,6 +72,12 @@ class StoreObject:
     def __init__(self, location: str, store: Store, path: str) -> None:
         self.location, self.store, self.path = location, store, path
 
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The schemes of URLs of the store."""
+        protocol = self.store.protocol
+        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
     @classmethod
     def at(cls, location: str) -> StoreObject:
         """Return the object with a URL, which may not exist yet.
@@ -133,10 +139,11 @@ def raising_invalid_model(location: str) -> Iterator[None]:
         raise
     except Exception as error:
         remedy = "check the URL, the credentials and the network"
-        raise InvalidModel(f"cannot be read: {_text(error)}", place=location, remedy=remedy) from error
+        raise InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy) from error
 
 
-def _text(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """Return the message of an error, or its class if the message is empty."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -160,8 +167,8 @@ class RemoteFile:
     copy_size = COPY_SIZE
 
     def __init__(self, source: StoreObject, handle: BinaryIO, info: Mapping[str, object]) -> None:
-        self.source, self.place = source, source.location
-        self.identity, self.size = identity_of(info), cast("int", info["size"])
+        self.source, self.place, self.info = source, source.location, info
+        self.size = cast("int", info["size"])
         self._handle = handle
         self._kept: list[tuple[int, bytes]] = []
         self._kept_size = self._last_end = 0
@@ -210,7 +217,7 @@ class RemoteFile:
         if self._requests == 1:  # the store answers a request with one version of the object
             return
         info = self.source.info()
-        if info is None or identity_of(info) != self.identity:
+        if info is None or identity_of(info) != identity_of(self.info):
             raise self._changed("changed while it was read")
 
     def _changed(self, reason: str) -> InvalidModel:

@@ -1,7 +1,7 @@
 """Conversion of a model file: large weights are copied from file to file and not parsed."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +16,19 @@ from opshift.converter.streaming.external_data import (
     external_files,
     files_to_transfer,
     transfer_files,
+    unknown_folder,
 )
-from opshift.converter.streaming.source_file import Source, open_source
+from opshift.converter.streaming.output_file import OutputFile, output_pieces
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
 from opshift.model.binary_files import WritableFile, path_to_write
-from opshift.model.errors import InvalidModel
-from opshift.model.files import FileLike, read_bytes, serialize_model
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.files import FileLike, read_bytes
+from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import Range
 from opshift.registry.registry import Registry
+from opshift.stores.source_file import open_source
 
 
 def convert_file(
@@ -49,10 +50,11 @@ def convert_file(
     """Convert a model file of any size without loading its weights.
 
     Args:
-        source: the path of the file to read, or a file object in binary mode, which is read to its end. If it
-            is not a regular file, it is copied to a temporary file.
-        out: the path of the file to write, which may be the same file. It is replaced as a whole, or not at
-            all. Or a file object in binary mode: the model is written to a temporary file, then copied.
+        source: the path or URL of the file to read, or a file object in binary mode, which is read to its
+            end. If it is not a regular file, it is copied to a temporary file.
+        out: the path or URL of the file to write, which may be the same file. It is replaced as a whole, or
+            not at all. Or a file object in binary mode: the model is written to a temporary file, then
+            copied.
         target: as for `convert_version`; so are the other arguments up to `registry`.
         allow: the inexact rewrites to accept.
         ir_version: the IR version of the result, or `"keep"`.
@@ -96,14 +98,6 @@ def convert_file(
             return written.report
 
 
-class OutputFile(FrozenRecord):
-    """Converted model in the temporary file `path`, with the locations of its external data files."""
-
-    path: Path
-    report: Report
-    external: tuple[str, ...]
-
-
 @contextmanager
 def converting(
     source: FileLike,
@@ -112,13 +106,25 @@ def converting(
     external: ExternalHandling = "copy",
     force: bool = False,
     progress: Progress | None = None,
+    metadata: Mapping[str, str] | None = None,
+    needs_file: bool = False,
 ) -> Iterator[OutputFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
     `change` converts a model in place. Large tensors of this model contain placeholders, see
-    `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied.
+    `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
+    stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
+    URL.
     """
     progress = progress or Progress()
+    if is_url(source) or is_url(out):
+        from opshift.converter.streaming.convert_object import converting_object  # few models have a URL
+
+        with converting_object(
+            source, str(out), change, external, force, progress, metadata or {}, needs_file=needs_file
+        ) as written:
+            yield written
+        return
     destination = write_destination(out)
     with AtomicFiles() as files:
         with open_source(source) as file, Weights(file) as weights:
@@ -126,13 +132,11 @@ def converting(
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
             if located and file.path is None and external != "keep":
-                reason = "has weights in separate files, in an unknown folder"
-                remedy = "name the model file, or keep them there: --external keep, external='keep'"
-                raise InvalidModel(reason, place=file.place, remedy=remedy)
+                raise unknown_folder(file.place)
             folders = file.path.parent if file.path else Path(), Path(out).parent
             transferred = files_to_transfer(located, *folders, destination, external, force)
             report = change(model)
-            pieces = _pieces(report, message, model, weights, file)
+            pieces = output_pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
             is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
             new_file = files.new(destination, source=file.path, is_safe=is_same)
@@ -145,12 +149,3 @@ def converting(
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
         yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
-
-
-def _pieces(report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source) -> list[Piece]:
-    """Return the pieces of the output: the whole input file if the conversion changes nothing."""
-    converted = serialize_model(model, file.place)
-    # compares serializations of the same library: the file itself may use another encoding
-    if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
-        return [Range(0, file.size)]
-    return weights.restore(converted)

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from opshift.converter.streaming.source_file import Source
 from opshift.model.atomic_files import write_all
 from opshift.model.progress import Progress
 from opshift.model.tensor_pieces import Piece, Range
+from opshift.stores.source_file import Source
 
 MAX_KERNEL_COPY = 1 << 26
 """Bytes for one kernel call; a keyboard interrupt is handled between two calls."""

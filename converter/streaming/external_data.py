@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from opshift.converter.streaming.copy_ranges import copy_range
-from opshift.converter.streaming.source_file import SourceFile, open_source
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
@@ -24,6 +23,7 @@ from opshift.model.progress import Progress
 from opshift.model.tensor_locations import MODEL
 from opshift.model.tensor_pieces import Range, rewrite_tensors
 from opshift.model.tensors import element_count
+from opshift.stores.source_file import Source, SourceFile, open_source
 
 ExternalHandling = Literal["copy", "link", "keep"]
 """Handling of the files if the output is in another folder: copies, hard links, or nothing."""
@@ -102,9 +102,7 @@ def require_not_overwritten(files: Iterable[str], source: Path, place: Path) -> 
     for location in files:
         path = source / location
         if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
-            raise UsageError(
-                "contains weights of the input model", place=str(place), remedy="choose another output file"
-            )
+            raise contains_weights(str(place))
 
 
 def files_to_transfer(
@@ -127,7 +125,7 @@ def files_to_transfer(
     require_not_overwritten(files, source, destination)
     if how == "keep":
         return []
-    _require_files(files, source)
+    require_files(files, source)
     if source.resolve() == target.resolve():
         return []
     with raising_cannot_write(target):
@@ -136,7 +134,8 @@ def files_to_transfer(
         ]
 
 
-def _require_files(files: Mapping[str, int], folder: Path) -> None:
+def require_files(files: Mapping[str, int], folder: Path) -> None:
+    """Raise InvalidModel unless all external data files are complete regular files in a folder."""
     resolved = folder.resolve()
     for location, least in files.items():
         path = folder / location
@@ -155,15 +154,26 @@ def _require_file(path: Path, resolved: Path, least: int) -> None:
     if not path.resolve().is_relative_to(resolved):
         reason = "contains weights of the model and is a link to a file outside the model's folder"
         raise InvalidModel(reason, place=place, remedy="replace the link with the file")
-    found = path.stat().st_size
-    if found < least:
-        reason = f"has {found:,} bytes, but the weights of the model end at byte {least:,}"
-        with open(path, "rb") as file:
-            head = file.read(HEAD_SIZE)
-        other = format_of(lambda start, end: head[start:end], len(head))
-        if other is not None:  # such as a Git LFS pointer
-            raise InvalidModel(f"{reason}: it is {other.name}", place=place, remedy=other.remedy)
-        raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
+    if path.stat().st_size < least:
+        with SourceFile(path) as file:
+            require_size(file, least)
+
+
+def require_size(file: Source, least: int) -> None:
+    """Raise InvalidModel if an external data file is too short."""
+    if file.size >= least:
+        return
+    reason = f"has {file.size:,} bytes, but the weights of the model end at byte {least:,}"
+    other = format_of(file.read, min(file.size, HEAD_SIZE))
+    if other is not None:  # such as a Git LFS pointer
+        raise InvalidModel(f"{reason}: it is {other.name}", place=file.place, remedy=other.remedy)
+    raise InvalidModel(reason, place=file.place, remedy="check that it was copied completely")
+
+
+def unknown_folder(place: str) -> InvalidModel:
+    """Return the error for a model with external data that is not a named file."""
+    remedy = "name the model file, or keep them there: --external keep, external='keep'"
+    return InvalidModel("has weights in separate files, in an unknown folder", place=place, remedy=remedy)
 
 
 def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
@@ -180,11 +190,19 @@ def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) ->
         return False
     if force:
         return True
-    raise UsageError(
-        "already exists, and weights of the model would replace it",
-        place=str(new),
-        remedy="replace it with --force, write to another folder, or keep them with --external keep",
-    )
+    raise data_exists(str(new))
+
+
+def data_exists(place: str) -> UsageError:
+    """Return the error for a different file with the name of an external data file."""
+    remedy = "replace it with --force, write to another folder, or keep them with --external keep"
+    reason = "already exists, and weights of the model would replace it"
+    return UsageError(reason, place=place, remedy=remedy)
+
+
+def contains_weights(place: str) -> UsageError:
+    """Return the error for an output file with the name of an external data file."""
+    return UsageError("contains weights of the input model", place=place, remedy="choose another output file")
 
 
 def transfer_files(

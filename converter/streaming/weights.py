@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from opshift.converter.streaming.source_file import Source, open_source
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
@@ -24,6 +23,7 @@ from opshift.model.tensor_locations import (
 )
 from opshift.model.tensor_pieces import Range
 from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fields
+from opshift.stores.source_file import Source, open_source
 
 MIN_STREAMED_FILE = 1 << 20
 """Smaller files, in bytes, are read as a whole."""

@@ -9,43 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.remote_models import model_bytes, received
 from typer.testing import CliRunner
 
 import opshift
 from opshift.cli.main import app
-from opshift.converter.streaming.source_file import open_source
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.remote_files import open_url
+from opshift.stores.source_file import open_source
 from zoos.s3_server import Server
-
-ELEMENTS = 700_000
-
-
-def model_bytes(tensors: int = 8, elements: int = ELEMENTS) -> bytes:
-    """Return a model with large tensors, small tensors, and nodes that opset 13 changes."""
-    values = np.arange(elements, dtype=np.float32)
-    weights = [numpy_helper.from_array(values + n, f"w{n}") for n in range(tensors)]
-    weights += [numpy_helper.from_array(values[:300] + n, f"b{n}") for n in range(tensors)]
-    nodes = [helper.make_node("Squeeze", ["x"], ["v0"], axes=[0])]
-    nodes += [helper.make_node("Add", [f"v{n}", f"w{n}"], [f"v{n + 1}"]) for n in range(tensors)]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, elements])]
-    outputs = [helper.make_tensor_value_info(f"v{tensors}", TensorProto.FLOAT, [elements])]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=7)
-    return bytes(model.SerializeToString())
 
 
 @pytest.fixture(scope="module")
 def large() -> bytes:
     return model_bytes()
-
-
-def received(server: Server) -> int:
-    """Return the bytes that clients received."""
-    return sum(each.sent for each in server.requests())
 
 
 def test_plans_and_inspects_a_model_without_its_weights(bucket: str, server: Server, large: bytes) -> None:

@@ -142,9 +142,17 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
             stack.enter_context(failure_reported(settings.report, source, reports))
         with show_progress(f"Converting {source}", quiet=settings.quiet, unit=BYTES) as progress:
             path = stack.enter_context(model_output(out))
-            conversion = converting(model_input(source), path, change, external, settings.force, progress)
+            conversion = converting(
+                model_input(source),
+                path,
+                change,
+                external,
+                settings.force,
+                progress,
+                needs_file=settings.verify,
+            )
             written = stack.enter_context(conversion)
-        if settings.verify:
+        if settings.verify and written.path:
             # the temporary file, which replaces `out` only at the end of the block
             verification = _verify(source, written.path, settings, options.registry)
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)

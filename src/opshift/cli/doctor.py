@@ -22,6 +22,7 @@ from opshift.cli.plan import PlannedModel, plan_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.model.errors import UsageError
+from opshift.model.locations import is_url
 from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def doctor(
         raise UsageError(reason, remedy=remedy)
     source, out = require_file(names[0]), names[1] if names[1:] else None
     path = output_file(source, out, in_place=in_place, force=force, form=form)
+    if is_url(path):
+        reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
+        raise UsageError(reason, place=path, remedy=remedy)
     _fix(source, out, path, folders, form, quiet=quiet)
 
 

@@ -89,9 +89,9 @@ def inspect(
     Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
     the operators of some nodes cannot be resolved.
     """
-    from opshift.converter.streaming.source_file import open_source
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
+    from opshift.stores.source_file import open_source
 
     source = require_file(source)
     registry = registry_with(folders)

@@ -8,6 +8,12 @@ from opshift.cli.streams import DASH, STDIN, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 
+REPLACE, REPLACE_INPUT = (
+    "replace it with --force, or name another file",
+    "replace the input with --in-place, without OUT",
+)
+"""Remedies."""
+
 
 def require_file(source: str | Path) -> str:
     """Return the file to read, `STDIN` for `-`; raise a UsageError unless it exists."""
@@ -46,12 +52,28 @@ def output_file(source: str, out: str | None, *, in_place: bool, force: bool, fo
             reason, remedy = "both the model and JSON would be written to it", "name a file to write"
             raise UsageError(reason, place=STDOUT, remedy=remedy)
         return STDOUT
+    if is_url(out):
+        return _object_to_write(source, out, force)
     path = Path(out)
     require_writable(source, path, force)
     folder = resolve_links(path).parent
     if not folder.is_dir():
         raise UsageError("the folder of OUT does not exist", place=str(path), remedy=f"create {folder}")
     return str(path)
+
+
+def _object_to_write(source: str, out: str, force: bool) -> str:
+    from opshift.stores.locations import exists
+
+    if out.endswith("/"):
+        reason, remedy = "is a folder", f"name an object in it, such as {out}{Path(source).name}"
+    elif out == source:
+        reason, remedy = "is the input file", REPLACE_INPUT
+    elif not force and exists(out):
+        reason, remedy = "already exists", REPLACE
+    else:
+        return out
+    raise UsageError(reason, place=out, remedy=remedy)
 
 
 def require_writable(source: str, out: Path, force: bool) -> None:
@@ -61,11 +83,11 @@ def require_writable(source: str, out: Path, force: bool) -> None:
     elif not out.exists():
         return
     elif source != STDIN and out.samefile(source):
-        reason, remedy = "is the input file", "replace the input with --in-place, without OUT"
+        reason, remedy = "is the input file", REPLACE_INPUT
     elif not out.is_file():
         reason, remedy = "exists and is not a regular file", "name another file, or - for stdout"
     elif not force:
-        reason, remedy = "already exists", "replace it with --force, or name another file"
+        reason, remedy = "already exists", REPLACE
     else:
         return
     raise UsageError(reason, place=str(out), remedy=remedy)

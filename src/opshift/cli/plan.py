@@ -150,10 +150,10 @@ class PlannedModel(NamedTuple):
 def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
     """Plan the conversion of a model file."""
     from opshift.converter.cost import plan_with_cost
-    from opshift.converter.streaming.source_file import open_source
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
     from opshift.model.operator_ids import opset_imports
+    from opshift.stores.source_file import open_source
 
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)

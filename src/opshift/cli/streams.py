@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import BinaryIO
 
 import typer
@@ -60,7 +59,7 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def model_output(out: str) -> Iterator[Path]:
+def model_output(out: str) -> Iterator[str]:
     """Yield the path to write: for standard output, that of a temporary file, which is copied at the end."""
     destination: str | BinaryIO = out
     if out == STDOUT:
@@ -68,4 +67,4 @@ def model_output(out: str) -> Iterator[Path]:
         # the interpreter would try again to write what is left in the buffer after an error
         destination = getattr(stream, "raw", stream)
     with path_to_write(destination) as path:
-        yield Path(path)
+        yield os.fspath(path)

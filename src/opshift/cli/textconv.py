@@ -24,8 +24,8 @@ def textconv(source: InputArgument, form: FormatOption = Format.TEXT) -> None:
     is the reason: a failure would end `git diff`.
     """
     from opshift.analysis.model_text import model_lines
-    from opshift.converter.streaming.source_file import open_source
     from opshift.converter.streaming.weights import open_without_weights
+    from opshift.stores.source_file import open_source
 
     def print_lines(lines: Iterable[str]) -> None:
         if form is Format.JSON:

@@ -17,9 +17,9 @@ from opshift.converter.streaming.copy_ranges import (
     copy_range,
     write_pieces,
 )
-from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
 from opshift.model.tensor_pieces import Piece, Range
+from opshift.stores.source_file import SourceFile
 
 SIZE = 2 * SourceFile.copy_size + 5 * MIN_DIRECT_COPY
 DATA = os.urandom(SIZE)

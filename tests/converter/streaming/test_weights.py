@@ -25,13 +25,13 @@ from support.large_models import (
     typed,
 )
 
-from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights, open_without_weights
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import DecodeError, ModelProto
 from opshift.model.offloaded_tensors import STORES, serialized_size
 from opshift.model.tensor_pieces import Range
 from opshift.model.wire_format import field_head
+from opshift.stores.source_file import SourceFile
 
 CASES = [pytest.param(*each, id=" in ".join(each)) for each in product(TENSORS, LOCATIONS)]
 

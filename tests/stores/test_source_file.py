@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
+from opshift.stores.source_file import SourceFile
 
 
 @pytest.fixture

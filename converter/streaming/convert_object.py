@@ -1,0 +1,170 @@
+"""Conversion of a model from or to an object store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from opshift.converter.report import Report
+from opshift.converter.streaming.copy_ranges import write_pieces
+from opshift.converter.streaming.external_data import (
+    ExternalHandling,
+    contains_weights,
+    data_exists,
+    external_files,
+    require_files,
+    require_size,
+    unknown_folder,
+)
+from opshift.converter.streaming.output_file import OutputFile, output_pieces
+from opshift.converter.streaming.weights import Weights
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.files import FileLike, read_bytes
+from opshift.model.locations import is_url
+from opshift.model.messages import ModelProto
+from opshift.model.progress import Progress
+from opshift.model.tensor_pieces import Piece, Range
+from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
+from opshift.stores.source_file import Source, open_source
+from opshift.stores.uploads import new_object, writable_object
+
+SOURCE_STATE = "opshift-source-state"
+"""Metadata of a copied data file: the state of the original."""
+
+
+@contextmanager
+def converting_object(
+    source: FileLike,
+    out: str,
+    change: Callable[[ModelProto], Report],
+    external: ExternalHandling,
+    force: bool,
+    progress: Progress,
+    metadata: Mapping[str, str],
+    *,
+    needs_file: bool,
+) -> Iterator[OutputFile]:
+    """Convert like `converting`; `source` or `out` is a URL.
+
+    External data files are written before the model, and their state is stored with them.
+    """
+    if is_url(out):
+        writable_object(out)
+    place = out if is_url(out) else str(write_destination(out))
+    with ExitStack() as stack:
+        new_files = _NewFiles(stack, progress)
+        file = stack.push(open_source(source))
+        with Weights(file) as weights:
+            message = weights.message()
+            model = read_bytes(message, file.place)
+            located = external_files(message, file.place)
+            copies = _data_to_copy(located, source, file, out, external, force)
+            report = change(model)
+            pieces = output_pieces(report, message, model, weights, file)
+            del message, model  # not needed while weights are copied
+        size = new_files.write(place, pieces, file, metadata, needs_file=needs_file)
+        file.require_unchanged()
+        for old, new in copies.items():
+            data = stack.push(open_source(old))
+            state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) else {}
+            new_files.write(new, [Range(0, data.size)], data, state)
+            data.require_unchanged()
+        yield OutputFile(new_files.path, replace(report, sizes=(file.size, size)), tuple(located))
+
+
+class _NewFiles:
+    """Files and objects that appear at the end of the block of `stack`, the last one first."""
+
+    path: Path | None = None
+    """Local file with the model."""
+
+    def __init__(self, stack: ExitStack, progress: Progress) -> None:
+        self._stack, self._progress = stack, progress
+        self._files = stack.enter_context(AtomicFiles())
+
+    def write(
+        self,
+        location: str,
+        pieces: list[Piece],
+        source: Source,
+        metadata: Mapping[str, str],
+        *,
+        needs_file: bool = False,
+    ) -> int:
+        """Write the pieces of a file, and return its size."""
+        self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
+        if is_url(location) and needs_file:
+            folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))
+            self.path = Path(folder, "model.onnx")
+            with self.path.open("wb") as file:
+                write_pieces(pieces, source, file.fileno())
+            source = self._stack.push(open_source(self.path))
+            pieces = [Range(0, source.size)]
+        if is_url(location):
+            upload = new_object(location, pieces, source, self._progress, metadata)
+            return self._stack.enter_context(upload)
+        with raising_cannot_write(location), self._files.new(Path(location)) as (written, temporary):
+            write_pieces(pieces, source, written, self._progress)
+            self.path = self.path or temporary
+            return os.fstat(written).st_size
+
+
+def _data_to_copy(
+    located: Mapping[str, int],
+    source: FileLike,
+    file: Source,
+    out: str,
+    external: ExternalHandling,
+    force: bool,
+) -> dict[str, str]:
+    """Return the external data files to copy, with their new locations, after checking all of them."""
+    if not isinstance(source, str | os.PathLike):
+        if located and external != "keep":
+            raise unknown_folder(file.place)
+        return {}
+    folder, target = folder_location(str(source)), folder_location(out)
+    files = {join(folder, name): join(target, name) for name in located}
+    if out in files or (external != "keep" and out in files.values()):
+        raise contains_weights(out)
+    if external == "keep" or not files:
+        return {}
+    if external == "link":
+        raise UsageError("a store has no links", place=out, remedy="copy the data files: --external copy")
+    if is_url(folder):
+        for old, least in zip(files, located.values(), strict=True):
+            _require_object(old, least)
+    else:
+        require_files(located, Path(folder))
+    return {old: new for old, new in files.items() if _is_missing(old, new, force)}
+
+
+def _is_missing(old: str, new: str, force: bool) -> bool:
+    if old == new or (exists(new) and _is_copy(new, old)):
+        return False
+    if exists(new) and not force:
+        raise data_exists(new)
+    return True
+
+
+def _require_object(location: str, least: int) -> None:
+    try:
+        with open_source(location) as data:
+            require_size(data, least)
+    except InvalidModel as error:
+        error.reason = f"contains weights of the model, and {error.reason}"
+        raise
+
+
+def _is_copy(new: str, old: str) -> bool:
+    """Return whether a data file is a copy, by the state of the source that it names, or by its content."""
+    if is_url(new) and is_url(old) and (metadata_of(new) or {}).get(SOURCE_STATE) == object_state(old):
+        return True
+    with open_source(new) as one, open_source(old) as other:
+        step = max(one.copy_size, other.copy_size)
+        ends = ((start, min(start + step, one.size)) for start in range(0, one.size, step))
+        return one.size == other.size and all(one.read(*each) == other.read(*each) for each in ends)

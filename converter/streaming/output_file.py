@@ -1,0 +1,35 @@
+"""Result of the conversion of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opshift.converter.report import Report
+from opshift.converter.streaming.weights import Weights
+from opshift.model.files import read_bytes, serialize_model
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.messages import ModelProto
+from opshift.model.tensor_pieces import Piece, Range
+from opshift.stores.source_file import Source
+
+
+class OutputFile(FrozenRecord):
+    """Converted model in the temporary file `path`, with the locations of its external data files.
+
+    A model that is sent to a store has no file, unless it was requested.
+    """
+
+    path: Path | None
+    report: Report
+    external: tuple[str, ...]
+
+
+def output_pieces(
+    report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
+) -> list[Piece]:
+    """Return the pieces of the output: the whole input file if the conversion changes nothing."""
+    converted = serialize_model(model, file.place)
+    # compares serializations of the same library: the file itself may use another encoding
+    if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
+        return [Range(0, file.size)]
+    return weights.restore(converted)

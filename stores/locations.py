@@ -1,0 +1,69 @@
+"""Functions for locations of models, which are paths of local files or URLs."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from posixpath import isabs, normpath
+
+from opshift.model.atomic_files import destination_below
+from opshift.model.errors import UsageError
+from opshift.model.locations import is_url
+
+
+def join(folder: str, relative: str) -> str:
+    """Return the location of a file below a folder; `relative` has slashes.
+
+    Raises:
+        UsageError: the path leads out of the folder, by its parts or by a symbolic link.
+    """
+    path = normpath(relative)
+    if isabs(path) or path.partition("/")[0] == ".." or "\0" in path:
+        reason = f"is outside of the folder {folder}"
+        raise UsageError(reason, place=relative, remedy="correct the name")
+    return f"{folder.rstrip('/')}/{path}" if is_url(folder) else str(destination_below(Path(folder), path))
+
+
+def folder_location(location: str) -> str:
+    """Return the folder of a file: the location without its last part."""
+    return location.rpartition("/")[0] if is_url(location) else str(Path(location).parent)
+
+
+def exists(location: str) -> bool:
+    """Return whether a file or folder exists, or a symbolic link.
+
+    Raises:
+        InvalidModel: the store cannot be read.
+        UsageError: the URL is not usable.
+    """
+    return object_state(location) is not None if is_url(location) else os.path.lexists(location)
+
+
+def object_state(location: str) -> str | None:
+    """Return what changes with the content of an object, such as its ETag, or `None` if it does not exist.
+
+    Raises:
+        InvalidModel: the store cannot be read.
+        UsageError: the URL is not usable.
+    """
+    from opshift.model.remote_files import StoreObject, identity_of  # few locations are URLs
+
+    info = StoreObject.at(location).info()
+    return None if info is None else identity_of(info)
+
+
+def metadata_of(location: str) -> Mapping[str, str] | None:
+    """Return the entries that are stored with an object, or `None` if there are none.
+
+    Only objects of S3 have entries; the object must exist.
+
+    Raises:
+        InvalidModel: the object cannot be read.
+        UsageError: the URL is not usable.
+    """
+    from opshift.model.remote_files import StoreObject, raising_invalid_model
+    from opshift.stores.s3 import s3_store
+
+    found = StoreObject.at(location)
+    store = s3_store(found.store)
+    with raising_invalid_model(location):
+        return (store.metadata(found.path) or None) if store else None

@@ -1,0 +1,121 @@
+"""Requests of S3 that fsspec has no function for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, cast
+
+from opshift.model.remote_files import COPY_SIZE, RemoteFile, Store
+from opshift.model.signals import signals_deferred
+from opshift.model.tensor_pieces import Range
+
+MIN_PART = 5 << 20
+"""Least size of a part in bytes, except the last; a limit of S3."""
+
+MAX_PARTS = 10_000
+"""Maximum number of parts; a limit of S3."""
+
+MAX_COPIED_PART = 1 << 28
+"""Maximum size of a part that the store copies, in bytes: it passes through memory if the store cannot."""
+
+
+class S3Store(Store, Protocol):
+    """Methods of s3fs."""
+
+    def split_path(self, path: str) -> tuple[str, str, str | None]:
+        """Return the bucket, the key, and the version of an object."""
+        ...
+
+    def call_s3(self, method: str, **parameters: object) -> dict[str, object]:
+        """Send a request."""
+        ...
+
+    def metadata(self, path: str) -> Mapping[str, str]:
+        """Return the entries that are stored with an object."""
+        ...
+
+    def invalidate_cache(self, path: str) -> None:
+        """Discard what is known about an object."""
+
+
+def s3_store(store: Store) -> S3Store | None:
+    """Return a store if it is s3fs, which can send any request of S3."""
+    return cast("S3Store", store) if "s3" in store.protocol else None
+
+
+def keys_below(store: S3Store, path: str) -> Iterator[str]:
+    """Yield the keys below a bucket or folder, relative to it; pages are requested as the iteration proceeds.
+
+    Folders cost no request, and keys may have empty parts.
+    """
+    bucket, key, _ = store.split_path(path)
+    prefix = f"{key.rstrip('/')}/" if key else ""
+    request: dict[str, object] = {"Bucket": bucket, "Prefix": prefix}
+    while True:
+        page = store.call_s3("list_objects_v2", **request)
+        for each in cast("list[dict[str, str]]", page.get("Contents", ())):
+            if not each["Key"].endswith("/"):  # an object that represents a folder
+                yield each["Key"].removeprefix(prefix)
+        if not page.get("IsTruncated"):
+            return
+        request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+class MultipartUpload:
+    """Object that is sent in parts, some of which the store copies from its own objects."""
+
+    def __init__(
+        self, store: S3Store, path: str, size: int, metadata: Mapping[str, str], *, copies: bool
+    ) -> None:
+        self._store, self._path = store, path
+        self._parts: list[dict[str, object]] = []
+        self.least = max(MIN_PART if copies else COPY_SIZE, size // MAX_PARTS + 1)
+        self.most = max(self.least, MAX_COPIED_PART if copies else 0)
+        self._can_copy = copies
+        bucket, key, _ = store.split_path(path)
+        self._upload = {"Bucket": bucket, "Key": key}
+        with signals_deferred():  # an upload without a known number could not be aborted
+            started = store.call_s3("create_multipart_upload", **self._upload, Metadata=metadata)
+            self._upload["UploadId"] = str(started["UploadId"])
+
+    def send(self, content: bytes) -> None:
+        """Send the next part."""
+        self._add(self._request("upload_part", Body=content))
+
+    def copy(self, source: RemoteFile, part: Range) -> None:
+        """Let the store copy the next part from an unchanged object.
+
+        Raises:
+            Exception: the store cannot copy it; the class depends on the reason.
+        """
+        if not self._can_copy:
+            raise OSError("the store did not copy an earlier part")
+        bucket, key, _ = self._store.split_path(source.source.path)
+        try:
+            copied = self._request(
+                "upload_part_copy",
+                CopySource={"Bucket": bucket, "Key": key},
+                CopySourceRange=f"bytes={part.start}-{part.end - 1}",
+                CopySourceIfMatch=source.info["ETag"],
+            )
+        except Exception:
+            self._can_copy = False
+            raise
+        self._add(cast("dict[str, object]", copied["CopyPartResult"]))
+
+    def complete(self) -> None:
+        """Make the object appear."""
+        parts = {"Parts": self._parts}
+        self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)
+        self._store.invalidate_cache(self._path)
+
+    def abort(self) -> None:
+        """Discard all parts."""
+        self._store.call_s3("abort_multipart_upload", **self._upload)
+
+    def _request(self, method: str, **parameters: object) -> dict[str, object]:
+        number = len(self._parts) + 1
+        return self._store.call_s3(method, **self._upload, PartNumber=number, **parameters)
+
+    def _add(self, answer: Mapping[str, object]) -> None:
+        self._parts.append({"ETag": answer["ETag"], "PartNumber": len(self._parts) + 1})

@@ -1,0 +1,188 @@
+"""Writing of objects: an object appears as a whole, or not at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Protocol, cast
+
+from opshift.model.errors import CannotWrite, OpshiftError, UsageError
+from opshift.model.progress import Progress
+from opshift.model.remote_files import COPY_SIZE, RemoteFile, StoreObject, error_text
+from opshift.model.signals import signals_deferred
+from opshift.model.tensor_pieces import Piece, Range, total_size
+from opshift.stores.parts import Part, divide, join_ranges
+from opshift.stores.s3 import MIN_PART, MultipartUpload, s3_store
+from opshift.stores.source_file import Source
+
+MAX_SINGLE_PUT = 64 << 20
+"""Larger objects, in bytes, are sent in parts."""
+
+STREAMED = {"gs", "az", "abfs"}
+"""Protocols whose files fsspec sends in parts, and which appear when they are closed."""
+
+
+@contextmanager
+def new_object(
+    location: str,
+    pieces: Sequence[Piece],
+    source: Source,
+    progress: Progress | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Iterator[int]:
+    """Send the pieces of an object, and yield its size; it appears when the block ends without an error.
+
+    S3 itself copies large ranges of a source that it stores.
+
+    Args:
+        location: the URL of the object.
+        pieces: bytes, and ranges of `source`.
+        source: the file or object of the ranges.
+        progress: counts the bytes of ranges.
+        metadata: entries to store with the object; ignored by stores other than S3.
+
+    Raises:
+        InvalidModel: the source cannot be read, or changed.
+        CannotWrite: the object cannot be written.
+        UsageError: the store is read-only, or the URL is not usable.
+    """
+    progress = progress or Progress()
+    target = writable_object(location)
+    is_same_store = isinstance(source, RemoteFile) and source.source.store == target.store
+    with _raising_cannot_write(location):
+        upload = _start(target, list(pieces), source, is_same_store, metadata or {})
+    try:
+        for part in divide(join_ranges(pieces, source.read), upload.least, upload.most):
+            if not (is_same_store and _copy(upload, part, source)):
+                content = b"".join(each if isinstance(each, bytes) else source.read(*each) for each in part)
+                with _raising_cannot_write(location):
+                    upload.send(content)
+            progress.done += sum(each.end - each.start for each in part if isinstance(each, Range))
+        yield total_size(pieces)
+        with _raising_cannot_write(location), signals_deferred():
+            upload.complete()
+    except BaseException:
+        with signals_deferred(), suppress(Exception):
+            upload.abort()
+        raise
+
+
+def writable_object(location: str) -> StoreObject:
+    """Return the object with a URL; raise a UsageError for a URL of the web, or one that is not usable."""
+    target = StoreObject.at(location)
+    if "https" in target.protocols:
+        reason, remedy = "web servers are read-only", "name a file, or an object in a store"
+        raise UsageError(reason, place=location, remedy=remedy)
+    return target
+
+
+@contextmanager
+def _raising_cannot_write(location: str) -> Iterator[None]:
+    try:
+        yield
+    except OpshiftError:
+        raise
+    except Exception as error:  # the client libraries raise classes of errors that only they define
+        remedy = "check the URL, the credentials and the network"
+        raise CannotWrite(f"cannot be written: {error_text(error)}", place=location, remedy=remedy) from error
+
+
+class _Upload(Protocol):
+    """Object that is sent in parts; `least` and `most` are as for `divide`."""
+
+    @property
+    def least(self) -> int: ...
+
+    @property
+    def most(self) -> int: ...
+
+    def send(self, content: bytes) -> None:
+        """Send the next part."""
+
+    def complete(self) -> None:
+        """Make the object appear."""
+
+    def abort(self) -> None:
+        """Discard what was sent."""
+
+
+def _start(
+    target: StoreObject,
+    pieces: Sequence[Piece],
+    source: Source,
+    is_same_store: bool,
+    metadata: Mapping[str, str],
+) -> _Upload:
+    size = total_size(pieces)
+    is_copy = is_same_store and size >= MIN_PART and pieces == [Range(0, source.size)]
+    store = s3_store(target.store)
+    if store and (size > MAX_SINGLE_PUT or is_copy):
+        return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
+    if size > MAX_SINGLE_PUT and not STREAMED.isdisjoint(target.protocols):
+        return _Stream(target)
+    return _SinglePut(target, {"Metadata": metadata} if store and metadata else {})
+
+
+def _copy(upload: _Upload, part: Part, source: Source) -> bool:
+    """Let the store copy a part, and return whether it did."""
+    piece = part[0]
+    if len(part) > 1 or not isinstance(piece, Range):
+        return False
+    if not (isinstance(upload, MultipartUpload) and isinstance(source, RemoteFile)):
+        return False
+    try:
+        upload.copy(source, piece)
+    except Exception:  # some stores cannot copy; and an object that changed cannot be read either
+        return False
+    return True
+
+
+class _SinglePut:
+    """Object that is sent with one request."""
+
+    least = most = sys.maxsize
+
+    def __init__(self, target: StoreObject, options: Mapping[str, object]) -> None:
+        self._target, self._options = target, options
+        self._content = b""
+
+    def send(self, content: bytes) -> None:
+        self._content = content
+
+    def complete(self) -> None:
+        self._target.store.pipe_file(self._target.path, self._content, **self._options)
+
+    def abort(self) -> None:
+        pass
+
+
+class _StreamFile(Protocol):
+    """File of fsspec that is sent in parts."""
+
+    closed: bool
+
+    def write(self, data: bytes) -> object: ...
+
+    def close(self) -> None: ...
+
+    def discard(self) -> None: ...
+
+
+class _Stream:
+    """Object that appears when its file is closed."""
+
+    least = most = COPY_SIZE
+
+    def __init__(self, target: StoreObject) -> None:
+        self._file = cast("_StreamFile", target.store.open(target.path, "wb"))
+
+    def send(self, content: bytes) -> None:
+        self._file.write(content)
+
+    def complete(self) -> None:
+        self._file.close()
+
+    def abort(self) -> None:
+        self._file.closed = True  # otherwise the object would appear when Python frees the file
+        self._file.discard()
