@@ -96,7 +96,7 @@ class CheckedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Whether the model is valid and, if requested, can be converted."""
+        """Verdict on the model and, if requested, on its conversion."""
         if not self.is_valid:
             return "invalid"
         return "refused" if self.planned and self.planned.report.refusals else "valid"

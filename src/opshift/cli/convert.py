@@ -147,6 +147,12 @@ def convert(
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,
     report: options.ReportOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", rich_help_panel=options.OUTPUT, help="Write nothing; print plans as `opshift plan`."
+        ),
+    ] = False,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Convert models to another opset.
@@ -181,6 +187,17 @@ def convert(
     )
     conversion_options = settings.read()  # before any model is read
     sources = [source, *(more or ())]
+    if dry_run:
+        from opshift.cli.gate.run_gate import GateOptions
+        from opshift.cli.plan import show_plans
+
+        if verify:
+            raise UsageError("both --dry-run and --verify are given", remedy="remove one of them")
+        if folder is None and len(sources) == 2:  # an error of OUT is that of the conversion
+            output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
+        gate = GateOptions("plan", form, quiet, jobs=jobs, adapters=adapters or ())
+        show_plans(sources, settings, gate)
+        return
     if folder is not None:
         if in_place:
             reason = "both --out and --in-place are given"

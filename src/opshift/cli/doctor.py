@@ -80,7 +80,7 @@ def doctor(
         with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):
             found = inspect(source)
         print_result(form, found.as_dict(), found.write, quiet=quiet)
-        if found.result != "fits":
+        if found.result != "correct":
             raise typer.Exit(EXIT_FINDINGS)
         return
     if files_from is not None or target or len(names) not in (1, 2):
@@ -129,10 +129,10 @@ class DiagnosedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Whether the declared versions fit and, if requested, the model can be converted."""
+        """Verdict on the declared versions and, if requested, on the conversion."""
         if not self.diagnosis.fits:
             return "wrong"
-        return "refused" if self.planned and self.planned.report.refusals else "fits"
+        return "refused" if self.planned and self.planned.report.refusals else "correct"
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each wrong version and each invalid node, and the refusals of the plan."""

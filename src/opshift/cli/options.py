@@ -226,7 +226,7 @@ JobsOption = Annotated[
         rich_help_panel=SEVERAL,
         metavar="N",
         min=1,
-        help="The number of parallel processes. With several, results arrive in another order.",
+        help="The number of parallel processes. With several, results arrive in any order.",
     ),
 ]
 

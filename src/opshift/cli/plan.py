@@ -104,14 +104,11 @@ class PlannedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Whether the model is converted, stays as it is, or is refused."""
+        """Verdict on the conversion."""
         if self.report.refusals:
             return "refused"
-        return (
-            "converts"
-            if self.opsets() or self.report.ir_version[0] != self.report.ir_version[1]
-            else "unchanged"
-        )
+        before, after = self.report.ir_version
+        return "convertible" if self.report.opsets or before != after else "unchanged"
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each refusal."""

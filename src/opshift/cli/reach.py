@@ -75,7 +75,7 @@ class ReachOfModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Whether some nodes limit the model."""
+        """Verdict on the limits of the model."""
         return "limited" if self.limits.limits else "unlimited"
 
     def findings(self) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ FAILED = "failed"
 
 
 class Inspected(Protocol):
-    """What a command found out about one model."""
+    """Result of a command for one model."""
 
     @property
     def result(self) -> str:

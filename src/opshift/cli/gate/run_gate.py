@@ -92,20 +92,21 @@ def show_results(
     """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure."""
     page, summary = page_for(), Summary()
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
-    with ExitStack() as stack, show_progress(task, quiet=is_quiet, unit="models", page=page) as progress:
+    progress_bar = show_progress(task, quiet=is_quiet, unit="models", page=page)
+    with ExitStack() as stack:
         sarif = stack.enter_context(open_sarif(options.sarif, options.command))
         writers = [_writer(options, summary, page, columns), *map(FindingsOutput, sarif)]
         try:
-            with closing(results):
+            with progress_bar as progress, closing(results):
                 for result in results:
                     with signals_deferred():  # a line is printed and counted, or neither
                         summary.add(result)
                         for writer in writers:
                             writer.add(result)
-                    progress.done, progress.note = summary.models, f"{summary.failed:,} failed"
-        except (KeyboardInterrupt, SystemExit, UsageError):
+                    progress.done, progress.note = summary.models, f"{summary.failed:,} with errors"
+        except BaseException as error:
             for writer in writers:
-                writer.end(interrupted=True)
+                writer.end(interrupted=True, reason=str(error) if isinstance(error, OpshiftError) else "")
             raise
         for writer in writers:
             writer.end(interrupted=False)

@@ -75,7 +75,7 @@ class Summary:
         """Return plain data for JSON."""
         return {
             "models": self.models,
-            "failed": self.failed,
+            "ok": self.models - self.failed,
             "results": dict(self.results),
             "causes": [each.as_dict() for each in self.causes],
             "interrupted": interrupted,

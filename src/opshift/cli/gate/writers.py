@@ -19,7 +19,7 @@ MAX_ROWS = 50
 MAX_CAUSES = 20
 """Maximum number of causes in a text; JSON has all."""
 
-RESULT_WIDTH = 9
+RESULT_WIDTH = 11
 """Width of the column of results, which are known only after the first rows are printed."""
 
 
@@ -30,8 +30,8 @@ class Writer(Protocol):
         """Write a result; `Summary` has counted it."""
         ...
 
-    def end(self, *, interrupted: bool) -> None:
-        """Write the summary."""
+    def end(self, *, interrupted: bool, reason: str = "") -> None:
+        """Write the summary; `reason` is the error that interrupted the command."""
         ...
 
 
@@ -45,7 +45,7 @@ class JsonLinesWriter:
         """Write the line of a model."""
         self._write(result.model.data)
 
-    def end(self, *, interrupted: bool) -> None:
+    def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Write the summary."""
         self._write(json_values({"summary": self._summary.as_dict(interrupted=interrupted)}))
 
@@ -64,9 +64,9 @@ class FindingsOutput:
         """Write the findings of a model."""
         self._writer.add(result.model)
 
-    def end(self, *, interrupted: bool) -> None:
+    def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Write the end of the document."""
-        self._writer.end(interrupted=interrupted)
+        self._writer.end(interrupted=interrupted, reason=reason)
 
 
 class TextWriter:
@@ -109,7 +109,7 @@ class TextWriter:
         ]
         return "  ".join((word.ljust(RESULT_WIDTH), *aligned, model))
 
-    def end(self, *, interrupted: bool) -> None:
+    def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Print the causes and the numbers of models."""
         summary, page = self._summary, self._page
         causes = summary.causes
@@ -120,7 +120,7 @@ class TextWriter:
         if len(causes) > MAX_CAUSES:
             page.blank()
             page.line(f"and {len(causes) - MAX_CAUSES:,} more causes; --format json lists all")
-        if not self._quiet or interrupted:
+        if summary.models and (interrupted or not self._quiet):
             page.blank()
             numbers = ", ".join(f"{count:,} {word}" for word, count in summary.results.most_common())
             verdict = f"{count_text(summary.models, 'model')}: {numbers} ({summary.seconds:.1f} s)"

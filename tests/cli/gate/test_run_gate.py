@@ -1,0 +1,340 @@
+"""`plan`, `check`, `reach`, `doctor` and `convert --dry-run` over several models."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE
+from typing import IO, Any, cast
+
+import onnx
+import pytest
+from cli.test_output import OPSHIFT, run_in_terminal
+from typer.testing import Result
+
+Run = Callable[..., Result]
+COMMANDS = [
+    ["plan", "-t", "6"],
+    ["check"],
+    ["check", "-t", "6"],
+    ["reach"],
+    ["doctor"],
+    ["doctor", "-t", "6"],
+    ["convert", "-t", "6", "--dry-run"],
+]
+
+
+@pytest.fixture
+def zoo(folder: Path, old_model: Path, new_model: Path) -> Path:
+    """Write `zoo` with a convertible model, a broken one, one that opset 6 refuses and one of opset 6."""
+    place = folder / "zoo"
+    (place / "more").mkdir(parents=True)
+    old_model.rename(place / "a.onnx")
+    (place / "b.onnx").write_bytes(b"\x01\x02")
+    new_model.rename(place / "more" / "c.onnx")
+    model = onnx.load(place / "a.onnx")
+    model.opset_import[0].version, model.ir_version = 6, 4
+    onnx.save(model, place / "d.onnx")
+    return place
+
+
+def objects(result: Result) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the objects of the models, and the summary."""
+    *models, last = map(json.loads, result.stdout.splitlines())
+    assert list(last) == ["summary"]
+    return models, last["summary"]
+
+
+def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
+    result = run("plan", "zoo", "-t", "6")
+    assert result.exit_code == 1
+    rows, _, causes = result.stdout.partition("\n\nCauses\n\n")
+    assert [line.split("  ")[0] for line in rows.splitlines()] == [
+        "result",
+        "convertible",
+        "failed",
+        "unchanged",
+        "refused",
+    ]
+    assert [line[35:] for line in rows.splitlines()] == [
+        "model",
+        "zoo/a.onnx",
+        "zoo/b.onnx  InvalidModel",
+        "zoo/d.onnx",
+        "zoo/more/c.onnx  operator.no-equivalent (2)",
+    ]
+    assert rows.splitlines()[1].split()[:5] == ["convertible", "10", "->", "6", "0"]
+    assert "\noperator.no-equivalent: 1 model, 2 findings\n" in f"\n{causes}"
+    assert "  zoo/more/c.onnx: graph, node 'sin1': ai.onnx.Sin:7: " in causes
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("4 models: 1 convertible, 1 failed, 1 unchanged, 1 refused (")
+
+
+@pytest.mark.parametrize(
+    ("command", "jobs"),
+    [
+        pytest.param(each, jobs, id=" ".join((*each, "-j", str(jobs))))
+        for jobs, each in (*((1, each) for each in COMMANDS), (2, COMMANDS[0]), (2, COMMANDS[2]))
+    ],
+)
+def test_objects_are_those_of_single_models(run: Run, zoo: Path, command: list[str], jobs: int) -> None:
+    name, *options = command
+    several = run(name, "zoo", *options, "--jobs", str(jobs), "--format", "json")
+    models, summary = objects(several)
+    assert sorted(each["input"] for each in models) == [
+        "zoo/a.onnx",
+        "zoo/b.onnx",
+        "zoo/d.onnx",
+        "zoo/more/c.onnx",
+    ]
+    codes = set()
+    for each in models:
+        result = each.pop("result")
+        single = run(name, each["input"], *options, "--format", "json")
+        codes.add(single.exit_code)
+        data = json.loads(single.stdout)
+        assert each == {"input": each["input"], **(data["models"][0] if name == "check" else data)}
+        assert summary["results"][result] > 0
+    assert several.exit_code == max(codes)
+    assert (summary["models"], summary["interrupted"]) == (4, False)
+    assert sum(summary["results"].values()) == 4
+
+
+def test_check_with_target_reports_refusals(run: Run, zoo: Path) -> None:
+    result = run("check", "zoo/more/c.onnx", "-t", "6")
+    assert result.exit_code == 1
+    assert "\nvalid: 1 warning\n\nzoo/more/c.onnx\n" in result.stdout
+    assert "operator.no-equivalent: " in result.stdout
+    assert run("check", "zoo/a.onnx", "-t", "6").exit_code == 0
+    models, summary = objects(run("check", "zoo/more", "zoo/a.onnx", "-t", "6", "--format", "json"))
+    assert [each["result"] for each in models] == ["refused", "valid"]
+    cause, _ = summary["causes"]
+    assert (cause["rule"], cause["models"], cause["findings"]) == ("operator.no-equivalent", 1, 2)
+
+
+def test_doctor_with_target_plans_models_with_correct_versions(run: Run, zoo: Path) -> None:
+    model = onnx.load(zoo / "more" / "c.onnx")
+    model.opset_import[0].version = 6
+    onnx.save(model, zoo / "wrong.onnx")
+    models, summary = objects(run("doctor", "zoo/*.onnx", "zoo/more", "-t", "6", "--format", "json"))
+    results = {each["input"]: each["result"] for each in models}
+    assert results == {
+        "zoo/a.onnx": "correct",
+        "zoo/b.onnx": "failed",
+        "zoo/d.onnx": "correct",
+        "zoo/wrong.onnx": "wrong",
+        "zoo/more/c.onnx": "refused",
+    }
+    assert {each["input"] for each in models if "plan" in each} == {
+        "zoo/a.onnx",
+        "zoo/d.onnx",
+        "zoo/more/c.onnx",
+    }
+    rules = {each["rule"] for each in summary["causes"]}
+    assert {"declared.opset", "declared.node", "operator.no-equivalent"} <= rules
+
+
+def test_reach_succeeds_with_limits(run: Run, zoo: Path) -> None:
+    result = run("reach", "zoo/a.onnx", "zoo/more/c.onnx", "--format", "json")
+    assert result.exit_code == 0
+    models, summary = objects(result)
+    assert [each["result"] for each in models] == ["unlimited", "limited"]
+    assert [(each["rule"], each["level"]) for each in summary["causes"]] == [
+        ("operator.no-equivalent", "note")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        pytest.param(["zoo"], ["a", "b", "d", "more/c"], id="folder"),
+        pytest.param(["zoo/[ad].onnx"], ["a", "d"], id="glob"),
+        pytest.param(["zoo/more", "zoo/a.onnx"], ["more/c", "a"], id="folder and file"),
+        pytest.param(["zoo/d.onnx", "--files-from", "list.txt"], ["d", "a", "more/c"], id="file and list"),
+        pytest.param(["--files-from", "list.txt"], ["a", "more/c"], id="list"),
+    ],
+)
+def test_accepts_names(run: Run, zoo: Path, names: list[str], found: list[str]) -> None:
+    Path("list.txt").write_text("zoo/a.onnx\n\nzoo/more\n")
+    models, _ = objects(run("doctor", *names, "--format", "json"))
+    assert [each["input"] for each in models] == [f"zoo/{each}.onnx" for each in found]
+
+
+def test_missing_model_of_a_list_is_a_result(run: Run, zoo: Path) -> None:
+    Path("list.txt").write_text("zoo/none.onnx\nzoo/a.onnx\n")
+    result = run("plan", "--files-from", "list.txt", "-t", "17", "--format", "json")
+    assert result.exit_code == 1
+    models, _ = objects(result)
+    assert [each["result"] for each in models] == ["failed", "convertible"]
+    assert "No such file" in models[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["plan", "-t", "17"], "IN is not given", id="no name"),
+        pytest.param(
+            ["plan", "zoo", "none.onnx", "-t", "17"], "none.onnx: file does not exist", id="missing"
+        ),
+        pytest.param(["plan", "zoo", "-t", "99"], "99", id="unknown target"),
+        pytest.param(["check", "zoo", "-t", "99"], "99", id="unknown target of a check"),
+        pytest.param(["doctor", "zoo", "-t", "99"], "99", id="unknown target of a diagnosis"),
+        pytest.param(["reach", "zoo", "--opsets", "none"], "none: does not exist", id="definitions"),
+        pytest.param(["plan", "zoo", "-", "-t", "17"], "--files-from -", id="standard input among others"),
+        pytest.param(["plan", "--files-from", "none", "-t", "17"], "none: file does not exist", id="list"),
+        pytest.param(["plan", "zoo", "--report", "r.md", "-t", "17"], "describes one model", id="report"),
+        pytest.param(["check", "none*.onnx"], "none*.onnx: matches no files", id="glob without files"),
+        pytest.param(
+            ["convert", "zoo", "-t", "17", "--dry-run", "--verify"],
+            "both --dry-run and --verify",
+            id="verify",
+        ),
+        pytest.param(
+            ["convert", "zoo/a.onnx", "zoo/d.onnx", "-t", "17", "--dry-run"], "already exists", id="output"
+        ),
+    ],
+)
+def test_refuses_wrong_usage(run: Run, zoo: Path, arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_dry_run_writes_nothing(run: Run, zoo: Path) -> None:
+    before = sorted(zoo.rglob("*"))
+    for names in (
+        ["zoo/a.onnx", "new.onnx"],
+        ["zoo/a.onnx"],
+        ["zoo", "--out", "new"],
+        ["zoo/a.onnx", "--in-place"],
+    ):
+        result = run("convert", *names, "-t", "17", "--dry-run")
+        assert "10 -> 17" in result.stdout
+    assert sorted(zoo.rglob("*")) == before
+    assert os.listdir() == ["zoo"]
+
+
+def test_quiet_prints_rows_of_failures(run: Run, zoo: Path) -> None:
+    result = run("plan", "zoo", "-t", "6", "--quiet")
+    shown = result.stdout.partition("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in shown] == ["result", "failed", "refused"]
+    assert "4 models" not in result.stdout
+
+
+def test_name_cannot_control_the_terminal(run: Run, zoo: Path) -> None:
+    (zoo / "b.onnx").rename(zoo / "\x1b[31mb\n.onnx")
+    result = run("plan", "zoo", "-t", "6")
+    assert "\x1b" not in result.stdout
+    assert r"zoo/\x1b[31mb\n.onnx  InvalidModel" in result.stdout
+
+
+def test_worker_that_dies_is_a_result(run: Run, zoo: Path) -> None:
+    kill = "import multiprocessing, os\nif multiprocessing.parent_process():\n    os._exit(3)\n"
+    Path("adapters.py").write_text(kill)
+    options = ("-t", "6", "--adapters", "adapters.py", "--format", "json", "--jobs", "2")
+    models, _ = objects(run("plan", "zoo/a.onnx", "zoo/d.onnx", *options))
+    assert sorted((each["input"], each["error"]) for each in models) == [
+        ("zoo/a.onnx", "WorkerLost"),
+        ("zoo/d.onnx", "WorkerLost"),
+    ]
+    assert models[0]["reason"] == "the process that read the file ended: exit code 3"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+@pytest.mark.parametrize(
+    ("number", "jobs", "form"),
+    [
+        (signal.SIGINT, 1, "text"),
+        (signal.SIGTERM, 1, "json"),
+        (signal.SIGINT, 2, "json"),
+        (signal.SIGTERM, 2, "text"),
+    ],
+    ids=str,
+)
+def test_interrupted_run_prints_its_summary(zoo: Path, number: signal.Signals, jobs: int, form: str) -> None:
+    Path("list.txt").write_text("zoo/a.onnx\nzoo/b.onnx\n" * 100_000)
+    arguments = ["plan", "--files-from", "list.txt", "-t", "6", "--format", form, "--jobs", str(jobs)]
+    with subprocess.Popen([*OPSHIFT, *arguments], stdout=PIPE, stderr=PIPE) as process:
+        output = cast("IO[bytes]", process.stdout)
+        first = [output.readline() for _ in range(5)]
+        process.send_signal(number)
+        rest = output.read()
+        assert cast("IO[bytes]", process.stderr).read().strip() == b""
+    assert process.returncode == 128 + number
+    lines = rest.splitlines()
+    if form == "text":
+        assert lines[-1].startswith(b"interrupted after ")
+    else:
+        summary = json.loads(lines[-1])["summary"]
+        assert summary["interrupted"]
+        assert summary["models"] == len(first) + len(lines) - 1
+
+
+def test_first_result_precedes_the_end_of_the_list(zoo: Path) -> None:
+    command = [*OPSHIFT, "plan", "--files-from", "-", "-t", "6"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as process:
+        source, output = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        source.write(b"zoo/a.onnx\n")
+        source.flush()
+        assert b"result" in output.readline()
+        assert b"zoo/a.onnx" in output.readline()
+        rest, _ = process.communicate(b"zoo/d.onnx\n", timeout=60)
+    assert rest.splitlines()[-1].startswith(b"2 models: 1 convertible, 1 unchanged (")
+
+
+def test_closed_pipe_ends_quietly(zoo: Path) -> None:
+    Path("list.txt").write_text("zoo/b.onnx\n" * 100_000)
+    command = f"{' '.join(OPSHIFT)} plan --files-from list.txt -t 6 | head -n 3"
+    completed = subprocess.run(["bash", "-c", command], capture_output=True, check=False, timeout=60)
+    assert completed.stdout.count(b"\n") == 3
+    assert completed.stderr == b""
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_terminal_gets_failures_after_fifty_models(zoo: Path, width: int) -> None:
+    for position in range(60):
+        (zoo / f"a{position:02}.onnx").hardlink_to(zoo / "a.onnx")
+    (zoo / "z.onnx").write_bytes(b"\x01")
+    output, code = run_in_terminal(width, "plan", "zoo", "-t", "6")
+    assert code == 1
+    assert output.count("convertible") == 50 + 1  # in rows and the summary
+    assert "zoo/z.onnx" in output.partition("Causes")[0]
+    assert "further rows are those of failures" in " ".join(output.split())
+    output, _ = run_in_terminal(width, "plan", "zoo", "-t", "6", "--verbose")
+    assert output.count("convertible") == 61 + 1
+
+
+def test_memory_does_not_grow_with_models(zoo: Path) -> None:
+    script = (
+        "import resource, sys\n"
+        "from opshift.cli.main import app\n"
+        "try:\n"
+        "    app(sys.argv[1:])\n"
+        "finally:\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    )
+    peaks = []
+    for count in (50, 1000):
+        Path("list.txt").write_text("zoo/a.onnx\nzoo/b.onnx\nzoo/d.onnx\nzoo/more/c.onnx\n" * (count // 4))
+        command = [
+            OPSHIFT[0],
+            "-c",
+            script,
+            "plan",
+            "--files-from",
+            "list.txt",
+            "-t",
+            "6",
+            "--format",
+            "json",
+        ]
+        completed = subprocess.run(command, capture_output=True, check=False, timeout=100)
+        assert len(completed.stdout.splitlines()) == count // 4 * 4 + 1
+        peaks.append(int(completed.stderr) // 1024)
+    assert peaks[1] < 300
+    assert peaks[1] - peaks[0] < 15
