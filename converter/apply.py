@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.constant_nodes import (
     ANY_CONSTANT_SINCE,
     add_cast_constant,
@@ -29,6 +29,9 @@ from opshift.model.tensors import write_tensor
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
 
+FIRST_IR_WITH_DEVICES = 11
+"""First IR version in which nodes have device configurations."""
+
 FIRST_IR_WITH_OPSET_IMPORTS = 3
 """First IR version with opset imports; older models have opset 1 implicitly."""
 
@@ -41,7 +44,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
-    has_devices = model.ir_version >= since("device_configurations")
+    has_devices = model.ir_version >= FIRST_IR_WITH_DEVICES
     opset = _final_opset(model.opset_import, plan.targets)
     graphs = _Target(model.graph, graph_takes_initializers, opset, has_devices)
     # Copies are appended to the functions of the model, so both sequences have the same order.

@@ -46,12 +46,16 @@ class NodeAnalysis:
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
+        self._last_router: tuple[Mapping[str, int], Router] | None = None
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
         self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
         """Operators with steps that affect only some element types, and these types, by opset imports."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
         """Return the router from some opset imports to the target opsets."""
+        # Each new operator asks, and most models have one mapping: looking it up by content takes longer.
+        if self._last_router and self._last_router[0] is opsets:
+            return self._last_router[1]
         key = frozenset(opsets.items())
         if key not in self._routers:
             final_opsets = {**opsets, **self._targets}
@@ -59,6 +63,7 @@ class NodeAnalysis:
             if DEFAULT_DOMAIN not in final_opsets:
                 final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
             self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()))
+        self._last_router = opsets, self._routers[key]
         return self._routers[key]
 
     def statuses_at(self, opsets: Mapping[str, int]) -> dict[str, OperatorStatus]:

@@ -8,6 +8,8 @@ from onnx import AttributeProto
 from support.ir_models import MODELS, X, model_with_type, node, plain_model
 from support.running import assert_equal, run
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
+from opshift.converter.apply import FIRST_IR_WITH_DEVICES
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.ir_version.lower import LOWERINGS, required_ir_version
@@ -182,3 +184,11 @@ def test_finds_features_in_untyped_attributes() -> None:
     model = MODELS["sparse_attributes"]()
     model.graph.node[0].attribute[0].type = AttributeProto.UNDEFINED
     assert required_ir_version(model, default_registry()) == IR_VERSIONS.features["sparse_attributes"]
+
+
+@pytest.mark.parametrize(
+    ("feature", "version"),
+    [(STANDALONE, FIRST_IR_WITH_STANDALONE_INITIALIZERS), ("device_configurations", FIRST_IR_WITH_DEVICES)],
+)
+def test_first_ir_version_of_feature(feature: str, version: int) -> None:
+    assert since(feature) == version
