@@ -56,7 +56,8 @@ class GithubWriter(FindingsWriter):
             cause.count += 1
             if len(cause.first) < MAX_ANNOTATIONS:
                 cause.first.append(each)
-        for key in {(each.level, each.rule) for each in findings}:
+        keys: dict[tuple[Severity, str], None] = dict.fromkeys((each.level, each.rule) for each in findings)
+        for key in keys:
             cause = self._causes[key]
             cause.files += 1
             if len(cause.names) < MAX_FILES:
