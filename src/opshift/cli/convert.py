@@ -23,7 +23,8 @@ def convert(
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="OUT|IN", help="The file to write, - for standard output, or more models with --out."
+            metavar="OUT|IN",
+            help="The file or URL to write, - for standard output, or more models with --out.",
         ),
     ] = None,
     target: options.TargetOption = None,

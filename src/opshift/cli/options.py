@@ -198,13 +198,18 @@ OpsetOption = Annotated[
 ]
 
 InputArgument = Annotated[
-    str, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+    str,
+    typer.Argument(
+        metavar="IN",
+        help="The model to read: a file, a URL, or - for standard input.",
+    ),
 ]
 
 InputsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="IN", help="The models to read: files, folders or globs; or - for one on standard input."
+        metavar="IN",
+        help="The models to read: files, folders, globs or URLs; or - for one on standard input.",
     ),
 ]
 
@@ -251,11 +256,11 @@ VerboseOption = Annotated[
 ]
 
 OldModelArgument = Annotated[
-    str, typer.Argument(metavar="OLD", help="The old model, or - for standard input.")
+    str, typer.Argument(metavar="OLD", help="The old model: a file, a URL, or - for standard input.")
 ]
 
 NewModelArgument = Annotated[
-    str, typer.Argument(metavar="NEW", help="The new model, or - for standard input.")
+    str, typer.Argument(metavar="NEW", help="The new model: a file, a URL, or - for standard input.")
 ]
 
 OutArgument = Annotated[
@@ -267,7 +272,7 @@ QuietOption = Annotated[
 ]
 
 OutputArgument = Annotated[
-    str | None, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
+    str | None, typer.Argument(metavar="OUT", help="The file or URL to write, or - for standard output.")
 ]
 
 InPlaceOption = Annotated[
