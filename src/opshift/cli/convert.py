@@ -154,7 +154,7 @@ def convert(
             "--dry-run", rich_help_panel=options.OUTPUT, help="Write nothing; print plans as `opshift plan`."
         ),
     ] = False,
-    form: options.FormatOption = Format.TEXT,
+    form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Convert models to another opset.
 
@@ -164,6 +164,8 @@ def convert(
     if not verify and (inputs or input_files or tolerance is not None or references or custom_ops):
         reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
         raise UsageError(reason, remedy="add --verify")
+    if form not in options.PLAIN_FORMATS and not dry_run:
+        raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
     settings = ConversionSettings(
         target,
         ir_version,

@@ -180,3 +180,21 @@ def test_sarif_file_in_missing_folder(run: Run, zoo: Path) -> None:
     result = run("check", "zoo", "--sarif", "none/x.sarif")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "none/x.sarif: No such file or directory" in result.stderr
+
+
+def test_dry_run_has_findings_of_plan(run: Run, zoo: Path) -> None:
+    results = [
+        run(*command, "zoo", "--target", "5", "--format", "sarif")
+        for command in (("convert", "--dry-run"), ("plan",))
+    ]
+    assert [each.exit_code for each in results] == [1, 1]
+    assert results[0].stdout == results[1].stdout
+    assert read_run(results[0].stdout)["results"]
+
+
+@pytest.mark.parametrize("arguments", [("out.onnx",), ("--out", "out")])
+def test_conversion_has_no_findings(run: Run, zoo: Path, arguments: tuple[str, ...]) -> None:
+    result = run("convert", "zoo/old.onnx", *arguments, "--target", "17", "--format", "sarif")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--format sarif: requires --dry-run" in result.stderr
+    assert not Path(arguments[-1]).exists()
