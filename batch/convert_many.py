@@ -159,7 +159,7 @@ class Batch(NamedTuple):
     def _outcomes(
         self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
     ) -> Iterator[ModelOutcome]:
-        ledger, is_complete = Ledger(self.ledger or Path(self.out, LEDGER_NAME)), False
+        ledger, is_complete = Ledger(os.fspath(self.ledger or Path(self.out, LEDGER_NAME))), False
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
             (self._task(each, ledger) for each in models),

@@ -1,10 +1,17 @@
-"""Digests of the files that a conversion reads and writes, which show later whether they changed."""
+"""Digests of the files that a conversion reads and writes, which show later whether they changed.
 
+A store reports a digest or a version of each object, which costs one request and receives no content.
+"""
+
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import file_digest
 from typing import NamedTuple
+
+from opshift.model.errors import OpshiftError
+from opshift.model.locations import is_url
 
 
 class FileState(NamedTuple):
@@ -29,7 +36,7 @@ def states_of(locations: Iterable[str]) -> dict[str, FileState]:
 
 def full_name(location: str) -> str:
     """Return a location that is the same in every working folder."""
-    return os.path.abspath(location)
+    return location if is_url(location) else os.path.abspath(location)
 
 
 def are_unchanged(states: FileStates) -> bool:
@@ -39,17 +46,26 @@ def are_unchanged(states: FileStates) -> bool:
             (report := _report(location)) == state.report or _digest(location, report) == state.digest
             for location, state in states.items()
         )
-    except (OSError, ValueError):  # ValueError: a null character in a ledger of another tool
+    except (OSError, ValueError, OpshiftError):  # ValueError: a null character in a ledger of another tool
         return False
 
 
 def _report(path: str) -> str:
+    if is_url(path):
+        from opshift.stores.locations import object_state  # few locations are URLs
+
+        state = object_state(path)
+        if state is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return state
     found = os.stat(path)
     # a program may set the time of a modification, but not that of the change of the inode
     return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_ino}"
 
 
 @lru_cache(1_000)  # many models may share a data file
-def _digest(path: str, _: str) -> str:
+def _digest(path: str, report: str) -> str:
+    if is_url(path):
+        return report
     with open(path, "rb") as file:
         return f"sha256:{file_digest(file, 'sha256').hexdigest()}"

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from functools import partial
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opshift import __version__
 from opshift.batch.file_states import full_name
+from opshift.batch.ledger_file import LedgerFile
 from opshift.batch.outcome import ModelOutcome
 from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
-from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
-from opshift.model.errors import UsageError
-from opshift.model.plain_data import MAX_FILE_BYTES
+from opshift.model.errors import CannotWrite
+from opshift.model.locations import is_url
 
 if TYPE_CHECKING:
+    from opshift.batch.ledger_segments import LedgerSegments
     from opshift.converter.report import Report
 
 LEDGER_NAME = "opshift-ledger.jsonl"
@@ -27,49 +26,23 @@ LEDGER_NAME = "opshift-ledger.jsonl"
 
 
 class Ledger:
-    """Ledger in a file, which grows by a line for each outcome; the last line of an output counts.
+    """Ledger that grows by a line for each outcome; the last line of an output counts.
 
     Raises:
-        UsageError: another run uses the ledger.
-        CannotWrite: the file cannot be read or written.
+        UsageError: another run uses the ledger, or it is not a ledger.
+        CannotWrite: it cannot be read or written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(os.path.realpath(path))
+    def __init__(self, location: str) -> None:
         self._lines = 0
         # on disk beyond a few megabytes, because there may be millions of models
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
-        with raising_cannot_write(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-            self._file = os.open(path, flags, 0o666)
-            self._require_only_run()
-            with open(self._file, "rb", closefd=False) as file:
-                if file.peek(1)[:1] not in (b"", b"{"):
-                    reason, remedy = "is not a ledger", "name another file with --ledger"
-                    raise UsageError(reason, place=str(path), remedy=remedy)
-                self._index.execute("BEGIN")
-                last = b"\n"
-                for last in iter(partial(file.readline, MAX_FILE_BYTES), b""):
-                    self._add(last)
-                self._index.execute("COMMIT")
-            if not last.endswith(b"\n"):  # the run was killed while it wrote the line
-                write_all(self._file, b"\n")
-
-    def _require_only_run(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows: two runs do the same work twice
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            reason = "another run uses this ledger"
-            remedy = "wait for its end, or name another with --ledger"
-            raise UsageError(reason, place=str(self.path), remedy=remedy) from None
-        except OSError:  # a file system without locks
-            return
+        self._file = _storage(location)
+        self._index.execute("BEGIN")
+        for line in self._file.lines():
+            self._add(line)
+        self._index.execute("COMMIT")
 
     def _add(self, line: bytes) -> None:
         self._lines += 1
@@ -103,8 +76,7 @@ class Ledger:
 
     def _write(self, entries: Iterable[Mapping[str, object]]) -> None:
         lines = [f"{json.dumps(each)}\n".encode() for each in entries]
-        with raising_cannot_write(self.path):
-            write_all(self._file, b"".join(lines))
+        self._file.append(b"".join(lines))
         for line in lines:
             self._add(line)
 
@@ -113,15 +85,21 @@ class Ledger:
         try:
             (count,) = self._index.execute("SELECT COUNT(*) FROM entries").fetchone()
             if is_complete and self._lines != count:
-                self._remove_replaced_lines()
+                with suppress(CannotWrite):  # the ledger is valid with them
+                    self._file.replace(
+                        line for (line,) in self._index.execute("SELECT line FROM entries ORDER BY rowid")
+                    )
         finally:
-            os.close(self._file)
+            self._file.close()
             self._index.close()
 
-    def _remove_replaced_lines(self) -> None:
-        with AtomicFiles() as files, raising_cannot_write(self.path), files.new(self.path) as (file, _):
-            for (line,) in self._index.execute("SELECT line FROM entries ORDER BY rowid"):
-                write_all(file, line)
+
+def _storage(location: str) -> LedgerFile | LedgerSegments:
+    if not is_url(location):
+        return LedgerFile(location)
+    from opshift.batch.ledger_segments import LedgerSegments  # few ledgers have a URL
+
+    return LedgerSegments(location)
 
 
 def _key(name: str) -> bytes:

@@ -61,6 +61,9 @@ class Store(Protocol):
     def pipe_file(self, path: str, value: bytes, **options: object) -> object:
         """Write a file."""
 
+    def rm_file(self, path: str) -> None:
+        """Remove a file."""
+
     def unstrip_protocol(self, name: str) -> str:
         """Return the URL of a path."""
         ...

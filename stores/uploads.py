@@ -68,6 +68,20 @@ def new_object(
         raise
 
 
+def write_object(location: str, content: bytes) -> None:
+    """Write a small object; raise CannotWrite if that is impossible."""
+    target = writable_object(location)
+    with _raising_cannot_write(location):
+        target.store.pipe_file(target.path, content)
+
+
+def remove_object(location: str) -> None:
+    """Remove an object; raise CannotWrite if that is impossible."""
+    target = writable_object(location)
+    with _raising_cannot_write(location), suppress(FileNotFoundError):
+        target.store.rm_file(target.path)
+
+
 def writable_object(location: str) -> StoreObject:
     """Return the object with a URL; raise a UsageError for a URL of the web, or one that is not usable."""
     target = StoreObject.at(location)
