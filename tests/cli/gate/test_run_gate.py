@@ -68,7 +68,11 @@ def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
         "zoo/more/c.onnx  operator.no-equivalent (2)",
     ]
     assert rows.splitlines()[1].split()[:5] == ["convertible", "10", "->", "6", "0"]
-    assert "\noperator.no-equivalent: 1 model, 2 findings\n" in f"\n{causes}"
+    assert (
+        "\noperator.no-equivalent: 1 model, 2 findings\n"
+        "  The target has no equivalent of the operator.\n"
+        "  help: convert to opset 7 or later\n"
+    ) in f"\n{causes}"
     assert "  zoo/more/c.onnx: graph, node 'sin1': ai.onnx.Sin:7: " in causes
     last = result.stdout.splitlines()[-1]
     assert last.startswith("4 models: 1 convertible, 1 failed, 1 unchanged, 1 refused (")

@@ -121,7 +121,7 @@ def _writer(options: GateOptions, summary: Summary, page: Page, columns: Sequenc
     if options.form is Format.JSON:
         return JsonLinesWriter(summary)
     max_rows = MAX_ROWS if page.is_terminal and not options.verbose else None
-    return TextWriter(summary, page, columns, quiet=options.quiet, max_rows=max_rows)
+    return TextWriter(summary, page, options.command, columns, quiet=options.quiet, max_rows=max_rows)
 
 
 @contextmanager

@@ -20,16 +20,23 @@ class Cause:
     models: int = 0
     findings: int = 0
     examples: list[Finding] = field(default_factory=list)
+    helps: set[str] = field(default_factory=set)
 
     @property
     def help(self) -> str:
-        """Advice of the first example that has one."""
-        return next((each.help for each in self.examples if each.help), "")
+        """Advice for all findings; empty if they need different ones."""
+        return next(iter(self.helps)) if len(self.helps) == 1 else ""
+
+    def add(self, finding: Finding) -> None:
+        """Count a finding."""
+        self.findings += 1
+        if len(self.helps) < 2:  # one more would not change `help`
+            self.helps.add(finding.help)
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         numbers = {"rule": self.rule, "level": self.level, "models": self.models, "findings": self.findings}
-        keys = ("file", "place", "message")
+        keys = ("file", "place", "message", "help")
         examples = [{key: getattr(each, key) for key in keys} for each in self.examples]
         return {**numbers, "help": self.help, "examples": examples}
 
@@ -49,15 +56,14 @@ class Summary:
         self.models += 1
         self.failed += not result.model.ok
         self.results[result.word] += 1
-        found = Counter(each.rule for each in result.model.findings)
+        seen = set[str]()
         for finding in result.model.findings:
             cause = self._causes.setdefault(finding.rule, Cause(finding.rule, finding.level))
-            count = found.pop(finding.rule, 0)
-            if count:
+            cause.add(finding)
+            if finding.rule not in seen:
+                seen.add(finding.rule)
                 cause.models += 1
-                cause.findings += count
-                if len(cause.examples) < MAX_EXAMPLES:
-                    cause.examples.append(finding)
+                cause.examples += [finding][: MAX_EXAMPLES - len(cause.examples)]
 
     @property
     def causes(self) -> list[Cause]:

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Protocol
 
 import typer
 
+from opshift.cli.findings.rules import rules_of
 from opshift.cli.findings.writer import FindingsWriter
 from opshift.cli.gate.inspect_file import GateResult
 from opshift.cli.gate.summary import Cause, Summary
@@ -77,8 +79,16 @@ class TextWriter:
     """
 
     def __init__(
-        self, summary: Summary, page: Page, columns: Sequence[str], *, quiet: bool, max_rows: int | None
+        self,
+        summary: Summary,
+        page: Page,
+        command: str,
+        columns: Sequence[str],
+        *,
+        quiet: bool,
+        max_rows: int | None,
     ) -> None:
+        self._command = command
         self._summary, self._page, self._columns = summary, page, columns
         self._quiet, self._max_rows = quiet, 0 if quiet else max_rows
 
@@ -115,8 +125,9 @@ class TextWriter:
         causes = summary.causes
         if causes:
             page.heading("Causes")
+            rules = rules_of(self._command)
         for each in causes[:MAX_CAUSES]:
-            _write_cause(page, each)
+            _write_cause(page, each, rules[each.rule].title if each.rule in rules else "")
         if len(causes) > MAX_CAUSES:
             page.blank()
             page.line(f"and {len(causes) - MAX_CAUSES:,} more causes; --format json lists all")
@@ -128,13 +139,18 @@ class TextWriter:
             page.line(f"{after}{verdict}", style="red" if summary.failed else "green")
 
 
-def _write_cause(page: Page, cause: Cause) -> None:
+def _write_cause(page: Page, cause: Cause, title: str) -> None:
     page.blank()
     numbers = f"{count_text(cause.models, 'model')}, {count_text(cause.findings, 'finding')}"
     page.line(f"{cause.rule}: {numbers}", style="red" if cause.level == "error" else "bold magenta")
+    if title:
+        page.prose(title, indent=2)
     if cause.help:
         page.prose(f"help: {cause.help}", indent=2)
-    for each in cause.examples:
-        page.prose(": ".join(filter(None, (each.file, each.place, each.message))), indent=2)
+    for advice, examples in groupby(cause.examples, key=lambda each: each.help):
+        for each in examples:
+            page.prose(": ".join(filter(None, (each.file, each.place, each.message))), indent=2)
+        if advice and not cause.help:
+            page.prose(f"help: {advice}", indent=4)
     if cause.models > len(cause.examples):
         page.line(f"  and {count_text(cause.models - len(cause.examples), 'more model')}")
