@@ -17,7 +17,7 @@ from opshift.cli.findings.locations import path_location
 from opshift.cli.findings.sarif import SarifWriter
 from opshift.model.errors import UsageError
 
-HOSTILE = 'a [b](https://example.com) {0} "\\ \x1b[31m\n::error::x \u2028 ä 日'
+HOSTILE = 'a [b](mailto:c) {0} "\\ \x1b[31m\n::error::x \u2028 ä 日'
 
 
 def finding(**fields: Any) -> Finding:

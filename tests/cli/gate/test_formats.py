@@ -170,7 +170,7 @@ def test_sarif_file_beside_other_formats(run: Run, zoo: Path, file: str) -> None
 @pytest.mark.parametrize("name", ["zoo/new.onnx", "report"])
 def test_refuses_sarif_file_of_another_name(run: Run, zoo: Path, name: str) -> None:
     before = (zoo / "new.onnx").read_bytes()
-    result = run("check", "zoo", "--sarif", name)
+    result = run("check", "zoo", "--format", "sarif", "--sarif", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"--sarif {name}: is not a .sarif file" in result.stderr
     assert (zoo / "new.onnx").read_bytes() == before

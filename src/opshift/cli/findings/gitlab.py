@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TextIO
 
 from opshift.cli.findings.finding import Finding, Severity
-from opshift.cli.findings.locations import absolute_path, is_url, relative_name
+from opshift.cli.findings.locations import absolute_path, relative_name
 from opshift.cli.findings.writer import FindingsWriter, problem_text
+from opshift.model.locations import is_url
 
 SEVERITIES: dict[Severity, str] = {"error": "major", "warning": "minor", "note": "info"}
 

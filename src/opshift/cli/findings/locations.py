@@ -4,16 +4,13 @@ import os
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
+from opshift.model.locations import is_url
+
 SOURCE_ROOT = "%SRCROOT%"
 """Name that SARIF readers use for the root of the sources."""
 
 URL_CHARACTERS = "/:?=&@%"
 """Characters that have a meaning in a URL."""
-
-
-def is_url(file: str) -> bool:
-    """Return whether a location is a URL and not a path."""
-    return "://" in file
 
 
 def absolute_path(file: str) -> Path:

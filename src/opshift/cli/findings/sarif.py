@@ -38,15 +38,12 @@ UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the me
 
 
 @contextmanager
-def open_sarif(path: Path | None, command: str) -> Iterator[list[SarifWriter]]:
-    """Yield the writer to a file, if it is given; raise a UsageError if its name is not that of SARIF."""
-    if path is None:
-        yield []
-        return
+def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
+    """Yield a writer to a file; raise a UsageError if its name is not that of a SARIF file."""
     if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
         raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
     with path.open("w", encoding="utf-8") as stream:
-        yield [SarifWriter(command, stream)]
+        yield SarifWriter(command, stream)
 
 
 class SarifWriter(FindingsWriter):

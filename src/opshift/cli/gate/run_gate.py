@@ -14,7 +14,6 @@ import typer
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.formats import findings_writer
-from opshift.cli.findings.sarif import open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.summary import Summary
 from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, TextWriter, Writer
@@ -94,8 +93,13 @@ def show_results(
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
     progress_bar = show_progress(task, quiet=is_quiet, unit="models", page=page)
     with ExitStack() as stack:
-        sarif = stack.enter_context(open_sarif(options.sarif, options.command))
-        writers = [_writer(options, summary, page, columns), *map(FindingsOutput, sarif)]
+        writers: list[Writer] = []
+        if options.sarif:
+            from opshift.cli.findings.sarif import open_sarif
+
+            sarif = stack.enter_context(open_sarif(options.sarif, options.command))
+            writers.append(FindingsOutput(sarif))
+        writers.append(_writer(options, summary, page, columns))
         try:
             with progress_bar as progress, closing(results):
                 for result in results:
