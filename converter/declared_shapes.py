@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from opshift.converter.shape_arguments import Dims
 from opshift.inference.symbols import Symbol
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
+from opshift.model.similar_names import hint_at_similar
 from opshift.model.types import (
     declared_dims,
     dims_text,
@@ -78,12 +78,12 @@ def _require_declarable(name: str, graph: GraphProto, known: Collection[str]) ->
         reason = f"{name!r} is an initializer, and its shape is that of its value"
         raise UsageError(reason, remedy="declare the shapes of graph inputs")
     if name not in known:
-        similar = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
         names = [value.name for value in graph.input if value.name not in initializers]
         listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
         remedy = f"the inputs are {listed}" if names else "the model has no inputs"
-        raise UsageError(f"the model has no input or value {name!r}{hint}", remedy=remedy)
+        raise UsageError(
+            f"the model has no input or value {name!r}{hint_at_similar(name, known)}", remedy=remedy
+        )
 
 
 def _require_possible(name: str, dims: Dims, scope: InferenceScope) -> None:

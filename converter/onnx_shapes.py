@@ -21,7 +21,6 @@ The payloads of larger tensors may be left in the source file of a streaming con
 2 GiB of a serialized message.
 """
 
-
 USED = "model: shapes that onnx infers were used"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypedDict, get_args
 
@@ -10,6 +9,7 @@ from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.similar_names import hint_at_similar
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.steps import Allow
@@ -101,9 +101,7 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     wanted = {allow} if isinstance(allow, str) else set(allow)
     unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))
     if unknown:
-        similar = difflib.get_close_matches(unknown[0], ALLOW_VALUES, n=1)
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        reason = f"unknown allow value {unknown[0]!r}{hint}"
+        reason = f"unknown allow value {unknown[0]!r}{hint_at_similar(unknown[0], ALLOW_VALUES)}"
         raise UsageError(reason, remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}")
     return frozenset(each for each in ALLOW_VALUES if each in wanted)
 

@@ -38,6 +38,11 @@ def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
 
 
+def node_place(path: str, node: NodeProto) -> str:
+    """Return the place of a node for messages: the label of its graph or function, and its own."""
+    return f"{path}, node {node_label(node.name, node.op_type, node.output)}"
+
+
 _get_name = attrgetter("name")
 
 

@@ -29,6 +29,12 @@ def did_you_mean(wanted: str, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(similar)}?" if similar else otherwise
 
 
+def hint_at_similar(wanted: str, names: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: a question after the most similar one, if any."""
+    similar = similar_names(wanted, names)
+    return f"; did you mean {similar[0]!r}?" if similar else ""
+
+
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
     """Return the names that resemble an unknown one, most similar first."""
     known, wanted = tuple(names), str(name)[:MAX_NAME].lower()

@@ -12,7 +12,7 @@ from opshift.converter.options import ALLOW_VALUES, AllowLike, Options
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import OpshiftError
-from opshift.model.graphs import ContainerProto, nested_nodes, node_label
+from opshift.model.graphs import ContainerProto, nested_nodes, node_place
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import OperatorId, canonical_domain, function_label, opset_imports
 from opshift.registry.registry import Registry
@@ -30,7 +30,7 @@ class PlacedNode(NamedTuple):
     @property
     def place(self) -> str:
         """Label of the node in plans; nodes with the same name may share it."""
-        return f"{self.path}, node {node_label(self.proto.name, self.proto.op_type, self.proto.output)}"
+        return node_place(self.path, self.proto)
 
     @property
     def content(self) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import ContainerProto, node_label, training_graphs
+from opshift.model.graphs import ContainerProto, node_place, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.onnx_ir.models import reading_onnx_ir
@@ -149,5 +149,4 @@ def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
     for current in surveyed.walk():
         for line in current.candidates:
             proto = current.scope.proto_of(line)
-            place = f"{current.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
-            yield Node.from_proto(proto), current.scope, place
+            yield Node.from_proto(proto), current.scope, node_place(current.path, proto)

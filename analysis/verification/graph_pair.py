@@ -12,7 +12,7 @@ from opshift.analysis.verification.executable_graph import ExecutableGraph
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.analysis.verification.result import OutputCompared
-from opshift.model.graphs import node_label
+from opshift.model.graphs import node_place
 from opshift.model.progress import Progress
 
 
@@ -45,8 +45,7 @@ class GraphPair(NamedTuple):
 
     def place(self, position: int) -> str:
         """Return the label of a node of the original."""
-        node = self.original.nodes[position]
-        return f"{self.path}, node {node_label(node.name, node.op_type, node.output)}"
+        return node_place(self.path, self.original.nodes[position])
 
 
 class DifferentNode(NamedTuple):

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
-from opshift.model.graphs import node_label, training_graphs
+from opshift.model.graphs import node_place, training_graphs
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -52,7 +52,7 @@ class Located(NamedTuple, Generic[MessageT]):
         """The place in messages."""
         owner, node = self.path, self.node
         if node is not None:
-            owner = f"{owner}, node {node_label(node.name, node.op_type, node.output)}"
+            owner = node_place(owner, node)
         return f"{owner}, {self.role} {self.proto.name!r}" if self.role else owner
 
 

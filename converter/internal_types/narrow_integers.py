@@ -18,7 +18,7 @@ from opshift.model.graphs import (
     is_graph,
     nested_containers,
     nested_nodes,
-    node_label,
+    node_place,
     root_graphs,
 )
 from opshift.model.messages import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -103,7 +103,7 @@ class _Pass:
             try:
                 self._rewrite(proto, copy)
             except CannotConvert as error:
-                self._reasons[self._place_of(proto)] = error
+                self._reasons[node_place(self._path, proto)] = error
         del container.node[:]
         container.node.extend(self._result.node)
 
@@ -198,15 +198,12 @@ class _Pass:
         for value_type in types_in(copy):
             _widen_type(value_type)
         for tensor in tensors_in(copy):
-            self._widen(tensor, self._place_of(owner))
+            self._widen(tensor, node_place(self._path, owner))
         for old, new in zip(graphs_in(attribute), graphs_in(copy), strict=True):
             scope = self._scope.child(old)
             scope.owner = owner
             path = f"{self._path} / {owner.name or owner.op_type}.{attribute.name}"
             _Pass(scope, new, path, self._names, self._reasons).run()
-
-    def _place_of(self, proto: NodeProto) -> str:
-        return f"{self._path}, node {node_label(proto.name, proto.op_type, proto.output)}"
 
     def _widen(self, tensor: TensorProto, place: str) -> None:
         """Unpack the elements of a tensor."""

@@ -8,7 +8,6 @@ from opshift.converter.internal_types.narrow_integers import replace_narrow_inte
 from opshift.converter.internal_types.sequences import replace_sequences
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import Plan
-from opshift.converter.refusals import Refusal
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -48,15 +47,8 @@ def replan(
     refusals = []
     for each in plan.refusals:
         if error := reasons.get(each.place):
-            details = (
-                error.reason,
-                error.remedy,
-                error.code,
-                error.subject or error.reason,
-                each.target,
-                each.nearest,
-            )
-            each = Refusal(each.place, each.operator, *details)
+            subject = error.subject or error.reason
+            each = replace(each, reason=error.reason, remedy=error.remedy, code=error.code, subject=subject)
         refusals.append(each)
     # The first one becomes the message: a node that prevents a replacement.
     refusals.sort(key=lambda each: each.place not in reasons)

@@ -23,7 +23,7 @@ from opshift.model.graphs import (
     captured_names,
     graphs_of,
     names_outside_nodes,
-    node_label,
+    node_place,
 )
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -250,4 +250,4 @@ class SequencePass:
 
     def place(self, proto: NodeProto) -> str:
         """Return the label of a node, with its graph or function."""
-        return f"{self._path}, node {node_label(proto.name, proto.op_type, proto.output)}"
+        return node_place(self._path, proto)

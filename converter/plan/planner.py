@@ -19,7 +19,7 @@ from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel, NodeError, UnknownShape
-from opshift.model.graphs import ContainerProto, NodeRecord, node_label, training_graphs
+from opshift.model.graphs import ContainerProto, NodeRecord, node_place, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.reversible.history import History
     from opshift.converter.unknown_shapes import UnknownShapes
+
+
+INTERMEDIATE = "an intermediate value"
+"""Stands for the name of a value that a step created, in messages."""
 
 
 class Planner:
@@ -178,7 +182,7 @@ class Planner:
             workspace.keep_constants(name for each in restored for name in values_read(each.nodes))
         if skipped := self._options.skipped:
             candidates = [
-                each for each in candidates if _place_of(scope.nodes[each[0]], surveyed) not in skipped
+                each for each in candidates if node_place(surveyed.path, scope.nodes[each[0]]) not in skipped
             ]
         for line in candidates:
             change = self._node_change(line, surveyed, cache)
@@ -236,7 +240,8 @@ class Planner:
     def _refuse(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
         # The user does not know the values that steps create.
         created = self._names.created
-        reason = _replace_names(error.reason, created, "an intermediate value")
+        reason = _replace_names(error.reason, created, INTERMEDIATE)
+        reason = re.sub(f"{INTERMEDIATE}(, {INTERMEDIATE})+", "intermediate values", reason)
         remedy, code = error.remedy, error.code
         if isinstance(error, UnknownShape):
             remedy = self._shape_remedy(error, surveyed.scope)
@@ -250,7 +255,7 @@ class Planner:
         domain = canonical_domain(proto.domain)
         target = self._target.opsets.get(domain) or surveyed.scope.opsets.get(domain, 0)
         subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
-        place, nearest = _place_of(proto, surveyed), error.nearest
+        place, nearest = node_place(surveyed.path, proto), error.nearest
         self._refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
         self._refused_scopes.append(surveyed.scope)
 
@@ -280,7 +285,3 @@ class Planner:
 def _replace_names(text: str, names: Set[str], replacement: str) -> str:
     """Replace the quoted names of values in a message."""
     return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)
-
-
-def _place_of(proto: NodeProto, surveyed: ContainerSurvey) -> str:
-    return f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"

@@ -6,7 +6,7 @@ from copy import deepcopy
 from opshift.converter.survey.sort_nodes import sort_nodes
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import captured_names, graphs_of, node_label, training_graphs
+from opshift.model.graphs import captured_names, graphs_of, node_place, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.registry import Registry
@@ -48,7 +48,7 @@ def _replace_in(scope: Scope, path: str) -> Iterator[str]:
     nodes = scope.container.node
     scope.defined_names.update(name for node in nodes for name in node.output)
     for node in nodes:
-        place = f"{path}, node {node_label(node.name, node.op_type, node.output)}"
+        place = node_place(path, node)
         yield from (f"{place}: {repair}" for repair in _replace_branch(node, scope))
         for graph in graphs_of(node):
             yield from _replace_in(scope.child(graph), place)

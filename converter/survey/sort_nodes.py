@@ -15,6 +15,7 @@ from opshift.model.graphs import (
     ContainerProto,
     bound_names,
     node_label,
+    node_place,
     training_graphs,
 )
 from opshift.model.messages import ModelProto, NodeProto
@@ -91,7 +92,7 @@ class _Sorter:
             if position not in live and (is_undefined or reads_removed):
                 removed[position] = True
                 reason = "removed, because it reads an undefined value and no output depends on it"
-                self.repairs.append(f"{path}, node {_label(nodes[position])}: {reason}")
+                self.repairs.append(f"{node_place(path, nodes[position])}: {reason}")
         kept = [position for position in order if not removed[position]]
         free = {name for position in kept for name in reads[position]} | values.outputs
         if order != sorted(order):

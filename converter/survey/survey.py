@@ -9,7 +9,7 @@ from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_label
+from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_place
 from opshift.model.messages import NodeProto
 
 
@@ -105,7 +105,7 @@ def _subgraphs(
     for attribute in proto.attribute:
         graphs = list(graphs_in(attribute))
         if graphs and attribute.name in names:
-            place = f"{enclosing.path}, node {_label(proto)}"
+            place = node_place(enclosing.path, proto)
             reason = f"attribute {attribute.name!r} occurs twice"
             raise InvalidModel(reason, place=place, remedy="keep one of them")
         names.add(attribute.name)
@@ -120,17 +120,13 @@ def _subgraphs(
             yield index, attribute.name, position, inner
 
 
-def _label(proto: NodeProto) -> str:
-    return node_label(proto.name, proto.op_type, proto.output)
-
-
 def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
     scope = found.scope
     missing = next((name for name in proto.input if not scope.is_visible(name)), None)
     if missing is None:
         found.captured.update(name for name in proto.input if name not in scope.defined_names)
         return
-    place = f"{found.path}, node {_label(proto)}"
+    place = node_place(found.path, proto)
     error = InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
     if any(missing in other.output for other in scope.container.node):
         reason = f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle"
@@ -144,7 +140,7 @@ def _require_no_duplicates(scope: Scope, path: str) -> None:
     for proto in scope.container.node:
         for name in filter(None, proto.output):
             if name in defined:
-                raise InvalidModel(f"value {name!r} is produced twice", place=f"{path}, node {_label(proto)}")
+                raise InvalidModel(f"value {name!r} is produced twice", place=node_place(path, proto))
             defined.add(name)
 
 
