@@ -6,20 +6,16 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from opshift.model.errors import Place
-from opshift.registry.definition_files import CONSUMERS, RELEASES, REVIEWERS, TYPES, definition_files
+from opshift.opsets import OPSETS
+from opshift.registry.definition_files import REVIEWERS, TYPES, definition_files
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
-from opshift.registry.fingerprints import LOCK
-from opshift.registry.ir_versions import IR_VERSIONS
 from opshift.registry.lint.rule_table import rules_for
 from opshift.registry.lint.tree_rules import TreeOperator
 from opshift.registry.loader import load_operator, require_known_opsets
 from opshift.registry.models import Operator
-from opshift.registry.onnx_defs import ONNX_DEFS
 from opshift.registry.registry import Registry, load_registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import place_of
-
-_OTHER_FILES = (CONSUMERS, RELEASES, REVIEWERS, TYPES, LOCK, IR_VERSIONS.name, ONNX_DEFS.name)
 
 
 def lint_tree(
@@ -67,7 +63,8 @@ def _load(
 
 
 def _ignored_files(folder: Path) -> Iterator[DefinitionFinding]:
-    misplaced = (path for path in folder.glob("*.y*ml") if path.name not in _OTHER_FILES)
+    known = {REVIEWERS, *(path.name for path in OPSETS.glob("*.yaml"))}
+    misplaced = (path for path in folder.glob("*.y*ml") if path.name not in known)
     for path in sorted([*misplaced, *folder.glob("*/*.yml")]):
         yield DefinitionFinding.of_rule("file.ignored", Place(str(path)), "the file is not read")
 

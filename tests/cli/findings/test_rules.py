@@ -43,3 +43,11 @@ def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_address_without_declared_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "metadata", lambda _: Message())
     assert rules_of("plan")["type.unsupported"].help_uri == ""
+
+
+def test_no_address_without_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> Message:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "metadata", find)
+    assert rules_of("plan")["type.unsupported"].help_uri == ""

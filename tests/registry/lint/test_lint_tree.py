@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from support.mistakes import HERE, MISTAKES, VALID
 
+from opshift.adapters.core.adapter_table import adapter_table
+from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
 from opshift.registry.lint_tree import lint_tree
 from opshift.registry.models import Operator, OperatorVersion, Parameter
@@ -106,3 +108,7 @@ def test_registry_refuses_inconsistent_operator() -> None:
     found: tuple[DefinitionFinding, ...] = caught.value.findings
     assert {each.rule for each in found} == {"type.undeclared", "version.order"}
     assert str(caught.value.place) == "com.acme.Blur"
+
+
+def test_accepts_built_in_definitions() -> None:
+    assert lint_tree(OPSETS, adapter_table()) == ()

@@ -18,7 +18,6 @@ class Finding(FrozenRecord):
         file: the location of the file: a path or a URL.
         place: the graph and node in a model, or the operator of a definition.
         help: how to solve it.
-        help_uri: the page that describes the rule; empty for the page of a known rule.
         line: the line in a text file, from 1; 0 without one.
     """
 
@@ -28,7 +27,6 @@ class Finding(FrozenRecord):
     file: str
     place: str
     help: str = ""
-    help_uri: str = ""
     line: int = 0
 
 
