@@ -76,8 +76,8 @@ FindingsFormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
-        help="Text; JSON on stdout, including errors (for several models, one line each); or findings as SARIF "
-        "2.1.0, as annotations of GitHub Actions, or as a Code Quality report of GitLab.",
+        help="Text; JSON on stdout, including errors (for several models, one line each); or findings as "
+        "SARIF 2.1.0, as annotations of GitHub Actions, or as a Code Quality report of GitLab.",
     ),
 ]
 
