@@ -1,15 +1,16 @@
-"""Objects in stores such as S3, which fsspec reads. It is imported only if a URL is given."""
+"""Reading of objects in stores by ranges. It is imported only if a URL is given."""
 
 from __future__ import annotations
 
 import io
 from bisect import bisect, insort
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import BinaryIO, Protocol, cast
 
 from opshift.model.binary_files import read_blocks, temporary_copy
-from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.errors import InvalidModel
+from opshift.model.store_objects import IDENTITY, StoreObject, identity_of, raising_invalid_model
 
 MIN_READ, MAX_READ = 1 << 13, 1 << 20
 """Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
@@ -17,143 +18,14 @@ MIN_READ, MAX_READ = 1 << 13, 1 << 20
 NEAR = 1 << 16
 """Bytes that arrive sooner than the answer to another request: after a shorter jump, reads are sequential."""
 
+FIRST_READ = 1 << 18
+"""Bytes that are received when an object of S3 is opened, in place of a request for its size."""
+
 MAX_KEPT = 1 << 26
 """Bytes of short reads that are kept."""
 
 COPY_SIZE = 1 << 24
 """Bytes that are copied through memory at once: enough for few requests."""
-
-IDENTITY = (
-    "ETag",
-    "etag",
-    "generation",
-    "blob_id",
-    "md5",
-    "created",
-    "mtime",
-    "last_modified",
-    "Last-Modified",
-)
-"""Keys of an object's description that change with its content, in the order of preference."""
-
-
-class Store(Protocol):
-    """Methods of fsspec's file systems that opshift calls."""
-
-    protocol: str | tuple[str, ...]
-
-    def info(self, path: str) -> dict[str, object]:
-        """Return the description of a file or folder."""
-        ...
-
-    def exists(self, path: str) -> bool:
-        """Return whether a file or folder exists."""
-        ...
-
-    def ls(self, path: str, detail: bool) -> list[dict[str, object]]:
-        """Return the descriptions of the files and folders in a folder."""
-        ...
-
-    def open(self, path: str, mode: str = "rb", **options: object) -> BinaryIO:
-        """Open a file."""
-        ...
-
-    def pipe_file(self, path: str, value: bytes, **options: object) -> object:
-        """Write a file."""
-
-    def rm_file(self, path: str) -> None:
-        """Remove a file."""
-
-    def unstrip_protocol(self, name: str) -> str:
-        """Return the URL of a path."""
-        ...
-
-
-class StoreObject:
-    """Object, or folder, in a store; `location` is its URL, and names it in messages."""
-
-    def __init__(self, location: str, store: Store, path: str) -> None:
-        self.location, self.store, self.path = location, store, path
-
-    @property
-    def protocols(self) -> tuple[str, ...]:
-        """The schemes of URLs of the store."""
-        protocol = self.store.protocol
-        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
-
-    @classmethod
-    def at(cls, location: str) -> StoreObject:
-        """Return the object with a URL, which may not exist yet.
-
-        Raises:
-            UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
-        """
-        scheme = location.partition("://")[0].lower()
-        try:
-            from fsspec import get_filesystem_class
-        except ImportError as error:
-            raise UsageError("fsspec is not installed", place=location, remedy=INSTALL) from error
-        try:
-            # the listings of a store, which fsspec would keep, change while a batch runs; and unlike
-            # fsspec's own functions for URLs, this does not follow `::` in a name to another store
-            kind = get_filesystem_class(scheme)
-            options = kind._get_kwargs_from_urls(location)  # such as the host in the URL
-            return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(location))
-        except ImportError as error:
-            remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
-            raise UsageError(f"cannot be opened: {error}", place=location, remedy=remedy) from error
-        except ValueError as error:
-            reason, remedy = f"is not a usable URL: {error}", "correct the URL; https: and s3: are examples"
-            raise UsageError(reason, place=location, remedy=remedy) from error
-
-    def info(self) -> Mapping[str, object] | None:
-        """Return the description in the store, or `None` if it does not exist."""
-        with suppress(FileNotFoundError), raising_invalid_model(self.location):
-            return self.store.info(self.path)
-        return None
-
-
-INSTALL = "pip install 'opshift[stores]'"
-
-INSTALL_SCHEME = {
-    "s3": "pip install 'opshift[s3]'",
-    "s3a": "pip install 'opshift[s3]'",
-    "gs": "pip install gcsfs",
-    "gcs": "pip install gcsfs",
-    "az": "pip install adlfs",
-    "abfs": "pip install adlfs",
-    "abfss": "pip install adlfs",
-    "hf": "pip install huggingface_hub",
-    "http": "pip install aiohttp",
-    "https": "pip install aiohttp",
-}
-"""Packages that fsspec needs for a scheme."""
-
-
-@contextmanager
-def raising_invalid_model(location: str) -> Iterator[None]:
-    """Raise errors of a store as InvalidModel, except that a file does not exist.
-
-    The client libraries of stores raise classes of errors that only they define.
-    """
-    try:
-        yield
-    except (OpshiftError, FileNotFoundError):
-        raise
-    except Exception as error:
-        remedy = "check the URL, the credentials and the network"
-        raise InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy) from error
-
-
-def error_text(error: Exception) -> str:
-    """Return the message of an error, or its class if the message is empty."""
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def identity_of(info: Mapping[str, object]) -> str:
-    """Return what changes with the content of an object: its size, and its digest, version or time."""
-    version = next((info[key] for key in IDENTITY if info.get(key)), "")
-    return f"{str(version).strip(chr(34))}-{info['size']}"
 
 
 class RemoteFile:
@@ -169,20 +41,28 @@ class RemoteFile:
 
     copy_size = COPY_SIZE
 
-    def __init__(self, source: StoreObject, handle: BinaryIO, info: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        source: StoreObject,
+        info: Mapping[str, object],
+        handle: BinaryIO | None = None,
+        first: bytes = b"",
+    ) -> None:
+        """Read an open file, or an object whose first bytes were received with its description."""
         self.source, self.place, self.info = source, source.location, info
         self.size = cast("int", info["size"])
         self._handle = handle
-        self._kept: list[tuple[int, bytes]] = []
-        self._kept_size = self._last_end = 0
+        self._kept = [(0, first)] if first else []
+        self._kept_size = self._last_end = len(first)
         self._read_size = NEAR >> 1
-        self._requests = 0
+        self._requests = len(self._kept)
 
     def __enter__(self) -> RemoteFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._handle.close()
+        if self._handle:
+            self._handle.close()
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes between two positions, or raise InvalidModel if the object lacks them."""
@@ -205,6 +85,9 @@ class RemoteFile:
         self._requests += 1
         try:
             with raising_invalid_model(self.place):
+                if self._handle is None:
+                    self._handle = _open(self.source)
+                    self._require_same(getattr(self._handle, "details", None))
                 self._handle.seek(start)
                 found = self._handle.read(end - start)
         except (InvalidModel, FileNotFoundError):
@@ -219,7 +102,9 @@ class RemoteFile:
         """Raise InvalidModel if the object changed after it was opened."""
         if self._requests == 1:  # the store answers a request with one version of the object
             return
-        info = self.source.info()
+        self._require_same(self.source.info())
+
+    def _require_same(self, info: Mapping[str, object] | None) -> None:
         if info is None or identity_of(info) != identity_of(self.info):
             raise self._changed("changed while it was read")
 
@@ -240,9 +125,12 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
     Raises:
         InvalidModel: the object does not exist, or cannot be read.
     """
+    if "s3" in source.protocols:
+        with suppress(Exception):  # missing, empty, or refused: the requests that follow show the reason
+            return _begun(source)
     try:
         with raising_invalid_model(source.location):
-            handle = source.store.open(source.path, cache_type="none")
+            handle = _open(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
             if not any(map(info.get, IDENTITY)):
                 info = source.store.info(source.path)
@@ -258,7 +146,44 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
         raise InvalidModel("object does not exist", place=source.location, remedy=remedy) from error
     if info["type"] != "file":
         raise InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
-    return RemoteFile(source, handle, info)
+    return RemoteFile(source, info, handle)
+
+
+def _open(source: StoreObject) -> BinaryIO:
+    return source.store.open(source.path, cache_type="none")
+
+
+def _begun(source: StoreObject) -> RemoteFile:
+    """Open an object of S3 with one request, which receives a small model as a whole."""
+    from fsspec.asyn import sync
+
+    store = cast("_S3", source.store)
+    bucket, key, _ = store.split_path(source.path)
+
+    async def receive() -> tuple[dict[str, object], bytes]:
+        answer = await store._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes=0-{FIRST_READ - 1}")
+        async with cast("_Body", answer["Body"]) as body:
+            return answer, await body.read()
+
+    answer, first = sync(store.loop, receive)
+    size = int(str(answer["ContentRange"]).rpartition("/")[2])
+    return RemoteFile(source, {"type": "file", "size": size, "ETag": answer["ETag"]}, first=first)
+
+
+class _S3(Protocol):
+    loop: object
+
+    def split_path(self, path: str) -> tuple[str, str, str | None]: ...
+
+    async def _call_s3(self, method: str, **parameters: object) -> dict[str, object]: ...
+
+
+class _Body(Protocol):
+    async def __aenter__(self) -> _Body: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def read(self) -> bytes: ...
 
 
 def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, cast
 
-from opshift.model.remote_files import COPY_SIZE, RemoteFile, Store
+from opshift.model.remote_files import COPY_SIZE, RemoteFile
 from opshift.model.signals import signals_deferred
+from opshift.model.store_objects import Store
 from opshift.model.tensor_pieces import Range
 
 MIN_PART = 5 << 20
@@ -59,6 +60,15 @@ def keys_below(store: S3Store, path: str) -> Iterator[str]:
         if not page.get("IsTruncated"):
             return
         request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def abort_uploads(store: S3Store, path: str) -> None:
+    """Abort all unfinished multipart uploads of an object."""
+    bucket, key, _ = store.split_path(path)
+    found = store.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=key)
+    for each in cast("list[dict[str, str]]", found.get("Uploads", ())):
+        if each["Key"] == key:
+            store.call_s3("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=each["UploadId"])
 
 
 class MultipartUpload:

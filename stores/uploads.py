@@ -9,11 +9,12 @@ from typing import Protocol, cast
 
 from opshift.model.errors import CannotWrite, OpshiftError, UsageError
 from opshift.model.progress import Progress
-from opshift.model.remote_files import COPY_SIZE, RemoteFile, StoreObject, error_text
+from opshift.model.remote_files import COPY_SIZE, RemoteFile
 from opshift.model.signals import signals_deferred
+from opshift.model.store_objects import StoreObject, error_text
 from opshift.model.tensor_pieces import Piece, Range, total_size
 from opshift.stores.parts import Part, divide, join_ranges
-from opshift.stores.s3 import MIN_PART, MultipartUpload, s3_store
+from opshift.stores.s3 import MIN_PART, MultipartUpload, abort_uploads, s3_store
 from opshift.stores.source_file import Source
 
 MAX_SINGLE_PUT = 64 << 20
@@ -80,6 +81,20 @@ def remove_object(location: str) -> None:
     target = writable_object(location)
     with _raising_cannot_write(location), suppress(FileNotFoundError):
         target.store.rm_file(target.path)
+
+
+def remove_unfinished(location: str) -> None:
+    """Abort uploads of an object that killed processes began; no process may write it at the moment.
+
+    Raises:
+        CannotWrite: the store refuses it.
+        UsageError: the URL is not usable.
+    """
+    target = StoreObject.at(location)
+    store = s3_store(target.store)
+    if store:
+        with _raising_cannot_write(location):
+            abort_uploads(store, target.path)
 
 
 def writable_object(location: str) -> StoreObject:

@@ -17,7 +17,7 @@ from opshift.model.tensor_pieces import Piece, Range
 from opshift.stores.locations import metadata_of
 from opshift.stores.s3 import MAX_PARTS, MIN_PART, MultipartUpload
 from opshift.stores.source_file import open_source
-from opshift.stores.uploads import new_object
+from opshift.stores.uploads import new_object, remove_unfinished
 from zoos.s3_server import Server
 
 
@@ -254,3 +254,13 @@ def test_keeps_the_limits_of_parts() -> None:
             upload = MultipartUpload(Store(), "k", size, {}, copies=copies)  # type: ignore[arg-type]
             assert MIN_PART <= upload.least <= upload.most <= 5 << 30
             assert size // upload.least + 1 <= MAX_PARTS
+
+
+def test_removes_unfinished_uploads_of_one_object(bucket: str) -> None:
+    for key in ("m.onnx", "m.onnx", "m.onnx.data"):
+        s3().call_s3("create_multipart_upload", Bucket=bucket.removeprefix("s3://"), Key=key)
+    remove_unfinished(f"{bucket}/m.onnx")
+    assert open_uploads(bucket) == ["m.onnx.data"]
+    remove_unfinished("memory://m.onnx")
+    with pytest.raises(CannotWrite):
+        remove_unfinished("s3://no-such-bucket/m.onnx")
