@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from opshift.converter.report import Report
 from opshift.converter.streaming.copy_ranges import write_pieces
@@ -28,6 +29,7 @@ from opshift.model.files import FileLike, read_bytes
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
+from opshift.model.store_objects import StoreObject
 from opshift.model.tensor_pieces import Piece, Range
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
 from opshift.stores.source_file import Source, open_source
@@ -152,6 +154,9 @@ def _is_missing(old: str, new: str, force: bool) -> bool:
 
 
 def _require_object(location: str, least: int) -> None:
+    info = StoreObject.at(location).info()
+    if info and cast("int", info["size"] or 0) >= least:
+        return
     try:
         with open_source(location) as data:
             require_size(data, least)
