@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, suppress
 from functools import partial
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from opshift.batch.convert_model import convert_model, failure
 from opshift.batch.destinations import Destinations
 from opshift.batch.ledger import LEDGER_NAME, Ledger
+from opshift.batch.options_digest import options_digest
 from opshift.batch.outcome import ModelOutcome
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
@@ -51,7 +52,7 @@ def convert_many(
     opsets: Iterable[PathLike] = (),
     adapters: Iterable[PathLike] = (),
     verify: bool = False,
-) -> Iterator[ModelOutcome]:
+) -> Generator[ModelOutcome]:
     """Convert models into a folder, and yield the outcome of each as it is done; failures are outcomes.
 
     A later call with the same ledger converts only what the ledger does not prove: that the source, the
@@ -131,9 +132,9 @@ class Batch(NamedTuple):
     ledger: Path | None = None
     skip_existing: bool = False
 
-    def run(self, jobs: int | None = None, executor: Executor | None = None) -> Iterator[ModelOutcome]:
+    def run(self, jobs: int | None = None, executor: Executor | None = None) -> Generator[ModelOutcome]:
         """Yield the outcome of each model; errors about arguments are raised at once."""
-        digest = self.settings.digest()
+        digest = options_digest(self.settings)
         if os.path.lexists(self.out) and not os.path.isdir(self.out):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
         claimed = self._claimed(Destinations())
@@ -158,7 +159,7 @@ class Batch(NamedTuple):
 
     def _outcomes(
         self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
-    ) -> Iterator[ModelOutcome]:
+    ) -> Generator[ModelOutcome]:
         ledger, is_complete = Ledger(os.fspath(self.ledger or Path(self.out, LEDGER_NAME))), False
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),

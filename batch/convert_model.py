@@ -23,6 +23,8 @@ from opshift.model.messages import ModelProto
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
     from opshift.converter.options import Options
+    from opshift.model.files import FileLike
+    from opshift.model.progress import Progress
     from opshift.registry.registry import Registry
 
 
@@ -105,7 +107,7 @@ def _convert(settings: Settings, options: Options, task: Task, states: FileState
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
         if settings.verify and written.path:
-            verification = _verify(task.source, written.path, settings, options.registry)
+            verification = verify_file(task.source, written.path, settings, options.registry)
     copied = task.data if settings.external != "keep" else ()
     files = {**states, **states_of(_with_data(task.output, copied))}
     status: Status = "converted"
@@ -119,7 +121,13 @@ def _with_data(model: str, data: tuple[str, ...]) -> list[str]:
     return [model, *(os.path.join(os.path.dirname(model), location) for location in data)]
 
 
-def _verify(source: str, converted: Path, settings: Settings, registry: Registry) -> Verification:
+def verify_file(
+    source: FileLike,
+    converted: Path,
+    settings: Settings,
+    registry: Registry,
+    progress: Progress | None = None,
+) -> Verification:
     """Compare the outputs of the original and the converted model."""
     from opshift.analysis.verification.verify import verify
     from opshift.model.files import read_model
@@ -137,4 +145,5 @@ def _verify(source: str, converted: Path, settings: Settings, registry: Registry
         tolerance=settings.tolerance,
         registry=registry,
         custom_ops=settings.custom_ops,
+        progress=progress,
     )

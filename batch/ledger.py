@@ -118,7 +118,7 @@ def _line(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
         "source_digest": outcome.source_digest,
         "output_digest": outcome.output_digest,
         **_summary(outcome.report),
-        "error": error and error.summary(),
+        "error": error and error.as_dict(),
         "options": options,
         "opshift": __version__,
         "seconds": round(outcome.seconds, 3),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from opshift.batch.file_states import FileStates, full_name
-from opshift.checker.findings import IllegalModel
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.frozen_record import FrozenRecord
@@ -26,7 +24,7 @@ class ModelError(FrozenRecord):
         error: name of the error's class.
         reason, place, remedy: as in `OpshiftError`.
         code: the most frequent cause of a refusal, a key of `opsets/refusals.yaml`; empty for other errors.
-        details: refusals, findings, or the failed verification, as in `--format json`.
+        cause: the error with its refusals, findings or comparison; `None` if an earlier run raised it.
     """
 
     error: str
@@ -34,7 +32,7 @@ class ModelError(FrozenRecord):
     place: str = ""
     remedy: str = ""
     code: str = ""
-    details: Mapping[str, object] = field(default_factory=dict)
+    cause: OpshiftError | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, error: OpshiftError, name: str = "") -> ModelError:
@@ -43,31 +41,11 @@ class ModelError(FrozenRecord):
         code = ""
         if isinstance(error, ConversionRefused):
             code = max(error.groups, key=lambda each: len(each.refusals)).code
-        return cls(**(fields | {"error": name or fields["error"]}), code=code, details=error_details(error))
+        return cls(**(fields | {"error": name or fields["error"]}), code=code, cause=error)
 
-    def summary(self) -> dict[str, str]:
-        """Return the fields without `details`."""
-        return {name: value for name, value in vars(self).items() if name != "details"}
-
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data for JSON."""
-        return {**self.summary(), **self.details}
-
-
-def error_details(error: OpshiftError) -> dict[str, object]:
-    """Return what errors of some classes add to JSON output."""
-    from opshift.analysis.verification.result import VerificationFailed
-
-    data: dict[str, object] = {"refusals": []}
-    if isinstance(error, ConversionRefused):
-        data["refusals"] = [asdict(each) for each in error.refusals]
-        data["refusal_groups"] = [each.as_dict() for each in error.groups]
-    if isinstance(error, IllegalModel):
-        data["findings"] = [asdict(each) for each in error.findings]
-    if isinstance(error, VerificationFailed):
-        data["verification"] = error.verification.as_dict()
-        data["location"] = asdict(error.location) if error.location else None
-    return data
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields for JSON output."""
+        return {name: value for name, value in vars(self).items() if name != "cause"}
 
 
 class ModelOutcome(FrozenRecord):
@@ -120,7 +98,7 @@ class ModelOutcome(FrozenRecord):
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         data: dict[str, object] = {"input": self.source, "output": self.output if self.is_ok else None}
-        data |= {"status": self.status, "from_ledger": self.from_ledger, "seconds": round(self.seconds, 3)}
+        data |= {"result": self.status, "from_ledger": self.from_ledger, "seconds": round(self.seconds, 3)}
         data |= {"source_digest": self.source_digest, "output_digest": self.output_digest}
         for part in (self.report, self.error):
             data |= part.as_dict() if part is not None else {}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,41 +70,6 @@ class Settings(NamedTuple):
             shapes=self.shapes,
             infer_shapes=self.infer_shapes,
         )
-
-    def digest(self) -> str:
-        """Return a digest of what decides about a result: options, definitions, adapters and plugins."""
-        target = self.read().target
-        files = (*self.opsets, *self.adapters, *map(Path, self.references), *self.custom_ops)
-        inputs = (*filter(None, [self.inputs]), *(path for _, path in self.input_files))
-        content = [
-            sorted(target.opsets.items()),
-            [target.ir_version, target.requested_ir_version],
-            # `force` decides what may be replaced, but not by what
-            self._replace(target=(), ir_version=None, force=False),
-            _content_digest((*files, *inputs)),
-            _plugins(),
-        ]
-        return sha256(json.dumps(content, default=str).encode()).hexdigest()[:16]
-
-
-def _content_digest(paths: Iterable[Path]) -> str:
-    content = sha256()
-    for path in paths:
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and "__pycache__" not in file.parts:
-                content.update(sha256(file.read_bytes()).digest())
-    return content.hexdigest()
-
-
-def _plugins() -> list[str]:
-    """Return the installed packages with definitions or adapters, and their versions."""
-    from opshift.adapters.core.adapter_table import ENTRY_POINT_GROUP
-    from opshift.registry.installed import DEFINITIONS, installed_entry_points
-
-    found = (
-        each.dist for group in (DEFINITIONS, ENTRY_POINT_GROUP) for each in installed_entry_points(group)
-    )
-    return sorted({f"{each.name} {each.version}" for each in found if each is not None})
 
 
 @cache  # for all models of a process; the digest distinguishes changed files

@@ -44,7 +44,7 @@ class AtomicFiles:
 
         It has the permissions of the file that it replaces, else those of `source`. With `is_safe`, wait
         until the data is on the disk: else a system crash may lose old and new file. With `is_new`, refuse to
-        replace a file.
+        replace a file with another content.
 
         Raises:
             OSError: the file cannot be created.
@@ -87,10 +87,13 @@ class AtomicFiles:
                 if os.path.lexists(file.place) and _identity(file.place) in written:
                     reason = "is written twice: two names denote this file"
                     raise CannotWrite(reason, place=str(file.place), remedy="rename one of the files")
-                if len(self._waiting) > 1:  # a failure of a later file has to undo this one
+                has_undo = len(self._waiting) > 1  # a failure of a later file has to undo this one
+                if has_undo:
                     self._prepare_undo(file.place)
-                _move(file)
-            written.add(new)
+                if _move(file):
+                    written.add(new)
+                elif has_undo:
+                    self._forget_undo()
             self._waiting.pop()
         for _, backup in self._undo:
             if backup is not None:
@@ -106,6 +109,11 @@ class AtomicFiles:
             except OSError:  # a file system without hard links
                 place.rename(backup)
         self._undo.append((place, backup))
+
+    def _forget_undo(self) -> None:
+        _, backup = self._undo.pop()
+        if backup is not None:
+            backup.unlink()
 
     def _discard(self) -> None:
         for file in self._waiting:
@@ -183,18 +191,29 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _move(file: _NewFile) -> None:
+def _move(file: _NewFile) -> bool:
+    """Move a file to its path; return False if another process wrote the same content there."""
     if not file.is_new:
         file.temporary.replace(file.place)
-        return
+        return True
     try:
         os.link(file.temporary, file.place)  # unlike a rename, fails if the file exists
     except OSError:
         if os.path.lexists(file.place):
-            raise
+            if not _are_equal(file.temporary, file.place):
+                raise
+            file.temporary.unlink()
+            return False
         file.temporary.rename(file.place)  # a file system without hard links
     else:
         file.temporary.unlink()
+    return True
+
+
+def _are_equal(first: Path, second: Path) -> bool:
+    import filecmp  # few processes write the same files at the same time
+
+    return second.is_file() and filecmp.cmp(first, second, shallow=False)
 
 
 def _copy_permissions(place: Path, temporary: Path) -> None:

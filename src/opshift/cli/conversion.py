@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from opshift.batch.settings import Settings
 from opshift.cli.errors import CommandLineError, add_file_to_errors
-from opshift.cli.options import registry_with
 from opshift.cli.progress import BYTES, show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.registry.errors import ResolveError
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from opshift.converter.report import Report
     from opshift.converter.streaming.external_data import ExternalHandling
     from opshift.model.messages import ModelProto
-    from opshift.registry.registry import Registry
 
 
 class ConversionSettings(NamedTuple):
@@ -48,33 +46,37 @@ class ConversionSettings(NamedTuple):
 
     def read(self) -> Options:
         """Return the options of a conversion in place; raise if one of them is invalid."""
-        from opshift.converter.options import Options
-
         if self.report is not None:
             from opshift.analysis.pages.write_report import report_suffix
 
             report_suffix(self.report)
-        if self.references:
-            from opshift.analysis.verification.references import load_references
-
-            for each in self.references:
-                load_references(each)
-        registry = registry_with(self.folders)
         try:
-            return Options.of(
-                self.target or None,
-                allow=self.allow,
-                ir_version=self.ir_version,
-                registry=registry,
-                inplace=True,
-                check=self.check,
-                reversible=self.reversible,
-                bump=self.bump,
-                shapes=self.shapes,
-                infer_shapes=self.infer_shapes,
-            )
+            return self.shared().read()
         except ResolveError as error:
             raise CommandLineError(error) from error
+
+    def shared(self) -> Settings:
+        """Return the options that decide about the results."""
+        return Settings(
+            tuple(self.target or ()),
+            self.ir_version,
+            tuple(self.allow),
+            self.check,
+            self.reversible,
+            self.bump,
+            self.shapes,
+            self.infer_shapes,
+            self.external,
+            self.force,
+            tuple(self.folders or ()),
+            tuple(self.adapters or ()),
+            self.verify,
+            self.inputs,
+            self.input_files,
+            self.tolerance,
+            self.references,
+            self.custom_ops,
+        )
 
 
 class ConvertedFile(NamedTuple):
@@ -154,28 +156,11 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
             written = stack.enter_context(conversion)
         if settings.verify and written.path:
             # the temporary file, which replaces `out` only at the end of the block
-            verification = _verify(source, written.path, settings, options.registry)
+            from opshift.batch.convert_model import verify_file
+
+            message = f"Comparing {source} with its conversion"
+            with show_progress(message, quiet=settings.quiet) as progress, add_file_to_errors(source):
+                verification = verify_file(
+                    model_input(source), written.path, settings.shared(), options.registry, progress
+                )
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)
-
-
-def _verify(source: str, converted: Path, settings: ConversionSettings, registry: Registry) -> Verification:
-    """Compare the outputs of the original and the converted model."""
-    from opshift.analysis.verification.verify import verify
-    from opshift.model.files import read_model
-
-    message = f"Comparing {source} with its conversion"
-    with show_progress(message, quiet=settings.quiet) as progress, add_file_to_errors(source):
-        inputs: Mapping[str, object] = dict(settings.input_files)
-        if settings.inputs:
-            from opshift.analysis.verification.input_files import read_arrays
-
-            inputs = {**read_arrays(settings.inputs), **inputs}
-        return verify(
-            model_input(source),
-            read_model(converted),
-            inputs,
-            tolerance=settings.tolerance,
-            registry=registry,
-            custom_ops=settings.custom_ops,
-            progress=progress,
-        )

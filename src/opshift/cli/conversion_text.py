@@ -11,7 +11,7 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.verification_text import write_verification
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
-from opshift.model.operator_ids import short_label
+from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 
 if TYPE_CHECKING:
     from opshift.cli.conversion import ConvertedFile
@@ -22,6 +22,14 @@ OPERATOR_COLUMN = Column("operator", "cyan")
 
 MAX_GROUPS = 8
 """Maximum number of rows of changes, so that the plan of a small model fits one screen."""
+
+
+def opsets_text(report: Report) -> str:
+    """Format the changed opsets: `9 -> 17, ai.onnx.ml 1 -> 3`."""
+    return ", ".join(
+        f"{'' if each.domain == DEFAULT_DOMAIN else each.domain} {each.source} -> {each.target}".strip()
+        for each in report.opsets
+    )
 
 
 def write_conversion(page: Page, converted: ConvertedFile) -> None:

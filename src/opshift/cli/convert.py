@@ -10,16 +10,17 @@ import typer
 from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import write_conversion
-from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format
-from opshift.cli.output import page_for, print_result
+from opshift.cli.output import print_result
 from opshift.cli.paths import named_files, output_file, require_file
 from opshift.cli.streams import STDOUT
 from opshift.model.errors import UsageError
 
 
 def convert(
-    source: options.InputArgument,
+    source: Annotated[
+        str | None, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+    ] = None,
     more: Annotated[
         list[str] | None,
         typer.Argument(
@@ -124,17 +125,37 @@ def convert(
             help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
         ),
     ] = None,
-    jobs: Annotated[
-        int,
+    jobs: options.JobsOption = 1,
+    dask: Annotated[
+        str | None,
         typer.Option(
-            "--jobs",
-            "-j",
-            rich_help_panel=options.OUTPUT,
-            metavar="N",
-            min=1,
-            help="With --out: the number of parallel processes.",
+            "--dask",
+            rich_help_panel=options.SEVERAL,
+            metavar="ADDRESS",
+            help="With --out: convert on the Dask cluster with this scheduler, such as tcp://10.0.0.1:8786. "
+            "Its workers need opshift, and the same paths.",
         ),
-    ] = 1,
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            rich_help_panel=options.SEVERAL,
+            metavar="FILE",
+            help="With --out: the record of results; a later run converts only models that it does not "
+            "prove. By default opshift-ledger.jsonl in DIR.",
+        ),
+    ] = None,
+    skip_existing: Annotated[
+        bool,
+        typer.Option(
+            "--skip-existing",
+            rich_help_panel=options.SEVERAL,
+            help="With --out: skip models whose output exists and is not in the ledger.",
+        ),
+    ] = False,
+    files_from: options.FilesFromOption = None,
+    verbose: options.VerboseOption = False,
     external: Annotated[
         Literal["copy", "link", "keep"],
         typer.Option(
@@ -189,24 +210,33 @@ def convert(
         infer_shapes,
     )
     conversion_options = settings.read()  # before any model is read
-    sources = [source, *(more or ())]
+    sources = [*([source] if source else []), *(more or ())]
     if dry_run:
         from opshift.cli.gate.run_gate import GateOptions
         from opshift.cli.plan import show_plans
 
         if verify:
             raise UsageError("both --dry-run and --verify are given", remedy="remove one of them")
-        if folder is None and len(sources) == 2:  # an error of OUT is that of the conversion
+        if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
-        gate = GateOptions("plan", form, quiet, jobs=jobs, adapters=adapters or ())
+        gate = GateOptions("plan", form, quiet, verbose, jobs, files_from, adapters or ())
         show_plans(sources, settings, gate)
         return
     if folder is not None:
         if in_place:
             reason = "both --out and --in-place are given"
             raise UsageError(reason, place=folder, remedy="remove one of them")
-        _convert_all(sources, folder, settings, jobs, form)
+        from opshift.cli.batch.run_batch import BatchOptions, run_batch
+        from opshift.cli.gate.run_gate import GateOptions
+
+        gate = GateOptions("convert", form, quiet, verbose, jobs, files_from, adapters or ())
+        run_batch(sources, settings, BatchOptions(folder, ledger, skip_existing, dask), gate)
         return
+    if ledger or skip_existing or dask or files_from:
+        reason = "--ledger, --skip-existing, --dask and --files-from require an output folder"
+        raise UsageError(reason, remedy="name it with --out")
+    if source is None:
+        raise UsageError("IN is not given", remedy="name a model, or - for standard input")
     if len(sources) > 2:
         raise UsageError("several models require an output folder", remedy="name it with --out")
     source = require_file(source)
@@ -224,27 +254,3 @@ def convert(
         quiet=quiet,
         on_stderr=path == STDOUT,
     )
-
-
-def _convert_all(
-    sources: list[str], folder: str, settings: ConversionSettings, workers: int, form: Format
-) -> None:
-    from opshift.cli.batch.run_batch import (
-        batch_data,
-        failures,
-        jobs_for,
-        run_jobs,
-        write_batch,
-        write_batch_report,
-        write_failures,
-    )
-
-    outcomes = run_jobs(jobs_for(sources, Path(folder), settings.force, settings.external), settings, workers)
-    data = batch_data(Path(folder), outcomes)
-    if settings.report is not None:
-        write_batch_report(settings.report, Path(folder), outcomes)
-    if form is Format.TEXT and settings.quiet and failures(outcomes):
-        write_failures(page_for(on_stderr=True), outcomes)
-    print_result(form, data, lambda page: write_batch(page, outcomes), quiet=settings.quiet)
-    if failures(outcomes):
-        raise typer.Exit(EXIT_FINDINGS)

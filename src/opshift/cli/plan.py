@@ -10,14 +10,13 @@ import typer
 
 from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
-from opshift.cli.conversion_text import write_plan
+from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
-from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding
@@ -126,14 +125,7 @@ class PlannedModel(NamedTuple):
 
     def cells(self) -> dict[str, object]:
         """Return the cells of the row."""
-        return {"opsets": self.opsets(), "changed": f"{len(self.report.changed):,}"}
-
-    def opsets(self) -> str:
-        """Format the changed opsets: `9 -> 17, ai.onnx.ml 1 -> 3`."""
-        return ", ".join(
-            f"{'' if each.domain == DEFAULT_DOMAIN else each.domain} {each.source} -> {each.target}".strip()
-            for each in self.report.opsets
-        )
+        return {"opsets": opsets_text(self.report), "changed": f"{len(self.report.changed):,}"}
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import onnx
 import pytest
 from typer.testing import Result
 
-from opshift.cli.conversion import convert_file
+from opshift.batch.ledger import LEDGER_NAME
+from opshift.converter.convert import convert_with
 
 Run = Callable[..., Result]
 
@@ -29,8 +31,9 @@ def models(old_model: Path, new_model: Path) -> Path:
 
 
 def files_in(folder: str = "out") -> list[str]:
-    """Return all files in a folder and its subfolders."""
-    return sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    """Return all files in a folder and its subfolders, without ledgers."""
+    found = (path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(path for path in found if not path.endswith(LEDGER_NAME))
 
 
 def opsets(folder: str = "out") -> set[int]:
@@ -52,34 +55,59 @@ def test_converts_all_models(run: Run, sources: list[str], expected: list[str]) 
     assert (result.exit_code, result.stderr) == (0, "")
     assert files_in() == expected
     assert opsets() == {19}
-    assert f"{len(expected)} model" in result.stdout
-    assert " converted, 0 failed" in result.stdout
+    assert f"{len(expected)} converted" in result.stdout
 
 
 @pytest.mark.usefixtures("models")
-def test_summary_has_row_for_each_model(run: Run) -> None:
+def test_rows_causes_and_summary(run: Run) -> None:
     result = run("convert", "old.onnx", "new.onnx", "bad.onnx", "-o", "out", "-t", "6")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert lines[0] == "model opsets kept changed result"
-    assert lines[1] == "old.onnx ai.onnx 10 -> 6 3 0 out/old.onnx"
-    assert lines[2].startswith("new.onnx failed: 2 nodes have no equivalent: no operator of opset 6 comp")
-    assert lines[3].startswith("bad.onnx failed: is not an ONNX model")
-    assert lines[-1] == "1 model converted, 2 failed"
+    assert lines[:4] == [
+        "result opsets changed model",
+        "converted 10 -> 6 0 old.onnx",
+        "refused new.onnx operator.no-equivalent (2)",
+        "failed bad.onnx InvalidModel",
+    ]
+    assert "operator.no-equivalent: 1 model, 2 findings" in lines
+    assert "InvalidModel: 1 model, 1 finding" in lines
+    assert lines[-1].startswith("3 models: 1 converted, 1 refused, 1 failed (")
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.usefixtures("models")
-def test_failure_does_not_stop_others_and_order_is_kept(run: Run, jobs: str) -> None:
-    result = run(
-        "convert", "bad.onnx", "new.onnx", "old.onnx", "-o", "out", "-t", "6", "-j", jobs, "--format", "json"
-    )
-    data = json.loads(result.stdout)
+def test_failure_does_not_stop_others(run: Run, jobs: str) -> None:
+    names = ["bad.onnx", "new.onnx", "old.onnx"]
+    result = run("convert", *names, "-o", "out", "-t", "6", "-j", jobs, "--format", "json")
+    *lines, last = map(json.loads, result.stdout.splitlines())
     assert (result.exit_code, result.stderr) == (1, "")
-    assert (data["output"], data["converted"], data["failed"]) == ("out", 1, 2)
-    assert [each["input"] for each in data["files"]] == ["bad.onnx", "new.onnx", "old.onnx"]
-    assert [each["output"] for each in data["files"]] == [None, None, "out/old.onnx"]
-    assert [each.get("error") for each in data["files"]] == ["InvalidModel", "ConversionRefused", None]
-    assert len(data["files"][1]["refusals"]) == 2
+    assert last["summary"]["results"] == {"failed": 1, "refused": 1, "converted": 1}
+    found = {each["input"]: each for each in lines}
+    assert [found[name]["output"] for name in names] == [None, None, "out/old.onnx"]
+    assert [found[name].get("error") for name in names] == ["InvalidModel", "ConversionRefused", None]
+    assert [found[name]["result"] for name in names] == ["failed", "refused", "converted"]
+    assert len(found["new.onnx"]["refusals"]) == 2
+    assert found["old.onnx"]["kept"] == 3
+
+
+@pytest.mark.usefixtures("models")
+def test_second_run_does_nothing(run: Run) -> None:
+    arguments = ("convert", "old.onnx", "new.onnx", "-o", "out", "-t", "6", "--format", "json")
+    first, second = (run(*arguments) for _ in range(2))
+    assert first.exit_code == second.exit_code == 1
+    *lines, last = map(json.loads, second.stdout.splitlines())
+    assert last["summary"]["results"] == {"skipped": 1, "refused": 1}
+    assert all(each["from_ledger"] for each in lines)
+    assert lines[1]["reason"] == json.loads(first.stdout.splitlines()[1])["reason"]
+
+
+@pytest.mark.usefixtures("models")
+def test_list_of_models_and_ledger(run: Run) -> None:
+    Path("names").write_text("old.onnx\nin/a.onnx\n")
+    result = run("convert", "--files-from", "names", "-o", "out", "-t", "17", "--ledger", "log.jsonl")
+    assert result.exit_code == 0
+    assert files_in() == ["in/a.onnx", "old.onnx"]
+    assert sorted(os.listdir("out")) == ["in", "old.onnx"]
+    assert len(Path("log.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.mark.usefixtures("models")
@@ -87,9 +115,28 @@ def test_quiet_reports_only_failures(run: Run) -> None:
     succeeded = run("convert", "old.onnx", "-o", "out", "-t", "17", "--quiet")
     assert (succeeded.exit_code, succeeded.output) == (0, "")
     failed = run("convert", "bad.onnx", "in/a.onnx", "-o", "out", "-t", "17", "--quiet")
-    assert (failed.exit_code, failed.stdout) == (1, "")
-    assert "bad.onnx  is not an ONNX model" in failed.stderr
-    assert "a.onnx  " not in failed.stderr
+    assert failed.exit_code == 1
+    assert "bad.onnx: is not an ONNX model" in failed.stdout
+    assert "a.onnx  " not in failed.stdout
+
+
+@pytest.mark.usefixtures("models")
+def test_dask_needs_its_package_and_a_scheduler(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("convert", "in", "-o", "out", "-t", "17", "--dask", "tcp://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = run(*arguments)
+    assert (result.exit_code, Path("out").exists()) == (2, False)
+    assert "--dask: requires the package distributed" in result.stderr
+    assert "pip install distributed" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("models")
+def test_converts_on_dask_cluster(run: Run) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        result = run("convert", "in", "-o", "out", "-t", "17", "--dask", cluster.scheduler_address)
+    assert (result.exit_code, files_in()) == (0, ["a.onnx", "b/c.onnx"])
 
 
 WRONG_USAGE = {
@@ -105,6 +152,7 @@ WRONG_USAGE = {
     "folder without models": (["old.onnx", "empty"], "empty: contains no *.onnx files"),
     "--in-place": (["old.onnx", "--in-place"], "both --out and --in-place are given"),
     "no processes": (["old.onnx", "--jobs", "0"], "--jobs"),
+    "--force and --skip-existing": (["old.onnx", "--force", "--skip-existing"], "both --force and --skip"),
     "--inputs without --verify": (["old.onnx", "--inputs", "x.npz"], "require --verify"),
 }
 
@@ -131,9 +179,11 @@ def test_replaces_existing_file_only_with_force(run: Run, models: Path) -> None:
     Path("out").mkdir()
     Path("out/old.onnx").write_bytes(b"mine")
     refused = run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17")
-    assert refused.exit_code == 2
-    assert "out/old.onnx: already exists" in refused.stderr
-    assert files_in() == ["old.onnx"]
+    assert refused.exit_code == 1
+    assert "out/old.onnx: already exists" in refused.stdout
+    assert "replace it with --force, or keep it with --skip-existing" in refused.stdout
+    assert files_in() == ["a.onnx", "old.onnx"]
+    assert run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17", "--skip-existing").exit_code == 0
     assert Path("out/old.onnx").read_bytes() == b"mine"
     assert run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17", "--force").exit_code == 0
     assert opsets() == {17}
@@ -174,7 +224,8 @@ def test_converts_folder_into_its_parent(run: Run, models: Path) -> None:
 def test_names_weights_to_copy(run: Run, models: Path) -> None:
     onnx.save(onnx.load("old.onnx"), "w.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     result = run("convert", "w.onnx", "--out", "out", "-t", "17", "--external", "keep")
-    assert "out/w.onnx has weights in separate files: copy w.bin to its folder." in result.stdout
+    assert "the output has weights in separate files: w.bin" in result.stdout
+    assert "help: copy them to the folder of the output" in result.stdout
 
 
 def test_models_may_share_weights(run: Run, models: Path) -> None:
@@ -189,19 +240,24 @@ def test_models_may_share_weights(run: Run, models: Path) -> None:
 def test_verifies_all_models(run: Run, models: Path) -> None:
     result = run("convert", "in", "--out", "out", "-t", "17", "--verify")
     assert result.exit_code == 0
-    assert "out/a.onnx, equal" in result.stdout
+    assert "2 converted" in result.stdout
+    result = run("convert", "in", "--out", "more", "-t", "17", "--verify", "--format", "json")
+    outputs = [json.loads(line)["verification"]["outputs"] for line in result.stdout.splitlines()[:-1]]
+    assert [len(each) for each in outputs] == [1, 1]
 
 
 def test_bug_does_not_stop_other_conversions(run: Run, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def convert_or_fail(source: str, *rest: object, **options: object) -> object:
-        if Path(source).name == "a.onnx":
-            raise AssertionError("impossible")
-        return convert_file(source, *rest, **options)  # type: ignore[arg-type]
+    calls = iter((True, False))
 
-    monkeypatch.setattr("opshift.cli.batch.run_batch.convert_file", convert_or_fail)
+    def convert_or_fail(model: onnx.ModelProto, *rest: object) -> object:
+        if next(calls):
+            raise AssertionError("impossible")
+        return convert_with(model, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("opshift.batch.convert_model.convert_with", convert_or_fail)
     result = run("convert", "in", "--out", "out", "-t", "17")
     assert result.exit_code == 1
-    assert "failed: AssertionError: impossible" in result.stdout
+    assert "AssertionError: impossible" in result.stdout
     assert files_in() == ["b/c.onnx"]
 
 
@@ -212,5 +268,5 @@ def test_reports_full_disk(run: Run, models: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "replace", refuse)
     result = run("convert", "in", "--out", "out", "-t", "17")
     assert result.exit_code == 1
-    assert result.stdout.count("No space left on device") == 2
+    assert " ".join(result.stdout.split()).count("cannot be written: No space left on device") == 2
     assert files_in() == []

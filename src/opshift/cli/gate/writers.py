@@ -91,17 +91,19 @@ class TextWriter:
         self._command = command
         self._summary, self._page, self._columns = summary, page, columns
         self._quiet, self._max_rows = quiet, 0 if quiet else max_rows
+        self._has_title = False
 
     def add(self, result: GateResult) -> None:
         """Print the row of a model."""
         number, found = self._summary.models, result.model.findings
         is_last = number - 1 == self._max_rows
-        if number == 1:
-            self._page.title(self._row("result", self._columns, "model"))
-        elif is_last and not self._quiet:
+        if is_last and not self._quiet:
             self._page.line("... further rows are those of failures; --verbose prints all")
         if result.model.ok and self._max_rows is not None and number > self._max_rows:
             return
+        if not self._has_title:
+            self._page.title(self._row("result", self._columns, "model"))
+            self._has_title = True
         counts = dict.fromkeys((each.rule for each in found if each.level != "note"), 0)
         for each in found:
             if each.rule in counts:
