@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Settings(NamedTuple):
-    """Options of conversions; texts are those of the command line, and paths are read by each worker."""
+    """Options of conversions: texts as on the command line, and paths that each worker reads."""
 
     target: tuple[str, ...] = ()
     ir_version: str | None = None

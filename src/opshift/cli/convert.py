@@ -235,12 +235,8 @@ def convert(
     if ledger or skip_existing or dask or files_from:
         reason = "--ledger, --skip-existing, --dask and --files-from require an output folder"
         raise UsageError(reason, remedy="name it with --out")
-    if source is None:
-        raise UsageError("IN is not given", remedy="name a model, or - for standard input")
-    if len(sources) > 2:
-        raise UsageError("several models require an output folder", remedy="name it with --out")
-    source = require_file(source)
-    path = output_file(source, sources[1] if more else None, in_place=in_place, force=force, form=form)
+    source, named = _source_and_output(sources)
+    path = output_file(source, named, in_place=in_place, force=force, form=form)
     converted = convert_file(source, path, settings, conversion_options)
     if report is not None:
         from opshift.cli.report_files import write_report_file
@@ -254,3 +250,11 @@ def convert(
         quiet=quiet,
         on_stderr=path == STDOUT,
     )
+
+
+def _source_and_output(names: list[str]) -> tuple[str, str | None]:
+    if not names:
+        raise UsageError("IN is not given", remedy="name a model, or - for standard input")
+    if len(names) > 2:
+        raise UsageError("several models require an output folder", remedy="name it with --out")
+    return require_file(names[0]), names[1] if len(names) > 1 else None
