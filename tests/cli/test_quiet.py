@@ -57,7 +57,7 @@ def test_prints_findings_and_errors(run: Run, old_model: Path, new_model: Path) 
     assert "cannot be converted" in refused.stderr
     batch = run("convert", "new.onnx", "old.onnx", "--out", "out", "-t", "5", "-q")
     assert batch.exit_code == 1
-    assert "new.onnx" in batch.stderr
+    assert "new.onnx" in batch.stdout
     as_json = run("convert", "old.onnx", "out.onnx", "-t", "17", "-q", "--format", "json")
     assert json.loads(as_json.stdout)["output"] == "out.onnx"
 
