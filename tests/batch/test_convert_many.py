@@ -250,7 +250,7 @@ def test_stopped_iteration_is_continued(zoo: Path) -> None:
         running = opshift.convert_many("in/**/[0-9].onnx", 17, "out")
         for _ in range(count):
             next(running)
-        running.close()  # type: ignore[attr-defined]
+        running.close()
     assert statuses()["refused"] == 1
     assert len(lines()) == 10
 

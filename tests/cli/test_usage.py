@@ -18,7 +18,7 @@ WRONG_USAGE = {
     "unknown option": (["list", "--nope"], "No such option: --nope"),
     "unknown format": (["list", "--format", "xml"], "xml"),
     "opset that is not a number": (["list", "--opset", "x"], "--opset"),
-    "no input": (["convert"], "Missing argument 'IN'"),
+    "no input": (["convert"], "IN is not given"),
     "no target": (["convert", "old.onnx", "out.onnx"], "no target is given"),
     "no output": (["convert", "old.onnx", "-t", "17"], "OUT is not given"),
     "output and --in-place": (["convert", "old.onnx", "o.onnx", "--in-place", "-t", "17"], "both OUT and"),

@@ -209,8 +209,8 @@ def convert(
         tuple(shape or ()),
         infer_shapes,
     )
+    sources = _sources(source, more, files_from)
     conversion_options = settings.read()  # before any model is read
-    sources = [*([source] if source else []), *(more or ())]
     if dry_run:
         from opshift.cli.gate.run_gate import GateOptions
         from opshift.cli.plan import show_plans
@@ -252,9 +252,13 @@ def convert(
     )
 
 
-def _source_and_output(names: list[str]) -> tuple[str, str | None]:
-    if not names:
+def _sources(source: str | None, more: list[str] | None, files_from: str | None) -> list[str]:
+    if source is None and files_from is None:
         raise UsageError("IN is not given", remedy="name a model, or - for standard input")
+    return [*([source] if source else []), *(more or ())]
+
+
+def _source_and_output(names: list[str]) -> tuple[str, str | None]:
     if len(names) > 2:
         raise UsageError("several models require an output folder", remedy="name it with --out")
     return require_file(names[0]), names[1] if len(names) > 1 else None

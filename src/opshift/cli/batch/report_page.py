@@ -9,12 +9,13 @@ from opshift.analysis.pages.markdown import escape_line, table
 from opshift.analysis.pages.write_report import write_page
 from opshift.batch.outcome import ModelOutcome
 from opshift.cli.conversion_text import opsets_text
+from opshift.cli.gate.inspect_file import GateResult
 
 
-def write_batch_report(path: Path, folder: str, outcomes: Sequence[ModelOutcome]) -> None:
-    """Write the outcomes of all models, one row each, and the changes of each converted model."""
+def write_batch_report(path: Path, folder: str, results: Sequence[tuple[ModelOutcome, GateResult]]) -> None:
+    """Write the results of all models, one row each, and the changes of each converted model."""
     rows, parts = [], []
-    for each in outcomes:
+    for each, _ in results:
         opsets = kept = changed = reason = remedy = ""
         if each.error is not None:
             reason, remedy = each.error.reason, each.error.remedy
@@ -30,7 +31,5 @@ def write_batch_report(path: Path, folder: str, outcomes: Sequence[ModelOutcome]
             parts += [f"## {escape_line(each.source)}", *changes_section(each.report)]
     headings = ("model", "result", "opsets", "kept", "changed", "output or problem", "what to do")
     text = "\n\n".join((f"# Conversion to {escape_line(folder)}", table(headings, rows), *parts))
-    failed = sum(not each.is_ok for each in outcomes)
-    counts = {"output": folder, "converted": len(outcomes) - failed, "failed": failed}
-    data = {**counts, "files": [each.as_dict() for each in outcomes]}
+    data = {"output": folder, "files": [result.model.data for _, result in results]}
     write_page(path, data, lambda: Document(f"{text}\n"))

@@ -40,18 +40,18 @@ def run_batch(
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
-    outcomes: list[ModelOutcome] = []
+    reported: list[tuple[ModelOutcome, GateResult]] = []
     with models_named(names, gate.files_from) as models, _executor(batch.dask) as (executor, slots):
         run = Batch(models, batch.out, settings.shared(), batch.ledger, batch.skip_existing).run(
             slots or gate.jobs, executor
         )
         try:
-            show_results(_results(run, settings, outcomes), gate, COLUMNS, "Converting")
+            show_results(_results(run, settings, reported), gate, COLUMNS, "Converting")
         finally:
             if settings.report is not None:
                 from opshift.cli.batch.report_page import write_batch_report
 
-                write_batch_report(settings.report, batch.out, outcomes)
+                write_batch_report(settings.report, batch.out, reported)
 
 
 @contextmanager
@@ -77,13 +77,16 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
 
 
 def _results(
-    run: Generator[ModelOutcome], settings: ConversionSettings, outcomes: list[ModelOutcome]
+    run: Generator[ModelOutcome],
+    settings: ConversionSettings,
+    reported: list[tuple[ModelOutcome, GateResult]],
 ) -> Generator[GateResult]:
     with closing(run):
         for each in run:
+            result = _result(each, settings)
             if settings.report is not None:
-                outcomes.append(each)
-            yield _result(each, settings)
+                reported.append((each, result))
+            yield result
 
 
 def _result(outcome: ModelOutcome, settings: ConversionSettings) -> GateResult:
