@@ -10,7 +10,13 @@ from typing import BinaryIO, Protocol, cast
 
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel
-from opshift.model.store_objects import IDENTITY, StoreObject, identity_of, raising_invalid_model
+from opshift.model.store_objects import (
+    IDENTITY,
+    StoreObject,
+    identity_of,
+    raising_invalid_model,
+    unreadable_object,
+)
 
 MIN_READ, MAX_READ = 1 << 13, 1 << 20
 """Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
@@ -125,11 +131,12 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
     Raises:
         InvalidModel: the object does not exist, or cannot be read.
     """
-    if "s3" in source.protocols:
-        with suppress(Exception):  # missing, empty, or refused: the requests that follow show the reason
-            return _begun(source)
     try:
         with raising_invalid_model(source.location):
+            if "s3" in source.protocols:
+                # after an error, other requests show whether the object is missing, empty or a folder
+                with suppress(OSError):
+                    return _begun(source)
             handle = _open(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
             if not any(map(info.get, IDENTITY)):
@@ -142,8 +149,15 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
                 copy.seek(0)
                 return copy
     except FileNotFoundError as error:
-        remedy = "correct the URL"
-        raise InvalidModel("object does not exist", place=source.location, remedy=remedy) from error
+        cause = error.__cause__
+        if (
+            "https" in source.protocols
+            and isinstance(cause, Exception)
+            and getattr(cause, "status", 0) != 404
+        ):
+            raise unreadable_object(cause, source.location) from error  # fsspec uses this class for any error
+        reason, remedy = "object does not exist", "correct the URL"
+        raise InvalidModel(reason, place=source.location, remedy=remedy) from error
     if info["type"] != "file":
         raise InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
     return RemoteFile(source, info, handle)

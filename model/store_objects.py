@@ -73,7 +73,11 @@ class StoreObject:
         Raises:
             UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
         """
-        scheme = location.partition("://")[0].lower()
+        scheme, _, rest = location.partition("://")
+        scheme = scheme.lower()
+        url = f"{scheme}://{rest}"
+        if scheme in ("file", "local"):  # fsspec does not replace local files as a whole
+            raise UsageError("is the URL of a local file", place=location, remedy=f"write its path: {rest}")
         try:
             from fsspec import get_filesystem_class
         except ImportError as error:
@@ -82,8 +86,8 @@ class StoreObject:
             # the listings of a store, which fsspec would keep, change while a batch runs; and unlike
             # fsspec's own functions for URLs, this does not follow `::` in a name to another store
             kind = get_filesystem_class(scheme)
-            options = kind._get_kwargs_from_urls(location)  # such as the host in the URL
-            return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(location))
+            options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
+            return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(url))
         except ImportError as error:
             remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
             raise UsageError(f"cannot be opened: {error}", place=location, remedy=remedy) from error
@@ -126,8 +130,13 @@ def raising_invalid_model(location: str) -> Iterator[None]:
     except (OpshiftError, FileNotFoundError):
         raise
     except Exception as error:
-        remedy = "check the URL, the credentials and the network"
-        raise InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy) from error
+        raise unreadable_object(error, location) from error
+
+
+def unreadable_object(error: Exception, location: str) -> InvalidModel:
+    """Return the error for an object that cannot be read."""
+    remedy = "check the URL, the credentials and the network"
+    return InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy)
 
 
 def error_text(error: Exception) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 import opshift
 
-HEAVY = ("pydantic", "networkx", "yaml", "google.protobuf", "typer", "rich", "onnx", "numpy")
+HEAVY = ("pydantic", "networkx", "yaml", "google.protobuf", "typer", "rich", "onnx", "numpy", "fsspec")
 
 
 @functools.cache

@@ -178,7 +178,7 @@ def test_prints_version() -> None:
 
 
 def test_start_loads_no_large_modules() -> None:
-    heavy = ("onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "google.protobuf")
+    heavy = ("onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "google.protobuf", "fsspec")
     code = f"import sys, opshift.cli.main; print([name for name in {heavy} if name in sys.modules])"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert completed.stdout == "[]\n"
@@ -194,7 +194,7 @@ except SystemExit as left:
 print([name for name in {unneeded} if name in sys.modules])
 """
 UNNEEDED = (
-    "onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "importlib.metadata",
+    "onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "importlib.metadata", "fsspec",
     "opshift.registry.loader", "opshift.registry.type_sets", "opshift.adapters.ops.nn.pooling",
     "opshift.converter.functions.specialization", "opshift.converter.reversible.record",
     "opshift.analysis",

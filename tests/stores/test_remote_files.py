@@ -89,12 +89,23 @@ def test_reports_objects_that_cannot_be_read(bucket: str, memory: Any) -> None:
         "s3://no-such-bucket/m.onnx": "object does not exist",
         "memory://zoo": "does not exist|is a folder",
         "memory://zoo/m.onnx": "is empty",
-        "http://127.0.0.1:9/m.onnx": "object does not exist",
+        "http://127.0.0.1:9/m.onnx": "cannot be read: Connect call failed",
     }.items():
         with pytest.raises(InvalidModel, match=reason) as raised:
             opshift.plan_version(url, 17)
         assert raised.value.remedy
         assert url in str(raised.value)
+
+
+def test_refuses_urls_of_local_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is the URL of a local file") as raised:
+        opshift.plan_version(f"file://{tmp_path}/m.onnx", 17)
+    assert raised.value.remedy == f"write its path: {tmp_path}/m.onnx"
+
+
+def test_ignores_the_case_of_schemes(memory: Any) -> None:
+    memory.pipe_file("/m.onnx", model_bytes(1, 10))
+    assert opshift.plan_version("MEMORY://m.onnx", 17)
 
 
 def test_names_the_packages_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,3 +187,12 @@ def test_reads_from_any_web_server(
     assert opshift.convert_file(url, tmp_path / "out.onnx", 17) == expected
     assert (tmp_path / "out.onnx").read_bytes() == (tmp_path / "expected.onnx").read_bytes()
     assert opshift.convert_version(url, 17).opset_import[0].version == 17
+
+
+def test_reports_missing_pages_and_truncated_answers(website: tuple[str, type[RangeHandler]]) -> None:
+    url, handler = website
+    with pytest.raises(InvalidModel, match="object does not exist"):
+        opshift.plan_version(url.replace("m.onnx", "missing.onnx"), 17)
+    handler.content = handler.content[:1_000_000]
+    with pytest.raises(InvalidModel, match="byte"):
+        opshift.plan_version(url, 17)
