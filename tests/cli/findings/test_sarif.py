@@ -88,6 +88,22 @@ def test_fingerprints_are_stable(capsys: pytest.CaptureFixture[str]) -> None:
     assert first[0] != first[1]
 
 
+def test_equal_findings_in_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    run = written(capsys, result(*(finding(file="x.yaml", line=line, message="\udcff") for line in (4, 9))))
+    lines = [each["locations"][0]["physicalLocation"]["region"]["startLine"] for each in run["results"]]
+    assert lines == [4, 9]
+    assert len({each["partialFingerprints"]["opshiftFinding/v1"] for each in run["results"]}) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no root of all files")
+def test_root_as_working_folder(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    run = written(capsys, result(finding(file="zoo/a.onnx")))
+    assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == "file:///"
+    location = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert location == {"uri": "zoo/a.onnx", "uriBaseId": "%SRCROOT%"}
+
+
 def test_fingerprint_ignores_moved_line(capsys: pytest.CaptureFixture[str]) -> None:
     before, after = (written(capsys, result(finding(line=line)))["results"] for line in (4, 7))
     assert before[0]["partialFingerprints"] == after[0]["partialFingerprints"]

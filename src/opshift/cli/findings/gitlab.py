@@ -46,7 +46,8 @@ def _issue(finding: Finding) -> dict[str, object]:
     if not is_url(path):
         path = relative_name(absolute_path(path), Path.cwd()) or path
     text = problem_text(finding)
-    identity = "\0".join((finding.rule, path, text)).encode(errors="surrogateescape")
+    # GitLab shows one of several issues with the same fingerprint
+    identity = "\0".join((finding.rule, path, text, str(finding.line))).encode(errors="surrogatepass")
     return {
         "description": f"{text} ({finding.help})" if finding.help else text,
         "check_name": finding.rule,

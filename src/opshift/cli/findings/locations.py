@@ -23,6 +23,11 @@ def relative_name(path: PurePath, root: PurePath) -> str | None:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
+def working_folder() -> str:
+    """Return the URI of the working folder with a slash at its end, as bases of relative URIs have."""
+    return (Path.cwd() / "-").as_uri().removesuffix("-")
+
+
 def artifact_location(file: str) -> dict[str, str]:
     """Return the location of a file for SARIF: relative to the working folder if it is below it."""
     if is_url(file):

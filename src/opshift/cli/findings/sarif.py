@@ -6,6 +6,7 @@ Source: the OASIS standard "Static Analysis Results Interchange Format (SARIF) V
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from opshift.cli.findings.finding import Finding
-from opshift.cli.findings.locations import SOURCE_ROOT, artifact_location
+from opshift.cli.findings.locations import SOURCE_ROOT, artifact_location, working_folder
 from opshift.cli.findings.rules import RuleFacts, repository_address, rules_of
 from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
 from opshift.model.errors import UsageError
@@ -64,21 +65,24 @@ class SarifWriter(FindingsWriter):
         run = {
             "automationDetails": {"id": f"opshift/{self.command}/"},
             "columnKind": "unicodeCodePoints",
-            "originalUriBaseIds": {SOURCE_ROOT: {"uri": f"{Path.cwd().as_uri()}/"}},
+            "originalUriBaseIds": {SOURCE_ROOT: {"uri": working_folder()}},
         }
         head = _dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         self.write(f'{head.removesuffix("}]}")},"results":[')
 
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Write the results of one file, or count those above the maximum."""
-        groups: dict[tuple[object, ...], list[Finding]] = {}
+        groups: dict[tuple[str, int], list[Finding]] = {}
         for each in findings:
-            groups.setdefault(_identity(each), []).append(each)
-        for members in groups.values():
+            groups.setdefault((_identity(each), each.line), []).append(each)
+        repeated: Counter[str] = Counter()
+        for (identity, _), members in groups.items():
+            repeated[identity] += 1
             if self._written == MAX_RESULTS:
                 self._omitted += 1
                 continue
-            self.write(f"{',' if self._written else ''}\n{_dump(self._result(members))}")
+            result = {**self._result(members), **_fingerprint(identity, repeated[identity])}
+            self.write(f"{',' if self._written else ''}\n{_dump(result)}")
             self._written += 1
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
@@ -91,7 +95,7 @@ class SarifWriter(FindingsWriter):
             notifications.append(_notification("results.omitted", "warning", text))
         invocation = {
             "executionSuccessful": not interrupted,
-            "workingDirectory": {"uri": f"{Path.cwd().as_uri()}/"},
+            "workingDirectory": {"uri": working_folder()},
             "toolExecutionNotifications": notifications,
         }
         if not interrupted:
@@ -110,7 +114,6 @@ class SarifWriter(FindingsWriter):
     def _result(self, members: Sequence[Finding]) -> dict[str, object]:
         first = members[0]
         location = artifact_location(first.file)
-        identity = "\0".join((location["uri"], *map(str, _identity(first)))).encode()
         physical = {"artifactLocation": location, "region": {"startLine": first.line or 1}}
         if first.rule not in self._rules:  # an error's class, or a cause that a private adapter names
             self._positions[first.rule] = len(self._rules)
@@ -122,14 +125,19 @@ class SarifWriter(FindingsWriter):
             "message": {"text": _message(members)},
             "locations": [_location(physical, each) for each in members[:MAX_LOCATIONS]],
             "occurrenceCount": len(members),
-            "partialFingerprints": {"opshiftFinding/v1": sha256(identity).hexdigest()},
         }
 
 
-def _identity(finding: Finding) -> tuple[object, ...]:
-    """Return what findings of one file share if they become one result; a line may move."""
-    is_text = bool(finding.line)
-    return finding.rule, finding.level, is_text and (finding.place, finding.message)
+def _identity(finding: Finding) -> str:
+    """Return what identifies a finding in later runs: its rule and, in a text file, its text, as lines move."""
+    text = (finding.place, finding.message) if finding.line else ()
+    uri = artifact_location(finding.file)["uri"]
+    return "\0".join((uri, finding.rule, finding.level, *text))
+
+
+def _fingerprint(identity: str, number: int) -> dict[str, object]:
+    digest = sha256(identity.encode(errors="surrogatepass")).hexdigest()
+    return {"partialFingerprints": {"opshiftFinding/v1": f"{digest}:{number}"}}
 
 
 def _descriptor(rule: RuleFacts) -> Mapping[str, object]:
