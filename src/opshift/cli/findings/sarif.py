@@ -129,7 +129,7 @@ class SarifWriter(FindingsWriter):
 
 
 def _identity(finding: Finding) -> str:
-    """Return what identifies a finding in later runs: its rule and, in a text file, its text, as lines move."""
+    """Return what identifies a finding in later runs: its rule and, in a text file, its text."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))
