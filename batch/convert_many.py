@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, suppress
 from functools import partial
@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opshift.batch.convert_model import convert_model, failure
-from opshift.batch.destinations import Destinations
-from opshift.batch.ledger import LEDGER_NAME, Ledger
+from opshift.batch.destinations import Destinations, without_links
+from opshift.batch.ledger import Ledger, ledger_location
 from opshift.batch.options_digest import options_digest
 from opshift.batch.outcome import ModelOutcome
+from opshift.batch.outputs import foreign_objects, output_location, remove_unfinished
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
 from opshift.converter.options import AllowLike, IrVersionLike, TargetLike
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
-from opshift.model.atomic_files import remove_abandoned_files
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.locations import is_url
 from opshift.stores.find_models import FoundModel, find_models
 
 MODELS_BEFORE_START = 1_000
@@ -60,14 +61,16 @@ def convert_many(
     An iteration that ends early, also by a kill, can be continued in this way.
 
     Args:
-        sources: files, folders and globs; models keep their paths below the folder that is named.
+        sources: files, folders and globs, or URLs of these; models keep their paths below the folder that is
+            named.
         target: as for `convert_version`; so are the other options up to `infer_shapes`.
-        out: the folder of the results.
+        out: the folder of the results, or its URL.
         executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
         jobs: without an executor, the number of processes; 1 by default, which converts in this process.
             For an executor, the number of chunks of models that it gets at a time.
-        ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default.
+        ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. In a store, the
+            folder `opshift-ledger`, whose objects have the outcomes of about a second each.
         skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
         allow: the inexact rewrites to accept.
         ir_version: the IR version of the results, or `"keep"`.
@@ -108,7 +111,7 @@ def convert_many(
         find_models([os.fspath(each) for each in names]),
         os.fspath(out),
         settings,
-        None if ledger is None else Path(ledger),
+        None if ledger is None else os.fspath(ledger),
         skip_existing,
     )
     return batch.run(jobs, executor)
@@ -129,13 +132,13 @@ class Batch(NamedTuple):
     models: Iterator[FoundModel]
     out: str
     settings: Settings
-    ledger: Path | None = None
+    ledger: str | None = None
     skip_existing: bool = False
 
     def run(self, jobs: int | None = None, executor: Executor | None = None) -> Generator[ModelOutcome]:
         """Yield the outcome of each model; errors about arguments are raised at once."""
         digest = options_digest(self.settings)
-        if os.path.lexists(self.out) and not os.path.isdir(self.out):
+        if not is_url(self.out) and os.path.lexists(self.out) and not os.path.isdir(self.out):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
         claimed = self._claimed(Destinations())
         first = list(islice(claimed, MODELS_BEFORE_START))
@@ -145,12 +148,12 @@ class Batch(NamedTuple):
         return self._outcomes(chain(first, claimed), digest, jobs, executor)
 
     def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
-        out = os.path.join(os.path.realpath(self.out), "")
+        out = _folder(self.out)
         for source, relative in self.models:
-            root = os.path.join(os.path.realpath(source.removesuffix(relative) or "."), "")
-            if root != out and out.startswith(root) and os.path.realpath(source).startswith(out):
+            root = _folder(source.removesuffix(relative) or ".")
+            if root != out and out.startswith(root) and without_links(source).startswith(out):
                 continue  # the result of an earlier run into a folder inside the source folder
-            model = _Model(source, os.path.join(self.out, *relative.split("/")), _data_of(source))
+            model = _Model(source, output_location(self.out, relative), _data_of(source))
             try:
                 destinations.claim(*model[:3], self.settings.external)
             except UsageError as error:
@@ -160,13 +163,14 @@ class Batch(NamedTuple):
     def _outcomes(
         self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
     ) -> Generator[ModelOutcome]:
-        ledger, is_complete = Ledger(os.fspath(self.ledger or Path(self.out, LEDGER_NAME))), False
+        ledger, is_complete = Ledger(self.ledger or ledger_location(self.out)), False
+        existing = foreign_objects(self.out, ledger)
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
-            (self._task(each, ledger) for each in models),
+            (self._task(each, ledger, existing) for each in models),
             jobs=jobs,
             executor=executor,
-            on_error=_remove_abandoned_files,
+            on_error=_remove_unfinished_of,
         )
         try:
             with closing(chunks):
@@ -178,13 +182,14 @@ class Batch(NamedTuple):
         finally:
             ledger.close(is_complete=is_complete)
 
-    def _task(self, model: _Model, ledger: Ledger) -> Task:
+    def _task(self, model: _Model, ledger: Ledger, existing: Container[str]) -> Task:
         source, output, data, error = model
         entry = ledger.entry(output)
         if entry is not None and entry.status == STARTED:
-            remove_abandoned_files(Path(output).parent)
+            remove_unfinished(output)
         is_owned = entry is not None and entry.owns_output
-        may_replace = self.settings.force or is_owned or not os.path.lexists(output)
+        exists = output in existing if is_url(output) else os.path.lexists(output)
+        may_replace = self.settings.force or is_owned or not exists
         is_started = may_replace and not is_owned and error is None
         if is_started:
             ledger.start(source, output)
@@ -200,16 +205,21 @@ class _Model(NamedTuple):
     error: UsageError | None = None
 
 
+def _folder(location: str) -> str:
+    return f"{without_links(location).rstrip('/')}/"
+
+
 def _data_of(source: str) -> tuple[str, ...]:
-    if os.path.isfile(source):  # reading a pipe would consume it
+    # reading a pipe would consume it; the driver would receive whole objects
+    if not is_url(source) and os.path.isfile(source):
         with suppress(OpshiftError, OSError):  # reported by the conversion
             return tuple(external_locations(Path(source)))
     return ()
 
 
-def _remove_abandoned_files(tasks: Sequence[Task], _: BaseException) -> None:
-    for folder in {Path(task.output).parent for task in tasks}:
-        remove_abandoned_files(folder)
+def _remove_unfinished_of(tasks: Sequence[Task], _: BaseException) -> None:
+    for task in tasks:
+        remove_unfinished(task.output)
 
 
 def _outcome(task: Task, result: ModelOutcome | Lost) -> ModelOutcome:

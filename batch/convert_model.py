@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
 from opshift.batch.outcome import ModelError, ModelOutcome, Status
 from opshift.batch.settings import Settings, options_of
-from opshift.batch.task import WRITTEN, Entry, Task
+from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.report import Report
 from opshift.converter.streaming.convert_file import converting
+from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
+from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
@@ -27,12 +30,15 @@ if TYPE_CHECKING:
     from opshift.model.progress import Progress
     from opshift.registry.registry import Registry
 
+OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
+"""Metadata of an object: the digest of the options, and that of the model that it was converted from."""
+
 
 def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     """Convert a model, unless the ledger proves that its output is up to date."""
     start = time.perf_counter()
     try:
-        outcome = _known_outcome(digest, task) or _convert_or_refuse(settings, digest, task)
+        outcome = _known_outcome(settings, digest, task) or _convert_or_refuse(settings, digest, task)
     except OpshiftError as error:
         outcome = failure(task, error)
     except OSError as error:
@@ -50,7 +56,7 @@ def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
     return ModelOutcome(task.source, task.output, "failed", ModelError.of(error, name))
 
 
-def _known_outcome(digest: str, task: Task) -> ModelOutcome | None:
+def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
     """Return the outcome of an earlier run if it still holds, or that of an output that must remain."""
     if task.error is not None:
         raise task.error
@@ -61,12 +67,38 @@ def _known_outcome(digest: str, task: Task) -> ModelOutcome | None:
         if entry.status == "refused":
             files, error = entry.files, entry.error
             return ModelOutcome(task.source, task.output, "refused", error, files=files, from_ledger=True)
-    if task.may_replace or not os.path.lexists(task.output):
+    if is_url(task.output) and (not task.may_replace or (entry is not None and entry.status == STARTED)):
+        adopted = _adopted_outcome(settings, digest, task)
+        if adopted is not None:
+            return adopted
+    if task.may_replace or not exists(task.output):
         return None
     if task.skips_existing:
         return ModelOutcome(task.source, task.output, "skipped")
     remedy = "replace it with --force, or keep it with --skip-existing"
     raise UsageError("already exists", place=task.output, remedy=remedy)
+
+
+def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
+    """Return the outcome of an object that is up to date; a run was killed before it recorded that."""
+    found = metadata_of(task.output) if exists(task.output) else None
+    if not found or found.get(OPTIONS_KEY) != digest:
+        return None
+    from opshift.converter.streaming.convert_object import is_copy
+
+    data = tuple(external_locations(task.source))
+    states = states_of(_with_data(task.source, data))
+    if found.get(SOURCE_KEY) != states[full_name(task.source)].digest:
+        return None
+    copied = data if settings.external != "keep" else ()
+    copies = _with_data(task.output, copied)
+    if not all(
+        exists(new) and is_copy(new, old)
+        for new, old in zip(copies[1:], _with_data(task.source, copied)[1:], strict=True)
+    ):
+        return None
+    files = {**states, **states_of(copies)}
+    return ModelOutcome(task.source, task.output, "converted", external_data=data, files=files)
 
 
 def _is_proven(entry: Entry, task: Task) -> bool:
@@ -80,19 +112,22 @@ def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutc
     # before the conversion: if a file changes in the meantime, the next run sees another state
     states = states_of(_with_data(task.source, task.data))
     try:
-        return _convert(settings, options, task, states)
+        return _convert(settings, options, digest, task, states)
     except (ConversionRefused, IllegalModel) as error:
         reported = ModelError.of(error)
         return ModelOutcome(task.source, task.output, "refused", reported, files=states)
 
 
-def _convert(settings: Settings, options: Options, task: Task, states: FileStates) -> ModelOutcome:
+def _convert(
+    settings: Settings, options: Options, digest: str, task: Task, states: FileStates
+) -> ModelOutcome:
     def change(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)
         return Report.of(plan, result)
 
     verification = None
-    Path(task.output).parent.mkdir(parents=True, exist_ok=True)
+    if not is_url(task.output):
+        Path(task.output).parent.mkdir(parents=True, exist_ok=True)
     may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
     conversion = converting(
         task.source,
@@ -100,25 +135,31 @@ def _convert(settings: Settings, options: Options, task: Task, states: FileState
         change,
         settings.external,
         may_replace_data,
+        metadata={OPTIONS_KEY: digest, SOURCE_KEY: states[full_name(task.source)].digest},
         needs_file=settings.verify,
     )
     with conversion as written:
-        if set(written.external) != set(task.data):
+        data = tuple(written.external)
+        if not is_url(task.source) and set(data) != set(task.data):
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
+        states = {**states_of(_with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
             verification = verify_file(task.source, written.path, settings, options.registry)
-    copied = task.data if settings.external != "keep" else ()
+    copied = data if settings.external != "keep" else ()
     files = {**states, **states_of(_with_data(task.output, copied))}
     status: Status = "converted"
     if files[full_name(task.source)].digest == files[full_name(task.output)].digest:
         status = "unchanged"
     report = written.report
-    return ModelOutcome(task.source, task.output, status, None, report, verification, task.data, files)
+    return ModelOutcome(task.source, task.output, status, None, report, verification, data, files)
 
 
 def _with_data(model: str, data: tuple[str, ...]) -> list[str]:
-    return [model, *(os.path.join(os.path.dirname(model), location) for location in data)]
+    """Return the locations of a model and of its data files, which are relative to its folder."""
+    if is_url(model):
+        return [model, *(join(folder_location(model), each) for each in data)]
+    return [model, *(os.path.join(os.path.dirname(model), each) for each in data)]
 
 
 def verify_file(

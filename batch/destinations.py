@@ -12,6 +12,7 @@ from unicodedata import normalize
 from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import temporary_files
 from opshift.model.errors import UsageError
+from opshift.model.locations import is_url
 
 
 class _Transfer(NamedTuple):
@@ -81,16 +82,25 @@ class Destinations:
 
     def _one_spelling(self, path: str) -> str:
         """Return the first spelling of a path among those that a file system takes for one path."""
+        if is_url(path):
+            return path
         first = self._first("spelling", normalize("NFC", path).casefold(), path, "")
         if not first or first[0] == path:
             return path
         return first[0] if _ignores_case(os.path.commonpath((first[0], path))) else path
 
 
+def without_links(location: str) -> str:
+    """Return the real path of a file, or a URL as it is."""
+    return location if is_url(location) else os.path.realpath(location)
+
+
 def _transfers(
     source: str, output: str, data: Iterable[str], external: ExternalHandling
 ) -> Iterator[_Transfer]:
-    yield _Transfer(os.path.realpath(source), os.path.realpath(output))
+    yield _Transfer(without_links(source), without_links(output))
+    if is_url(source) or is_url(output):
+        return  # the data files of objects are compared when they are written
     # locations are relative to the paths as given, also where these are symbolic links
     folder, target = (os.path.realpath(os.path.dirname(each)) for each in (source, output))
     is_written = external != "keep" and folder != target

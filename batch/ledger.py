@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.errors import CannotWrite
 from opshift.model.locations import is_url
+from opshift.stores.locations import join
 
 if TYPE_CHECKING:
     from opshift.batch.ledger_segments import LedgerSegments
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 
 LEDGER_NAME = "opshift-ledger.jsonl"
 """Name of the ledger in the output folder."""
+
+LEDGER_FOLDER = "opshift-ledger"
+"""Name of the folder of a ledger in a store."""
+
+
+def ledger_location(out: str) -> str:
+    """Return the default location of the ledger of an output folder."""
+    return join(out, LEDGER_FOLDER) if is_url(out) else os.path.join(out, LEDGER_NAME)
 
 
 class Ledger:

@@ -146,7 +146,7 @@ def _data_to_copy(
 
 
 def _is_missing(old: str, new: str, force: bool) -> bool:
-    if old == new or (exists(new) and _is_copy(new, old)):
+    if old == new or (exists(new) and is_copy(new, old)):
         return False
     if exists(new) and not force:
         raise data_exists(new)
@@ -165,7 +165,7 @@ def _require_object(location: str, least: int) -> None:
         raise
 
 
-def _is_copy(new: str, old: str) -> bool:
+def is_copy(new: str, old: str) -> bool:
     """Return whether a data file is a copy, by the state of the source that it names, or by its content."""
     if is_url(new) and is_url(old) and (metadata_of(new) or {}).get(SOURCE_STATE) == object_state(old):
         return True

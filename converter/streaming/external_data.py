@@ -48,14 +48,14 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
     return found
 
 
-def external_locations(path: Path) -> list[str]:
+def external_locations(location: str | Path) -> list[str]:
     """Return the external data files of a model file, relative to its folder.
 
     Raises:
         InvalidModel: the file is not a model, or a location is invalid.
     """
-    with open_source(path) as source, Weights(source) as weights:
-        return list(external_files(weights.message(), str(path)))
+    with open_source(location) as source, Weights(source) as weights:
+        return list(external_files(weights.message(), str(location)))
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:

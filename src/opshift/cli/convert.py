@@ -137,13 +137,13 @@ def convert(
         ),
     ] = None,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--ledger",
             rich_help_panel=options.SEVERAL,
             metavar="FILE",
             help="With --out: the record of results; a later run converts only models that it does not "
-            "prove. By default opshift-ledger.jsonl in DIR.",
+            "prove. By default opshift-ledger.jsonl in DIR, or opshift-ledger/ in a store.",
         ),
     ] = None,
     skip_existing: Annotated[

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from opshift.batch.convert_many import Batch
@@ -26,7 +25,7 @@ class BatchOptions(NamedTuple):
     """Options of a batch: the folder of the results, the ledger, and the workers."""
 
     out: str
-    ledger: Path | None = None
+    ledger: str | None = None
     skip_existing: bool = False
     dask: str | None = None
 
