@@ -179,7 +179,7 @@ def _begun(source: StoreObject) -> RemoteFile:
         async with cast("_Body", answer["Body"]) as body:
             return answer, await body.read()
 
-    answer, first = sync(store.loop, receive)
+    answer, first = cast("tuple[dict[str, object], bytes]", sync(store.loop, receive))
     size = int(str(answer["ContentRange"]).rpartition("/")[2])
     return RemoteFile(source, {"type": "file", "size": size, "ETag": answer["ETag"]}, first=first)
 

@@ -46,6 +46,9 @@ class Store(Protocol):
     def pipe_file(self, path: str, value: bytes, **options: object) -> object:
         """Write a file."""
 
+    def put_file(self, local_path: str, path: str, **options: object) -> object:
+        """Write a file with the content of a local file."""
+
     def rm_file(self, path: str) -> None:
         """Remove a file."""
 

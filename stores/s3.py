@@ -116,7 +116,8 @@ class MultipartUpload:
     def complete(self) -> None:
         """Make the object appear."""
         parts = {"Parts": self._parts}
-        self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)
+        with signals_deferred():  # the request would continue after an interruption
+            self._store.call_s3("complete_multipart_upload", **self._upload, MultipartUpload=parts)
         self._store.invalidate_cache(self._path)
 
     def abort(self) -> None:

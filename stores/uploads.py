@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol, cast
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
 
 from opshift.model.errors import CannotWrite, OpshiftError, UsageError
 from opshift.model.progress import Progress
@@ -19,9 +21,6 @@ from opshift.stores.source_file import Source
 
 MAX_SINGLE_PUT = 64 << 20
 """Larger objects, in bytes, are sent in parts."""
-
-STREAMED = {"gs", "az", "abfs"}
-"""Protocols whose files fsspec sends in parts, and which appear when they are closed."""
 
 
 @contextmanager
@@ -61,7 +60,7 @@ def new_object(
                     upload.send(content)
             progress.done += sum(each.end - each.start for each in part if isinstance(each, Range))
         yield total_size(pieces)
-        with _raising_cannot_write(location), signals_deferred():
+        with _raising_cannot_write(location):
             upload.complete()
     except BaseException:
         with signals_deferred(), suppress(Exception):
@@ -148,8 +147,8 @@ def _start(
     store = s3_store(target.store)
     if store and (size > MAX_SINGLE_PUT or is_copy):
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
-    if size > MAX_SINGLE_PUT and not STREAMED.isdisjoint(target.protocols):
-        return _Stream(target)
+    if size > MAX_SINGLE_PUT:
+        return _ThroughFile(target)
     return _SinglePut(target, {"Metadata": metadata} if store and metadata else {})
 
 
@@ -180,38 +179,33 @@ class _SinglePut:
         self._content = content
 
     def complete(self) -> None:
-        self._target.store.pipe_file(self._target.path, self._content, **self._options)
+        with signals_deferred():  # the request would continue after an interruption
+            self._target.store.pipe_file(self._target.path, self._content, **self._options)
 
     def abort(self) -> None:
         pass
 
 
-class _StreamFile(Protocol):
-    """File of fsspec that is sent in parts."""
-
-    closed: bool
-
-    def write(self, data: bytes) -> object: ...
-
-    def close(self) -> None: ...
-
-    def discard(self) -> None: ...
-
-
-class _Stream:
-    """Object that appears when its file is closed."""
+class _ThroughFile:
+    """Object that is sent from a temporary file, which all stores of fsspec support."""
 
     least = most = COPY_SIZE
 
     def __init__(self, target: StoreObject) -> None:
-        self._file = cast("_StreamFile", target.store.open(target.path, "wb"))
+        self._target, self._folder = target, TemporaryDirectory(prefix="opshift-")
+        self._path = Path(self._folder.name, "object")
+        self._file = self._path.open("wb")
 
     def send(self, content: bytes) -> None:
         self._file.write(content)
 
     def complete(self) -> None:
         self._file.close()
+        # Azure's client refuses to replace an object by default
+        options = {"overwrite": True} if "abfs" in self._target.protocols else {}
+        self._target.store.put_file(str(self._path), self._target.path, **options)
+        self._folder.cleanup()
 
     def abort(self) -> None:
-        self._file.closed = True  # otherwise the object would appear when Python frees the file
-        self._file.discard()
+        self._file.close()
+        self._folder.cleanup()

@@ -105,7 +105,7 @@ def test_refuses_urls_of_local_files(tmp_path: Path) -> None:
 
 def test_ignores_the_case_of_schemes(memory: Any) -> None:
     memory.pipe_file("/m.onnx", model_bytes(1, 10))
-    assert opshift.plan_version("MEMORY://m.onnx", 17)
+    assert opshift.plan_version("MEMORY://m.onnx", 17).refusals == ()
 
 
 def test_names_the_packages_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

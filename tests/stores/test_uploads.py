@@ -122,22 +122,22 @@ def test_reads_the_weights_if_the_store_cannot_copy(
 
 
 @pytest.mark.usefixtures("_in_parts")
-def test_streams_to_stores_with_files_in_parts(
-    bucket: str, large: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_sends_large_models_to_other_stores_from_a_file(
+    memory: Any, large: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opshift.stores.uploads.s3_store", lambda store: None)
-    monkeypatch.setattr("opshift.stores.uploads.STREAMED", {"s3"})
     expected = converted(large, tmp_path)
-    opshift.convert_file(tmp_path / "in.onnx", f"{bucket}/out.onnx", 17)
-    assert s3().cat_file(f"{bucket}/out.onnx") == expected
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    opshift.convert_file(tmp_path / "in.onnx", "memory://out.onnx", 17)
+    assert memory.cat_file("/out.onnx") == expected
     with (
         pytest.raises(ZeroDivisionError),
         open_source(tmp_path / "in.onnx") as file,
-        new_object(f"{bucket}/lost.onnx", [Range(0, file.size)], file),
+        new_object("memory://lost.onnx", [Range(0, file.size)], file),
     ):
         raise ZeroDivisionError
-    assert not s3().exists(f"{bucket}/lost.onnx")
-    assert open_uploads(bucket) == []
+    assert not memory.exists("/lost.onnx")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 @pytest.mark.parametrize(
