@@ -20,13 +20,14 @@ def options_digest(settings: Settings) -> str:
         [target.ir_version, target.requested_ir_version],
         # `force` decides which files may be replaced, and not their content
         settings._replace(target=(), ir_version=None, force=False),
-        list(_content_digests((*code, *inputs))),
-        _plugins(),
+        list(content_digests((*code, *inputs))),
+        plugins(),
     ]
     return sha256(json.dumps(content, default=str).encode()).hexdigest()[:16]
 
 
-def _content_digests(paths: Iterable[Path]) -> Iterable[str]:
+def content_digests(paths: Iterable[Path]) -> Iterable[str]:
+    """Yield the digests of files, and of all files in folders."""
     for path in paths:
         for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if each.is_file() and "__pycache__" not in each.parts:
@@ -34,7 +35,7 @@ def _content_digests(paths: Iterable[Path]) -> Iterable[str]:
                     yield file_digest(file, "sha256").hexdigest()
 
 
-def _plugins() -> list[str]:
+def plugins() -> list[str]:
     """Return the installed packages with definitions or adapters, and their versions."""
     found = (
         each.dist for group in (DEFINITIONS, ENTRY_POINT_GROUP) for each in installed_entry_points(group)

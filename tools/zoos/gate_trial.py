@@ -21,7 +21,7 @@ MOST_GROWTH = 30_000_000
 """Bytes by which the memory may grow after the first quarter of the models."""
 SAMPLES = 20
 """Number of lines between two measurements of the memory."""
-OUTCOMES = {"converts": "converted", "unchanged": "converted", "refused": "refused", "failed": "broken"}
+OUTCOMES = {"convertible": "converted", "unchanged": "converted", "refused": "refused", "failed": "broken"}
 """Expected outcome of a generated model, by the result of the command."""
 
 

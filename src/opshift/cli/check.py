@@ -36,6 +36,7 @@ def check(
     adapters: options.AdaptersOption = None,
     files_from: options.FilesFromOption = None,
     jobs: options.JobsOption = 1,
+    ledger: options.LedgerOption = None,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     sarif: options.SarifOption = None,
@@ -52,7 +53,9 @@ def check(
     if rules:
         _print_rules(form)
         return
-    gate = GateOptions("check", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
+    gate = GateOptions(
+        "check", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+    )
     source = single_file(sources or [], gate)
     settings = ConversionSettings(target, None, [], folders, adapters=adapters)
     if target:

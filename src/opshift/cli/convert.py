@@ -215,11 +215,23 @@ def convert(
         from opshift.cli.gate.run_gate import GateOptions
         from opshift.cli.plan import show_plans
 
-        if verify:
-            raise UsageError("both --dry-run and --verify are given", remedy="remove one of them")
+        if verify or skip_existing or dask:
+            reason = "--verify, --skip-existing and --dask have no effect with --dry-run"
+            raise UsageError(reason, remedy="remove them")
         if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
-        gate = GateOptions("plan", form, quiet, verbose, jobs, files_from, adapters or ())
+        record = str(ledger) if ledger else None
+        gate = GateOptions(
+            "plan",
+            form,
+            quiet,
+            verbose,
+            jobs,
+            files_from,
+            adapters or (),
+            ledger=record,
+            folders=folders or (),
+        )
         show_plans(sources, settings, gate)
         return
     if folder is not None:

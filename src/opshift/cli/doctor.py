@@ -49,6 +49,7 @@ def doctor(
     adapters: options.AdaptersOption = None,
     files_from: options.FilesFromOption = None,
     jobs: options.JobsOption = 1,
+    ledger: options.LedgerOption = None,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     sarif: options.SarifOption = None,
@@ -67,7 +68,9 @@ def doctor(
     if in_place and not fix:
         raise UsageError("--in-place requires --fix", remedy="add --fix")
     if not fix:
-        gate = GateOptions("doctor", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
+        gate = GateOptions(
+            "doctor", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+        )
         source = single_file(names, gate)
         settings = ConversionSettings(target, None, [], folders, adapters=adapters)
         if target:

@@ -245,6 +245,16 @@ SarifOption = Annotated[
     ),
 ]
 
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        rich_help_panel=SEVERAL,
+        metavar="FILE",
+        help="Record results in FILE, and repeat recorded ones of models that have not changed.",
+    ),
+]
+
 VerboseOption = Annotated[
     bool,
     typer.Option(

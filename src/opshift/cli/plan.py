@@ -42,6 +42,7 @@ def plan(
     ] = False,
     files_from: options.FilesFromOption = None,
     jobs: options.JobsOption = 1,
+    ledger: options.LedgerOption = None,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     report_file: options.ReportOption = None,
@@ -65,7 +66,9 @@ def plan(
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
     )
-    gate = GateOptions("plan", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
+    gate = GateOptions(
+        "plan", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+    )
     show_plans(sources or [], settings, gate, explain=explain)
 
 

@@ -35,6 +35,7 @@ def reach(
     adapters: options.AdaptersOption = None,
     files_from: options.FilesFromOption = None,
     jobs: options.JobsOption = 1,
+    ledger: options.LedgerOption = None,
     verbose: options.VerboseOption = False,
     quiet: options.QuietOption = False,
     sarif: options.SarifOption = None,
@@ -48,12 +49,14 @@ def reach(
     from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
     from opshift.converter.options import read_allow
 
-    gate = GateOptions("reach", form, quiet, verbose, jobs, files_from, adapters or (), sarif)
+    gate = GateOptions(
+        "reach", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+    )
     source = single_file(sources or [], gate)
     inspect = partial(
         reach_of_file,
         domain=domain or "",
-        allow=read_allow(allow or ()),
+        allow=tuple(sorted(read_allow(allow or ()))),
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
         folders=folders,
@@ -127,7 +130,7 @@ def reach_of_file(
     source: str,
     *,
     domain: str,
-    allow: frozenset[Allow],
+    allow: tuple[Allow, ...],
     shapes: tuple[str, ...],
     infer_shapes: bool,
     folders: list[Path] | None,

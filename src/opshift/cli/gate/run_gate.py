@@ -39,6 +39,8 @@ class GateOptions(NamedTuple):
     files_from: str | None = None
     adapters: Sequence[Path] = ()
     sarif: Path | None = None
+    ledger: str | None = None
+    folders: Sequence[Path] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -144,11 +146,30 @@ def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
 
 def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
     function = partial(inspect_file, inspect, options.adapters)
-    chunks = run_chunks(function, (each.location for each in models), jobs=options.jobs)
-    with closing(chunks):
+    locations = (each.location for each in models)
+    if options.ledger is not None:
+        yield from _recorded_results(locations, options, inspect, options.ledger)
+        return
+    with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
         for file, result in chain.from_iterable(chunks):
-            if isinstance(result, Lost):
-                reason = f"the process that read the file ended: {result}"
-                yield failure(file, OpshiftError(reason, remedy="use fewer --jobs"), WORKER_LOST)
-            else:
-                yield result
+            yield _lost(file, result) if isinstance(result, Lost) else result
+
+
+def _recorded_results(
+    files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: str
+) -> Generator[GateResult]:
+    from opshift.cli.gate.ledger import GateLedger, digest_of, inspect_task
+
+    function = partial(inspect_task, inspect, options.adapters)
+    digest = digest_of(inspect, (*options.folders, *options.adapters))
+    with (
+        closing(GateLedger(ledger, digest)) as record,
+        closing(run_chunks(function, record.tasks(files), jobs=options.jobs)) as chunks,
+    ):
+        for task, found in chain.from_iterable(chunks):
+            yield _lost(task.file, found) if isinstance(found, Lost) else record.result(task, found)
+
+
+def _lost(file: str, reason: Lost) -> GateResult:
+    error = OpshiftError(f"the process that read the file ended: {reason}", remedy="use fewer --jobs")
+    return failure(file, error, WORKER_LOST)

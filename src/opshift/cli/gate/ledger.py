@@ -1,0 +1,138 @@
+"""Ledger of a command over many models: results that a later run repeats if nothing has changed."""
+
+import json
+import os
+import pickle
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from opshift import __version__
+from opshift.batch.file_states import FileState, FileStates, are_unchanged, full_name, states_of
+from opshift.batch.ledger_file import LedgerFile
+from opshift.batch.options_digest import content_digests, plugins
+from opshift.cli.findings.finding import Finding, ModelResult
+from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
+from opshift.converter.streaming.external_data import external_locations
+from opshift.model.errors import OpshiftError
+from opshift.model.plain_data import PlainDataError, parse_json
+
+
+class Task(NamedTuple):
+    """Model file, and the recorded states of its files; empty without a record."""
+
+    file: str
+    states: FileStates
+
+
+class Inspection(NamedTuple):
+    """Result of a task, or `None` for unchanged files, and the states of its files."""
+
+    result: GateResult | None
+    states: FileStates
+
+
+def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: Task) -> Inspection:
+    """Inspect a model unless its files are unchanged."""
+    if task.states and are_unchanged(task.states):
+        return Inspection(None, task.states)
+    # before the inspection: if a file changes in the meantime, the next run sees another state
+    states = _states(task.file)
+    return Inspection(inspect_file(inspect, adapters, task.file), states)
+
+
+def _states(file: str) -> FileStates:
+    """Return the states of a model file and its data files; empty if one cannot be read."""
+    folder = os.path.dirname(file)
+    try:
+        return states_of([file, *(os.path.join(folder, each) for each in external_locations(file))])
+    except (OSError, OpshiftError):
+        return {}
+
+
+def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
+    """Return a digest of what decides about results: the command, its options, and files with definitions."""
+    content = (__version__, inspect, list(content_digests(paths)), plugins())
+    return sha256(pickle.dumps(content)).hexdigest()[:16]
+
+
+class GateLedger:
+    """Results in a file of JSON lines; the last line of a model counts.
+
+    Lines with another digest, such as those of another command, are ignored.
+
+    Raises:
+        UsageError: another run uses the ledger, or the file is not a ledger.
+        CannotWrite: the file cannot be read or written.
+    """
+
+    def __init__(self, location: str, digest: str) -> None:
+        self._file = LedgerFile(location)
+        self._head = f'{{"gate": "{digest}", "file": '
+        # on disk beyond a few megabytes, because lines may be long
+        self._index = sqlite3.connect("", isolation_level=None)
+        self._index.execute("CREATE TABLE entries (file TEXT PRIMARY KEY, line BLOB)")
+        for line in self._file.lines():
+            self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        with suppress(ValueError):  # not UTF-8, or cut off
+            text = line.decode()
+            if text.startswith(self._head) and text.endswith("}\n"):
+                # only the name is parsed
+                _, end = json.JSONDecoder().raw_decode(text, len(self._head))
+                name = text[len(self._head) : end]
+                self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (name, line))
+
+    def tasks(self, files: Iterable[str]) -> Iterator[Task]:
+        """Yield a task for each file."""
+        for file in files:
+            recorded = self._entry(file)
+            yield Task(file, recorded[0] if recorded else {})
+
+    def result(self, task: Task, inspection: Inspection) -> GateResult:
+        """Return the result of a task, and record a new one if its files can be compared later.
+
+        Errors are not recorded: a later run may be able to read the file.
+        """
+        if inspection.result is None:
+            recorded = self._entry(task.file)
+            assert recorded is not None  # it was proven
+            return recorded[1]
+        if inspection.states and inspection.result.word != FAILED:
+            content = json.dumps({"states": inspection.states, **_as_dict(inspection.result)})
+            line = f"{self._head}{json.dumps(task.file)}, {content[1:]}\n".encode()
+            self._file.append(line)
+            self._add(line)
+        return inspection.result
+
+    def _entry(self, file: str) -> tuple[FileStates, GateResult] | None:
+        found = self._index.execute("SELECT line FROM entries WHERE file = ?", (json.dumps(file),)).fetchone()
+        with suppress(PlainDataError, KeyError, TypeError, AttributeError):
+            entry = _read(found[0]) if found else None
+            # a relative name may be that of another file in another working folder
+            return entry if entry and full_name(file) in entry[0] else None
+        return None
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._file.close()
+        self._index.close()
+
+
+def _as_dict(result: GateResult) -> Mapping[str, object]:
+    findings = [asdict(each) for each in result.model.findings]
+    return {"word": result.word, "cells": result.cells, "findings": findings, "data": result.model.data}
+
+
+def _read(line: bytes) -> tuple[FileStates, GateResult]:
+    entry = cast("dict[str, Any]", parse_json(line))
+    states = {name: FileState(*state) for name, state in entry["states"].items()}
+    findings = tuple(Finding(**each) for each in entry["findings"])
+    is_ok = all(each.level != "error" for each in findings)
+    model = ModelResult(entry["file"], is_ok, findings, entry["data"])
+    return states, GateResult(model, entry["word"], entry["cells"])
