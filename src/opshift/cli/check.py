@@ -13,6 +13,8 @@ from opshift.checker.findings import Finding, Level
 from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
@@ -34,12 +36,12 @@ def check(
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
-    files_from: options.FilesFromOption = None,
-    jobs: options.JobsOption = 1,
-    ledger: options.LedgerOption = None,
-    verbose: options.VerboseOption = False,
+    files_from: several.FilesFromOption = None,
+    jobs: several.JobsOption = 1,
+    ledger: several.LedgerOption = None,
+    verbose: several.VerboseOption = False,
     quiet: options.QuietOption = False,
-    sarif: options.SarifOption = None,
+    sarif: several.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
@@ -48,8 +50,6 @@ def check(
     with 1 if there are errors. With --target, also plans the conversion of valid models, and exits with 1 if
     one is refused.
     """
-    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
-
     if rules:
         _print_rules(form)
         return
@@ -63,6 +63,8 @@ def check(
     registry_with(folders)
     inspect = partial(check_file, level=level, settings=settings)
     if source is None:
+        from opshift.cli.gate.run_gate import run_gate
+
         run_gate(sources or [], gate, inspect, COLUMNS)
         return
     with show_progress(f"Checking {source}", quiet=quiet or form is Format.JSON):

@@ -10,6 +10,8 @@ import typer
 from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings, convert_file
 from opshift.cli.conversion_text import write_conversion
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.paths import named_files, output_file, require_file
@@ -125,12 +127,12 @@ def convert(
             help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
         ),
     ] = None,
-    jobs: options.JobsOption = 1,
+    jobs: several.JobsOption = 1,
     dask: Annotated[
         str | None,
         typer.Option(
             "--dask",
-            rich_help_panel=options.SEVERAL,
+            rich_help_panel=several.SEVERAL,
             metavar="ADDRESS",
             help="With --out: convert on the Dask cluster with this scheduler, such as tcp://10.0.0.1:8786. "
             "Its workers need opshift, and the same paths.",
@@ -140,7 +142,7 @@ def convert(
         str | None,
         typer.Option(
             "--ledger",
-            rich_help_panel=options.SEVERAL,
+            rich_help_panel=several.SEVERAL,
             metavar="FILE",
             help="With --out: the record of results; a later run converts only models that it does not "
             "prove. By default opshift-ledger.jsonl in DIR, or opshift-ledger/ in a store.",
@@ -150,12 +152,12 @@ def convert(
         bool,
         typer.Option(
             "--skip-existing",
-            rich_help_panel=options.SEVERAL,
+            rich_help_panel=several.SEVERAL,
             help="With --out: skip models whose output exists and is not in the ledger.",
         ),
     ] = False,
-    files_from: options.FilesFromOption = None,
-    verbose: options.VerboseOption = False,
+    files_from: several.FilesFromOption = None,
+    verbose: several.VerboseOption = False,
     external: Annotated[
         Literal["copy", "link", "keep"],
         typer.Option(
@@ -212,7 +214,6 @@ def convert(
     sources = _sources(source, more, files_from)
     conversion_options = settings.read()  # before any model is read
     if dry_run:
-        from opshift.cli.gate.run_gate import GateOptions
         from opshift.cli.plan import show_plans
 
         if verify or skip_existing or dask:
@@ -220,17 +221,8 @@ def convert(
             raise UsageError(reason, remedy="remove them")
         if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
-        record = str(ledger) if ledger else None
         gate = GateOptions(
-            "plan",
-            form,
-            quiet,
-            verbose,
-            jobs,
-            files_from,
-            adapters or (),
-            ledger=record,
-            folders=folders or (),
+            "plan", form, quiet, verbose, jobs, files_from, adapters or (), None, ledger, folders or ()
         )
         show_plans(sources, settings, gate)
         return
@@ -239,7 +231,6 @@ def convert(
             reason = "both --out and --in-place are given"
             raise UsageError(reason, place=folder, remedy="remove one of them")
         from opshift.cli.batch.run_batch import BatchOptions, run_batch
-        from opshift.cli.gate.run_gate import GateOptions
 
         gate = GateOptions("convert", form, quiet, verbose, jobs, files_from, adapters or ())
         run_batch(sources, settings, BatchOptions(folder, ledger, skip_existing, dask), gate)

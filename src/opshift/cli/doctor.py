@@ -14,6 +14,8 @@ from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
@@ -47,12 +49,12 @@ def doctor(
     force: options.ForceOption = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
-    files_from: options.FilesFromOption = None,
-    jobs: options.JobsOption = 1,
-    ledger: options.LedgerOption = None,
-    verbose: options.VerboseOption = False,
+    files_from: several.FilesFromOption = None,
+    jobs: several.JobsOption = 1,
+    ledger: several.LedgerOption = None,
+    verbose: several.VerboseOption = False,
     quiet: options.QuietOption = False,
-    sarif: options.SarifOption = None,
+    sarif: several.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Check models against their declared opsets and IR versions.
@@ -62,8 +64,6 @@ def doctor(
     else. Exits with 1 if a version is wrong and not fixed. With --target, also plans the conversion of models
     with correct versions, and exits with 1 if one is refused.
     """
-    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
-
     names = sources or []
     if in_place and not fix:
         raise UsageError("--in-place requires --fix", remedy="add --fix")
@@ -78,6 +78,8 @@ def doctor(
         registry_with(folders)
         inspect = partial(diagnose_file, settings=settings)
         if source is None:
+            from opshift.cli.gate.run_gate import run_gate
+
             run_gate(names, gate, inspect, COLUMNS)
             return
         with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 TARGET, SHAPES, OUTPUT, EXACTNESS = "Target", "Shapes", "Output", "Exactness"
 VERIFICATION, DEFINITIONS = "Verification", "Private domains"
-SEVERAL = "Several models"
 """Titles of sections of options in the help."""
 
 
@@ -210,58 +209,6 @@ InputsArgument = Annotated[
     typer.Argument(
         metavar="IN",
         help="The models to read: files, folders, globs or URLs; or - for one on standard input.",
-    ),
-]
-
-FilesFromOption = Annotated[
-    str | None,
-    typer.Option(
-        "--files-from",
-        rich_help_panel=SEVERAL,
-        metavar="FILE",
-        help="Also read the models that a file names, one in each line; - for standard input.",
-    ),
-]
-
-JobsOption = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        "-j",
-        rich_help_panel=SEVERAL,
-        metavar="N",
-        min=1,
-        help="The number of parallel processes. With several, results arrive in any order.",
-    ),
-]
-
-SarifOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--sarif",
-        rich_help_panel=OUTPUT,
-        metavar="FILE",
-        help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show.",
-    ),
-]
-
-LedgerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        rich_help_panel=SEVERAL,
-        metavar="FILE",
-        help="Record results in FILE, and repeat recorded ones of models that have not changed.",
-    ),
-]
-
-VerboseOption = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        "-v",
-        rich_help_panel=SEVERAL,
-        help="Print a row for each model. By default a terminal gets only failures after 50 models.",
     ),
 ]
 

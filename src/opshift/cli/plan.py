@@ -12,6 +12,8 @@ from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.progress import show_progress
@@ -20,7 +22,6 @@ from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding
-    from opshift.cli.gate.run_gate import GateOptions
     from opshift.cli.page import Page
     from opshift.converter.report import Report
 
@@ -40,13 +41,13 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
-    files_from: options.FilesFromOption = None,
-    jobs: options.JobsOption = 1,
-    ledger: options.LedgerOption = None,
-    verbose: options.VerboseOption = False,
+    files_from: several.FilesFromOption = None,
+    jobs: several.JobsOption = 1,
+    ledger: several.LedgerOption = None,
+    verbose: several.VerboseOption = False,
     quiet: options.QuietOption = False,
     report_file: options.ReportOption = None,
-    sarif: options.SarifOption = None,
+    sarif: several.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Show the changes that `convert` would make, and their cost.
@@ -54,8 +55,6 @@ def plan(
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     Operators without a domain are those of ai.onnx. Several models get a row each, and a summary.
     """
-    from opshift.cli.gate.run_gate import GateOptions
-
     settings = ConversionSettings(
         target,
         ir_version,
@@ -76,14 +75,14 @@ def show_plans(
     names: list[str], settings: ConversionSettings, gate: GateOptions, *, explain: bool = False
 ) -> None:
     """Print the plan of one model, or the results of several; exit with 1 after a refusal."""
-    from opshift.cli.gate.run_gate import run_gate, single_file
-
     source = single_file(names, gate)
     settings.read()  # before any model is read
     if source is None:
         if settings.report is not None:
             reason, remedy = "describes one model", "use --format json for several"
             raise UsageError(reason, place=f"--report {settings.report}", remedy=remedy)
+        from opshift.cli.gate.run_gate import run_gate
+
         run_gate(names, gate, partial(plan_file, settings=settings), COLUMNS)
         return
     with show_progress(f"Planning {source}", quiet=gate.quiet or gate.form is Format.JSON):

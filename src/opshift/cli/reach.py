@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
@@ -33,12 +35,12 @@ def reach(
     infer_shapes: options.InferShapesOption = False,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
-    files_from: options.FilesFromOption = None,
-    jobs: options.JobsOption = 1,
-    ledger: options.LedgerOption = None,
-    verbose: options.VerboseOption = False,
+    files_from: several.FilesFromOption = None,
+    jobs: several.JobsOption = 1,
+    ledger: several.LedgerOption = None,
+    verbose: several.VerboseOption = False,
     quiet: options.QuietOption = False,
-    sarif: options.SarifOption = None,
+    sarif: several.SarifOption = None,
     form: options.FindingsFormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
@@ -46,7 +48,6 @@ def reach(
     Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
     nodes are refused. `--format json` lists all nodes. Several models get a row each, and a summary.
     """
-    from opshift.cli.gate.run_gate import GateOptions, run_gate, single_file
     from opshift.converter.options import read_allow
 
     gate = GateOptions(
@@ -63,6 +64,8 @@ def reach(
     )
     if source is None:
         registry_with(folders)  # before any model is read
+        from opshift.cli.gate.run_gate import run_gate
+
         run_gate(sources or [], gate, inspect, COLUMNS)
         return
     with show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON):

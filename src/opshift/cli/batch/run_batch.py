@@ -12,7 +12,8 @@ from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
 from opshift.cli.findings.finding import Finding
 from opshift.cli.gate.inspect_file import GateResult, result_of
-from opshift.cli.gate.run_gate import GateOptions, models_named, show_results
+from opshift.cli.gate.run_gate import models_named, show_results
+from opshift.cli.gate.several import GateOptions
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.stores.find_models import LIST

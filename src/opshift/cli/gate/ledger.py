@@ -70,8 +70,8 @@ class GateLedger:
         CannotWrite: the file cannot be read or written.
     """
 
-    def __init__(self, location: str, digest: str) -> None:
-        self._file = LedgerFile(location)
+    def __init__(self, path: Path, digest: str) -> None:
+        self._file = LedgerFile(str(path))
         self._head = f'{{"gate": "{digest}", "file": '
         # on disk beyond a few megabytes, because lines may be long
         self._index = sqlite3.connect("", isolation_level=None)

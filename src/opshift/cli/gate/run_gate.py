@@ -7,7 +7,6 @@ from functools import partial
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 
@@ -15,9 +14,10 @@ from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
+from opshift.cli.gate.several import GateOptions
 from opshift.cli.gate.summary import Summary
 from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, TextWriter, Writer
-from opshift.cli.options import PLAIN_FORMATS, Format
+from opshift.cli.options import Format
 from opshift.cli.output import page_for
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
@@ -25,41 +25,7 @@ from opshift.cli.progress import show_progress
 from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.signals import signals_deferred
-from opshift.stores.find_models import LIST, FoundModel, find_models, is_file_name
-
-
-class GateOptions(NamedTuple):
-    """Name of a command over several models, and the options that all have."""
-
-    command: str
-    form: Format
-    quiet: bool = False
-    verbose: bool = False
-    jobs: int = 1
-    files_from: str | None = None
-    adapters: Sequence[Path] = ()
-    sarif: Path | None = None
-    ledger: str | None = None
-    folders: Sequence[Path] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the output is not a list of findings."""
-        return self.form in PLAIN_FORMATS and self.sarif is None
-
-
-def single_file(names: Sequence[str], options: GateOptions) -> str | None:
-    """Return the only file, of which the command prints one document; `None` for several models.
-
-    Findings have the same form for one model and for several. Raises a UsageError if nothing is named, or the
-    file does not exist.
-    """
-    if not names and options.files_from is None:
-        remedy = "name models, folders or globs, or a list of them with --files-from"
-        raise UsageError("IN is not given", remedy=remedy)
-    if len(names) != 1 or options.files_from is not None or not options.is_plain:
-        return None
-    return require_file(names[0]) if is_file_name(names[0]) else None
+from opshift.stores.find_models import LIST, FoundModel, find_models
 
 
 def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, columns: Sequence[str]) -> None:
@@ -156,7 +122,7 @@ def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspec
 
 
 def _recorded_results(
-    files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: str
+    files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: Path
 ) -> Generator[GateResult]:
     from opshift.cli.gate.ledger import GateLedger, digest_of, inspect_task
 

@@ -1,0 +1,103 @@
+"""Options of commands over several models, and whether they got one file only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from opshift.cli.options import OUTPUT, PLAIN_FORMATS, Format
+from opshift.cli.paths import require_file
+from opshift.model.errors import UsageError
+from opshift.stores.find_models import is_file_name
+
+SEVERAL = "Several models"
+"""Title of the section of these options in the help."""
+
+FilesFromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--files-from",
+        rich_help_panel=SEVERAL,
+        metavar="FILE",
+        help="Also read the models that a file names, one in each line; - for standard input.",
+    ),
+]
+
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        rich_help_panel=SEVERAL,
+        metavar="N",
+        min=1,
+        help="The number of parallel processes. With several, results arrive in any order.",
+    ),
+]
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        rich_help_panel=SEVERAL,
+        metavar="FILE",
+        help="Record results in FILE, and repeat recorded ones of models that have not changed.",
+    ),
+]
+
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        rich_help_panel=SEVERAL,
+        help="Print a row for each model. By default a terminal gets only failures after 50 models.",
+    ),
+]
+
+SarifOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sarif",
+        rich_help_panel=OUTPUT,
+        metavar="FILE",
+        help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show.",
+    ),
+]
+
+
+class GateOptions(NamedTuple):
+    """Name of a command over several models, and the options that all have."""
+
+    command: str
+    form: Format
+    quiet: bool = False
+    verbose: bool = False
+    jobs: int = 1
+    files_from: str | None = None
+    adapters: Sequence[Path] = ()
+    sarif: Path | None = None
+    ledger: Path | None = None
+    folders: Sequence[Path] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the output is not a list of findings."""
+        return self.form in PLAIN_FORMATS and self.sarif is None
+
+
+def single_file(names: Sequence[str], options: GateOptions) -> str | None:
+    """Return the only file, of which the command prints one document; `None` for several models.
+
+    Findings have the same form for one model and for several. Raises a UsageError if nothing is named, or the
+    file does not exist.
+    """
+    if not names and options.files_from is None:
+        remedy = "name models, folders or globs, or a list of them with --files-from"
+        raise UsageError("IN is not given", remedy=remedy)
+    if len(names) != 1 or options.files_from is not None or not options.is_plain:
+        return None
+    return require_file(names[0]) if is_file_name(names[0]) else None
