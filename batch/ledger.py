@@ -48,7 +48,7 @@ class Ledger:
         # on disk beyond a few megabytes, because there may be millions of models
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
-        self._file = _storage(location)
+        self._file = ledger_storage(location)
         self._index.execute("BEGIN")
         for line in self._file.lines():
             self._add(line)
@@ -104,7 +104,8 @@ class Ledger:
             self._index.close()
 
 
-def _storage(location: str) -> LedgerFile | LedgerSegments:
+def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
+    """Return the storage of a ledger: a file, or segments below a URL."""
     if not is_url(location):
         return LedgerFile(location)
     from opshift.batch.ledger_segments import LedgerSegments  # few ledgers have a URL

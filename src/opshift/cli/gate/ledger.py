@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from opshift import __version__
 from opshift.batch.file_states import FileState, FileStates, are_unchanged, full_name, states_of
-from opshift.batch.ledger_file import LedgerFile
+from opshift.batch.ledger import ledger_storage
 from opshift.batch.options_digest import content_digests, plugins
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
@@ -61,17 +61,17 @@ def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
 
 
 class GateLedger:
-    """Results in a file of JSON lines; the last line of a model counts.
+    """Results in JSON lines, in a file or below a URL; the last line of a model counts.
 
     Lines with another digest, such as those of another command, are ignored.
 
     Raises:
         UsageError: another run uses the ledger, or the file is not a ledger.
-        CannotWrite: the file cannot be read or written.
+        CannotWrite: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, digest: str) -> None:
-        self._file = LedgerFile(str(path))
+    def __init__(self, location: str, digest: str) -> None:
+        self._file = ledger_storage(location)
         self._head = f'{{"gate": "{digest}", "file": '
         # on disk beyond a few megabytes, because lines may be long
         self._index = sqlite3.connect("", isolation_level=None)

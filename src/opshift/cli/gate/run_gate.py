@@ -6,7 +6,6 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain
-from pathlib import Path
 
 import typer
 
@@ -122,7 +121,7 @@ def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspec
 
 
 def _recorded_results(
-    files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: Path
+    files: Iterable[str], options: GateOptions, inspect: Inspect, ledger: str
 ) -> Generator[GateResult]:
     from opshift.cli.gate.ledger import GateLedger, digest_of, inspect_task
 

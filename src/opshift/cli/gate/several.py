@@ -39,7 +39,7 @@ JobsOption = Annotated[
 ]
 
 LedgerOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--ledger",
         rich_help_panel=SEVERAL,
@@ -80,7 +80,7 @@ class GateOptions(NamedTuple):
     files_from: str | None = None
     adapters: Sequence[Path] = ()
     sarif: Path | None = None
-    ledger: Path | None = None
+    ledger: str | None = None
     folders: Sequence[Path] = ()
 
     @property
