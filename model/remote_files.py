@@ -172,10 +172,11 @@ def _begun(source: StoreObject) -> RemoteFile:
     from fsspec.asyn import sync
 
     store = cast("_S3", source.store)
-    bucket, key, _ = store.split_path(source.path)
+    bucket, key, version = store.split_path(source.path)
+    named = {"Bucket": bucket, "Key": key, **({"VersionId": version} if version else {})}
 
     async def receive() -> tuple[dict[str, object], bytes]:
-        answer = await store._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes=0-{FIRST_READ - 1}")
+        answer = await store._call_s3("get_object", **named, Range=f"bytes=0-{FIRST_READ - 1}")
         async with cast("_Body", answer["Body"]) as body:
             return answer, await body.read()
 

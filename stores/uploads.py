@@ -102,6 +102,9 @@ def writable_object(location: str) -> StoreObject:
     if "https" in target.protocols:
         reason, remedy = "web servers are read-only", "name a file, or an object in a store"
         raise UsageError(reason, place=location, remedy=remedy)
+    if "?versionId=" in target.path:
+        reason, remedy = "is a version of an object, which cannot change", "name the object without a version"
+        raise UsageError(reason, place=location, remedy=remedy)
     return target
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import fsspec
 import pytest
-from support.remote_models import model_bytes, received
+from support.remote_models import model_bytes, received, s3
 from typer.testing import CliRunner
 
 import opshift
@@ -95,6 +95,23 @@ def test_reports_objects_that_cannot_be_read(bucket: str, memory: Any) -> None:
             opshift.plan_version(url, 17)
         assert raised.value.remedy
         assert url in str(raised.value)
+
+
+def test_reads_versions_of_objects(bucket: str) -> None:
+    name = bucket.removeprefix("s3://")
+    status = {"Status": "Enabled"}
+    s3().call_s3("put_bucket_versioning", Bucket=name, VersioningConfiguration=status)
+    url, versions = f"{bucket}/m.onnx", []
+    for tensors in (1, 2):
+        data = model_bytes(tensors, 200_000)
+        versions.append(s3().call_s3("put_object", Bucket=name, Key="m.onnx", Body=data)["VersionId"])
+    assert len(opshift.read_model(url).graph.initializer) == 4
+    old = f"{url}?versionId={versions[0]}"
+    assert len(opshift.read_model(old).graph.initializer) == 2
+    opshift.convert_file(old, f"{bucket}/out.onnx", 17)
+    assert len(opshift.read_model(f"{bucket}/out.onnx").graph.initializer) == 3
+    with pytest.raises(UsageError, match="is a version of an object"):
+        opshift.convert_file(url, f"{bucket}/out.onnx?versionId={versions[0]}", 17)
 
 
 def test_refuses_urls_of_local_files(tmp_path: Path) -> None:
