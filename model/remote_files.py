@@ -61,7 +61,8 @@ class RemoteFile:
         self._kept = [(0, first)] if first else []
         self._kept_size = self._last_end = len(first)
         self._read_size = NEAR >> 1
-        self._requests = len(self._kept)
+        self.requests = len(self._kept)
+        """Number of requests for content, including copies that the store makes."""
 
     def __enter__(self) -> RemoteFile:
         return self
@@ -79,7 +80,7 @@ class RemoteFile:
         if end > base + len(found):
             is_near = 0 <= start - self._last_end <= NEAR
             self._read_size = min(2 * self._read_size, MAX_READ) if is_near else MIN_READ
-            base, found = start, self._receive(start, min(max(end, start + self._read_size), self.size))
+            base, found = start, self._receive(start, max(end, min(start + self._read_size, self.size)))
             if self._kept_size + len(found) > MAX_KEPT:
                 self._kept.clear()
                 self._kept_size = 0
@@ -88,7 +89,7 @@ class RemoteFile:
         return found[start - base : end - base]
 
     def _receive(self, start: int, end: int) -> bytes:
-        self._requests += 1
+        self.requests += 1
         try:
             with raising_invalid_model(self.place):
                 if self._handle is None:
@@ -106,7 +107,7 @@ class RemoteFile:
 
     def require_unchanged(self) -> None:
         """Raise InvalidModel if the object changed after it was opened."""
-        if self._requests == 1:  # the store answers a request with one version of the object
+        if self.requests == 1:  # the store answers a request with one version of the object
             return
         self._require_same(self.source.info())
 
@@ -134,8 +135,8 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
     try:
         with raising_invalid_model(source.location):
             if "s3" in source.protocols:
-                # after an error, other requests show whether the object is missing, empty or a folder
-                with suppress(OSError):
+                # after an error, other requests show whether the object is missing, empty, or a folder
+                with suppress(Exception):
                     return _begun(source)
             handle = _open(source)
             info: Mapping[str, object] = getattr(handle, "details", None) or {}
@@ -181,7 +182,7 @@ def _begun(source: StoreObject) -> RemoteFile:
             return answer, await body.read()
 
     answer, first = cast("tuple[dict[str, object], bytes]", sync(store.loop, receive))
-    size = int(str(answer["ContentRange"]).rpartition("/")[2])
+    size = int(str(answer.get("ContentRange") or len(first)).rpartition("/")[2])
     return RemoteFile(source, {"type": "file", "size": size, "ETag": answer["ETag"]}, first=first)
 
 

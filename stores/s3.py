@@ -111,6 +111,7 @@ class MultipartUpload:
         except Exception:
             self._can_copy = False
             raise
+        source.requests += 1
         self._add(cast("dict[str, object]", copied["CopyPartResult"]))
 
     def complete(self) -> None:

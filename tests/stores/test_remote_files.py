@@ -97,6 +97,16 @@ def test_reports_objects_that_cannot_be_read(bucket: str, memory: Any) -> None:
         assert url in str(raised.value)
 
 
+def test_refuses_to_read_beyond_the_end(bucket: str, memory: Any) -> None:
+    for url in f"{bucket}/m", "memory://m":
+        fsspec.open(url).fs.pipe_file(url, bytes(1000))
+        with open_source(url) as file:
+            assert file.read(990, 1000) == bytes(10)
+            assert file.read(1000, 1000) == b""
+            with pytest.raises(InvalidModel, match="truncated"):
+                file.read(990, 1001)
+
+
 def test_reads_versions_of_objects(bucket: str) -> None:
     name = bucket.removeprefix("s3://")
     status = {"Status": "Enabled"}
