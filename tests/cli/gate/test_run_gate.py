@@ -168,6 +168,25 @@ def test_accepts_names(run: Run, zoo: Path, names: list[str], found: list[str]) 
     assert [each["input"] for each in models] == [f"zoo/{each}.onnx" for each in found]
 
 
+@pytest.mark.parametrize("name", ["memory://gate", "memory://gate/*.onnx"])
+def test_reads_models_of_a_store(run: Run, zoo: Path, name: str) -> None:
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    for each in ("a.onnx", "b.onnx", "d.onnx"):
+        store.pipe(f"/gate/{each}", (zoo / each).read_bytes())
+    try:
+        for _ in range(2):
+            options = ("-t", "6", "--format", "json", "--ledger", "memory://ledger")
+            models, summary = objects(run("plan", name, *options))
+            assert [(each["input"], each["result"]) for each in models] == [
+                ("memory://gate/a.onnx", "convertible"),
+                ("memory://gate/b.onnx", "failed"),
+                ("memory://gate/d.onnx", "unchanged"),
+            ]
+            assert summary["causes"][0]["examples"][0]["file"] == "memory://gate/b.onnx"
+    finally:
+        store.store.clear()
+
+
 def test_missing_model_of_a_list_is_a_result(run: Run, zoo: Path) -> None:
     Path("list.txt").write_text("zoo/none.onnx\nzoo/a.onnx\n")
     result = run("plan", "--files-from", "list.txt", "-t", "17", "--format", "json")

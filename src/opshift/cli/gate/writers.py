@@ -127,7 +127,7 @@ class TextWriter:
         causes = summary.causes
         if causes:
             page.heading("Causes")
-            rules = rules_of(self._command)
+        rules = rules_of(self._command) if causes else {}
         for each in causes[:MAX_CAUSES]:
             _write_cause(page, each, rules[each.rule].title if each.rule in rules else "")
         if len(causes) > MAX_CAUSES:
