@@ -228,6 +228,26 @@ def test_refuses_wrong_usage(run: Run, zoo: Path, arguments: list[str], message:
     assert result.stdout == ""
 
 
+def test_reads_standard_input_in_this_process(zoo: Path) -> None:
+    command = [*OPSHIFT, "plan", "-", "-t", "6", "--format", "github", "--jobs", "2"]
+    with (zoo / "more" / "c.onnx").open("rb") as model:
+        completed = subprocess.run(command, stdin=model, capture_output=True, check=False)
+    assert completed.returncode == 1
+    assert b"operator.no-equivalent" in completed.stdout
+
+
+def test_error_of_a_later_name_ends_the_run(run: Run, zoo: Path) -> None:
+    Path("empty").mkdir()
+    result = run("doctor", "zoo/a.onnx", "empty", "--format", "json")
+    assert result.exit_code == 2
+    summary = json.loads(result.stdout.splitlines()[1])["summary"]
+    assert summary["interrupted"]
+    assert summary["error"].startswith("empty: contains no *.onnx files")
+    result = run("doctor", "zoo/a.onnx", "empty")
+    assert result.stdout.splitlines()[-1].startswith("interrupted after 1 model: 1 correct (")
+    assert "empty: contains no *.onnx files" in result.stderr
+
+
 def test_dry_run_writes_nothing(run: Run, zoo: Path) -> None:
     before = sorted(zoo.rglob("*"))
     for names in (

@@ -32,6 +32,8 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
 
     After an interruption the summary is printed, too.
     """
+    if LIST in names:  # other processes cannot read standard input
+        options = options._replace(jobs=1)
     with models_named(names, options.files_from) as models:
         show_results(_results(models, options, inspect), options, columns, "Inspecting")
 

@@ -49,7 +49,9 @@ class JsonLinesWriter:
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Write the summary."""
-        self._write(json_values({"summary": self._summary.as_dict(interrupted=interrupted)}))
+        error = {"error": reason} if reason else {}
+        summary = {**self._summary.as_dict(interrupted=interrupted), **error}
+        self._write(json_values({"summary": summary}))
 
     def _write(self, data: object) -> None:
         typer.echo(json.dumps(data, allow_nan=False))
