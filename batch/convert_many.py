@@ -148,13 +148,18 @@ class Batch(NamedTuple):
         return self._outcomes(chain(first, claimed), digest, jobs, executor)
 
     def _claimed(self, destinations: Destinations) -> Iterator[_Model]:
-        out = _folder(self.out)
+        out, first_root = _folder(self.out), None
         for source, relative in self.models:
             root = _folder(source.removesuffix(relative) or ".")
             if root != out and out.startswith(root) and without_links(source).startswith(out):
                 continue  # the result of an earlier run into a folder inside the source folder
-            model = _Model(source, output_location(self.out, relative), _data_of(source))
+            first_root = first_root or root
+            is_remote = is_url(source) or is_url(self.out)
+            # claims do not have the data files of objects; those below one folder stay apart
+            model = _Model(source, os.path.join(self.out, relative), (), not is_remote or root == first_root)
             try:
+                output = output_location(self.out, relative, is_url(source))
+                model = model._replace(output=output, data=_data_of(source))
                 destinations.claim(*model[:3], self.settings.external)
             except UsageError as error:
                 model = model._replace(error=error)
@@ -183,7 +188,7 @@ class Batch(NamedTuple):
             ledger.close(is_complete=is_complete)
 
     def _task(self, model: _Model, ledger: Ledger, existing: Container[str]) -> Task:
-        source, output, data, error = model
+        source, output, data, may_copy_data, error = model
         entry = ledger.entry(output)
         if entry is not None and entry.status == STARTED:
             remove_unfinished(output)
@@ -193,7 +198,8 @@ class Batch(NamedTuple):
         is_started = may_replace and not is_owned and error is None
         if is_started:
             ledger.start(source, output)
-        return Task(source, output, entry, data, may_replace, self.skip_existing, is_started, error)
+        skips = self.skip_existing
+        return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error)
 
 
 class _Model(NamedTuple):
@@ -202,6 +208,7 @@ class _Model(NamedTuple):
     source: str
     output: str
     data: tuple[str, ...]
+    may_copy_data: bool
     error: UsageError | None = None
 
 

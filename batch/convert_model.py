@@ -143,15 +143,19 @@ def _convert(
         if not is_url(task.source) and set(data) != set(task.data):
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
+        copied = data if settings.external != "keep" else ()
+        if copied and not task.may_copy_data:
+            reason = "has data files, and models of several folders are converted to one folder"
+            remedy = "convert each folder separately, or keep the data files: --external keep"
+            raise UsageError(reason, place=task.source, remedy=remedy)
         states = {**states_of(_with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
             verification = verify_file(task.source, written.path, settings, options.registry)
-    copied = data if settings.external != "keep" else ()
     files = {**states, **states_of(_with_data(task.output, copied))}
-    status: Status = "converted"
-    if files[full_name(task.source)].digest == files[full_name(task.output)].digest:
-        status = "unchanged"
     report = written.report
+    is_same = report.sizes is not None and report.sizes[0] == report.sizes[1] and not settings.shapes
+    is_same = is_same and not report.opsets and not report.changed and len(set(report.ir_version)) == 1
+    status: Status = "unchanged" if is_same else "converted"
     return ModelOutcome(task.source, task.output, status, None, report, verification, data, files)
 
 

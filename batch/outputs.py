@@ -12,9 +12,15 @@ from opshift.model.locations import is_url
 from opshift.stores.locations import exists, join
 
 
-def output_location(out: str, relative: str) -> str:
-    """Return the output of a model; `relative` has slashes."""
-    return join(out, relative) if is_url(out) else os.path.join(out, *relative.split("/"))
+def output_location(out: str, relative: str, is_object: bool) -> str:
+    """Return the output of a model; `relative` has slashes.
+
+    Raises:
+        UsageError: the name of an object in a store leads out of the folder.
+    """
+    if is_object or is_url(out):
+        return join(out, relative)
+    return os.path.join(out, *relative.split("/"))
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:

@@ -57,6 +57,7 @@ class Task(NamedTuple):
         source, output: locations.
         entry: what the ledger knows about the output.
         data: external data files of the model, relative to its folder.
+        may_copy_data: whether no other model can have different data files with the same destination.
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether a model with an output that must not be replaced is skipped.
         is_started: whether the ledger has an entry that the conversion was started.
@@ -67,6 +68,7 @@ class Task(NamedTuple):
     output: str
     entry: Entry | None
     data: tuple[str, ...]
+    may_copy_data: bool
     may_replace: bool
     skips_existing: bool
     is_started: bool

@@ -149,6 +149,7 @@ def _start(
     is_copy = is_same_store and size >= MIN_PART and pieces == [Range(0, source.size)]
     store = s3_store(target.store)
     if store and (size > MAX_SINGLE_PUT or is_copy):
+        abort_uploads(store, target.path)  # by workers that were killed
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
     if size > MAX_SINGLE_PUT:
         return _ThroughFile(target)
