@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from opshift.model import atomic_files
-from opshift.model.atomic_files import AtomicFiles, destination_below, write_all, write_destination
+from opshift.model.atomic_files import (
+    AtomicFiles,
+    destination_below,
+    remove_abandoned_files,
+    temporary_files,
+    write_all,
+    write_destination,
+)
 from opshift.model.errors import CannotWrite, UsageError
 
 
@@ -247,6 +257,30 @@ def test_new_file_replaces_no_other(has_links: bool, tmp_path: Path, monkeypatch
     with pytest.raises(CannotWrite), AtomicFiles() as files:
         write(files, tmp_path / "a", b"other", is_new=True)
     assert contents(tmp_path) == {"a": b"new"}
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_new_file_may_have_been_written_by_another_process(fails: bool, tmp_path: Path) -> None:
+    """Such as a data file of two models that are converted at the same time; it is not removed."""
+    (tmp_path / "folder").mkdir()
+    with suppress(CannotWrite), AtomicFiles() as files:
+        write(files, tmp_path / "folder" if fails else tmp_path / "model")
+        write(files, tmp_path / "w", b"shared", is_new=True)
+        (tmp_path / "w").write_bytes(b"shared")
+    (tmp_path / "folder").rmdir()
+    assert contents(tmp_path) == {"w": b"shared"} | ({} if fails else {"model": b"new"})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_abandoned_files_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    names = {each: temporary_files(each).replace("*", "1") for each in (ended.pid, os.getpid(), 1)}
+    for name in (*names.values(), f".opshift-{ended.pid}-elsewhere-1.tmp", "mine.tmp"):
+        (tmp_path / name).touch()
+    remove_abandoned_files(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {names[os.getpid()], names[1], f".opshift-{ended.pid}-elsewhere-1.tmp", "mine.tmp"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")

@@ -22,6 +22,10 @@ COLUMNS = ("opsets    ", " changed")
 """Columns of the rows, before the model."""
 
 
+SECONDS_TO_CONNECT = 10
+"""Time that a scheduler gets to answer."""
+
+
 class BatchOptions(NamedTuple):
     """Options of a batch: the folder of the results, the ledger, and the workers."""
 
@@ -66,7 +70,7 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
         remedy = "install it: pip install distributed"
         raise UsageError("requires the package distributed", place="--dask", remedy=remedy) from error
     try:
-        client = Client(address)
+        client = Client(address, timeout=SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         reason = f"the scheduler cannot be reached: {error}"
         remedy = "start a cluster, and name its address, such as tcp://127.0.0.1:8786"
