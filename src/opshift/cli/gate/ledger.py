@@ -63,7 +63,7 @@ def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
 class GateLedger:
     """Results in JSON lines, in a file or below a URL; the last line of a model counts.
 
-    It ignores lines with another digest, such as those of another command.
+    It ignores lines with another digest, such as lines of another command.
 
     Raises:
         UsageError: another run uses the ledger, or the file is not a ledger.
