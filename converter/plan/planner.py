@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 INTERMEDIATE = "an intermediate value"
-"""Stands for the name of a value that a step created, in messages."""
+"""Text for a value that a step created: users do not know its name."""
 
 
 class Planner:
@@ -238,7 +238,6 @@ class Planner:
         return NodeChange(line, surveyed.path, proto.name, result)
 
     def _refuse(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
-        # The user does not know the values that steps create.
         created = self._names.created
         reason = _replace_names(error.reason, created, INTERMEDIATE)
         reason = re.sub(f"{INTERMEDIATE}(, {INTERMEDIATE})+", "intermediate values", reason)

@@ -28,7 +28,7 @@ MAX_FILES = 3
 
 
 @dataclass
-class Cause:
+class RuleFindings:
     """Findings with the same severity and rule: their number, the first ones, and the number of files."""
 
     count: int = 0
@@ -45,7 +45,7 @@ class GithubWriter(FindingsWriter):
 
     def __init__(self, command: str, stream: TextIO | None = None) -> None:
         super().__init__(command, stream)
-        self._causes: dict[tuple[Severity, str], Cause] = {}
+        self._causes: dict[tuple[Severity, str], RuleFindings] = {}
 
     def begin(self) -> None:
         """Write nothing: GitHub reads single lines."""
@@ -53,7 +53,7 @@ class GithubWriter(FindingsWriter):
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Count the findings of one file."""
         for each in findings:
-            cause = self._causes.setdefault((each.level, each.rule), Cause())
+            cause = self._causes.setdefault((each.level, each.rule), RuleFindings())
             cause.count += 1
             if len(cause.first) < MAX_ANNOTATIONS:
                 cause.first.append(each)
@@ -82,7 +82,7 @@ class GithubWriter(FindingsWriter):
             with open(summary, "a", encoding="utf-8") as file:
                 file.write(self._summary(interrupted))
 
-    def _sorted(self, severity: Severity) -> list[Cause]:
+    def _sorted(self, severity: Severity) -> list[RuleFindings]:
         """Return the causes of a severity, those of most findings first."""
         causes = (cause for (level, _), cause in self._causes.items() if level == severity)
         return sorted(causes, key=lambda each: -each.count)
@@ -112,7 +112,7 @@ def _finding_annotation(command: str, finding: Finding) -> str:
     return _annotation(command, _properties(finding, finding.rule), _text(finding))
 
 
-def _cause_annotation(command: str, cause: Cause) -> str:
+def _cause_annotation(command: str, cause: RuleFindings) -> str:
     first = cause.first[0]
     if cause.count == 1:
         return _finding_annotation(command, first)

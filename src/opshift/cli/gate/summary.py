@@ -12,7 +12,7 @@ MAX_EXAMPLES = 3
 
 
 @dataclass
-class Cause:
+class RuleCount:
     """Findings with the same rule, and the first finding of some models."""
 
     rule: str
@@ -48,7 +48,7 @@ class Summary:
         self.models = 0
         self.failed = 0
         self.results: Counter[str] = Counter()
-        self._causes: dict[str, Cause] = {}
+        self._causes: dict[str, RuleCount] = {}
         self._started = time.monotonic()
 
     def add(self, result: GateResult) -> None:
@@ -58,7 +58,7 @@ class Summary:
         self.results[result.word] += 1
         seen = set[str]()
         for finding in result.model.findings:
-            cause = self._causes.setdefault(finding.rule, Cause(finding.rule, finding.level))
+            cause = self._causes.setdefault(finding.rule, RuleCount(finding.rule, finding.level))
             cause.add(finding)
             if finding.rule not in seen:
                 seen.add(finding.rule)
@@ -66,7 +66,7 @@ class Summary:
                 cause.examples += [finding][: MAX_EXAMPLES - len(cause.examples)]
 
     @property
-    def causes(self) -> list[Cause]:
+    def causes(self) -> list[RuleCount]:
         """The causes, those of errors and of most models first."""
         return sorted(
             self._causes.values(), key=lambda each: (each.level != "error", -each.models, each.rule)

@@ -10,7 +10,7 @@ import typer
 from opshift.cli.findings.rules import rules_of
 from opshift.cli.findings.writer import FindingsWriter
 from opshift.cli.gate.inspect_file import GateResult
-from opshift.cli.gate.summary import Cause, Summary
+from opshift.cli.gate.summary import RuleCount, Summary
 from opshift.cli.output import count_text
 from opshift.cli.page import Page
 from opshift.model.plain_data import json_values
@@ -143,7 +143,7 @@ class TextWriter:
             page.line(f"{after}{verdict}", style="red" if summary.failed else "green")
 
 
-def _write_cause(page: Page, cause: Cause, title: str) -> None:
+def _write_cause(page: Page, cause: RuleCount, title: str) -> None:
     page.blank()
     numbers = f"{count_text(cause.models, 'model')}, {count_text(cause.findings, 'finding')}"
     page.line(f"{cause.rule}: {numbers}", style="red" if cause.level == "error" else "bold magenta")
