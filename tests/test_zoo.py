@@ -1,15 +1,20 @@
-"""Generated collections of models."""
+"""Generated collections of models, and batches and gates over them that are killed or interrupted."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import onnx
 import onnxruntime
+import pytest
 
 import opshift
 from zoos.generator import Mixture, generate
 
+TOOL = Path(__file__).parents[1] / "tools" / "zoo.py"
 SMALL = Mixture(medium=0.0, large=0.0, broken=0.1, refused=0.1)
 
 
@@ -50,3 +55,19 @@ def test_models_run() -> None:
     for model in generate(40, 2, SMALL._replace(broken=0.0, external=0.0)):
         onnx.checker.check_model(model.content)
         onnxruntime.InferenceSession(model.content, options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("batch", "--models", "200", "--kills", "2", "--local", "--executor", "processes"),
+        ("batch", "--models", "120", "--kills", "2"),
+        # a busy machine starts processes slowly
+        ("gate", "--models", "200", "--longest-wait", "60"),
+    ],
+    ids=["folder to folder", "bucket to bucket in a cluster", "gate"],
+)
+def test_nothing_is_lost(options: tuple[str, ...]) -> None:
+    command = [sys.executable, str(TOOL), *options, "--large-bytes", "120000000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]

@@ -115,7 +115,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 def record(application: Application, log: Path) -> Application:
     """Return an application that also writes a line for each request of the store."""
-    file = log.open("a", buffering=1)
+    file = log.open("ab", buffering=0)  # one write for each line, because threads write them
 
     def answer(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
         status = ""
@@ -134,7 +134,7 @@ def record(application: Application, log: Path) -> Application:
             )
             copies = "HTTP_X_AMZ_COPY_SOURCE" in environ
             request = Request(environ["REQUEST_METHOD"], path, query, copies, int(status), received, sent)
-            file.write(json.dumps(request) + "\n")
+            file.write(f"{json.dumps(request)}\n".encode())
         return body
 
     return answer

@@ -167,10 +167,12 @@ def count_files(out: Place) -> Iterator[Progress]:
 def count_requests(server: Server) -> Iterator[Progress]:
     """Yield the number of models that were written to a server since the first step."""
     models = copies = 0
-    with server.log.open() as log:
+    rest = b""
+    with server.log.open("rb") as log:
         log.seek(0, 2)
         while True:
-            for line in iter(log.readline, ""):
+            *lines, rest = (rest + log.read()).split(b"\n")  # the last line may be incomplete
+            for line in lines:
                 request = Request(*json.loads(line))
                 models += request.path.endswith(".onnx") and request.writes
                 copies += request.kind == "UploadPartCopy"
