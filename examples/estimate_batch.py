@@ -21,26 +21,23 @@ COLLECTION = {
 }
 """Number of models and mean size in bytes: 1,000,000 models and 100 TB."""
 
-COPIED_FROM = 64 * MB
-"""Size from which the store copies weights itself."""
+COPIED_FROM, PART = 64 << 20, 256 << 20
+"""Size of models from which the store copies weights itself, and the largest part that it copies at once."""
 
-PART = 64 * MB
-"""Mean bytes of a part that the store copies: large tensors and those next to them."""
+READS, WRITES = 7, 1
+"""Requests to read and to write a model below `COPIED_FROM`; those below 256 KB need three reads."""
 
-READ_OF_LARGE = 0.01
-"""Share of the bytes of large models that a worker reads and writes: nodes and small tensors."""
+READS_OF_LARGE, WRITES_OF_LARGE = 12, 4
+"""Requests of a larger model, without those that copy parts."""
 
-READS, WRITES = 2, 1
-"""Requests to read and to write a model below `COPIED_FROM`."""
+MOVED_OF_LARGE = 11 * MB
+"""Bytes that a worker moves for a larger model: its graph, and parts that the store cannot copy."""
 
-READS_OF_LARGE = 12
-"""Requests to read the nodes and the small tensors of a large model."""
-
-CPU_SECONDS, CPU_SECONDS_PER_GB = 0.01, 2.0
+CPU_SECONDS, CPU_SECONDS_PER_GB = 0.02, 2.0
 """Time of a worker for a model, and for the bytes that it moves."""
 
 REQUEST_SECONDS, COPY_BYTES_PER_SECOND = 0.02, 200 * MB
-"""Latency of a request, and speed at which the store copies for one worker."""
+"""Assumed latency of a request, and assumed speed at which the store copies for one worker."""
 
 
 class Estimate(NamedTuple):
@@ -65,9 +62,8 @@ def estimate(models: int, size: float) -> Estimate:
     if size < COPIED_FROM:
         reads, writes, moved, copied = READS, WRITES, 2 * size, 0.0
     else:
-        # a multipart upload has a request to start it, one for each part, and one to complete it
-        reads, writes = READS_OF_LARGE, 2 + math.ceil(size / PART) + 1
-        moved, copied = 2 * READ_OF_LARGE * size, size
+        writes = WRITES_OF_LARGE + math.ceil(size / PART)
+        reads, moved, copied = READS_OF_LARGE, float(MOVED_OF_LARGE), size
     seconds = CPU_SECONDS + moved / GB * CPU_SECONDS_PER_GB
     seconds += (reads + writes) * REQUEST_SECONDS + copied / COPY_BYTES_PER_SECOND
     sums = (models * each for each in (size, reads, writes, moved, seconds / 3600))

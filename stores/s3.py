@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Protocol, cast
 
 from opshift.model.remote_files import COPY_SIZE, RemoteFile
@@ -84,6 +85,8 @@ class MultipartUpload:
         self._can_copy = copies
         bucket, key, _ = store.split_path(path)
         self._upload = {"Bucket": bucket, "Key": key}
+        with suppress(Exception):  # the store may not permit to list uploads
+            abort_uploads(store, path)  # of processes that were killed
         with signals_deferred():  # an upload without a known number could not be aborted
             started = store.call_s3("create_multipart_upload", **self._upload, Metadata=metadata)
             self._upload["UploadId"] = str(started["UploadId"])
