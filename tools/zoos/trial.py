@@ -140,7 +140,7 @@ def dask_cluster(workers: int) -> Iterator[tuple[str, Workers]]:
     """Run a cluster, and yield its address and a function that returns its workers."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
 
         def running(_: psutil.Process) -> list[psutil.Process]:
             found = []
