@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from zoos.generator import GeneratedModel, Mixture, generate
 from zoos.places import Bucket, fill
 from zoos.s3_server import Server, s3_server
