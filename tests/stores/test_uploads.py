@@ -264,3 +264,27 @@ def test_removes_unfinished_uploads_of_one_object(bucket: str) -> None:
     remove_unfinished("memory://m.onnx")
     with pytest.raises(CannotWrite):
         remove_unfinished("s3://no-such-bucket/m.onnx")
+
+
+@pytest.mark.usefixtures("_in_parts")
+def test_aborts_what_a_killed_process_left_of_the_object(bucket: str, large: bytes) -> None:
+    name = bucket.removeprefix("s3://")
+    for key in "out.onnx", "out.onnx.data":
+        s3().call_s3("create_multipart_upload", Bucket=name, Key=key)
+    s3().pipe_file(f"{bucket}/in.onnx", large)
+    opshift.convert_file(f"{bucket}/in.onnx", f"{bucket}/out.onnx", 17)
+    left = s3().call_s3("list_multipart_uploads", Bucket=name)["Uploads"]
+    assert [each["Key"] for each in left] == ["out.onnx.data"]
+
+
+@pytest.mark.usefixtures("_in_parts")
+def test_needs_no_permission_to_list_uploads(
+    bucket: str, large: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("Access Denied")
+
+    monkeypatch.setattr("opshift.stores.s3.abort_uploads", refuse)
+    s3().pipe_file(f"{bucket}/in.onnx", large)
+    opshift.convert_file(f"{bucket}/in.onnx", f"{bucket}/out.onnx", 17)
+    assert s3().exists(f"{bucket}/out.onnx")
