@@ -19,6 +19,7 @@ FOLDERS = [
     "analysis",
     "batch",
     "proposals",
+    "catalogue",
     "src",
 ]
 

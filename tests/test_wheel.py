@@ -23,11 +23,13 @@ PACKAGE_FOLDERS = {
     "opshift/analysis": ROOT / "analysis",
     "opshift/batch": ROOT / "batch",
     "opshift/proposals": ROOT / "proposals",
+    "opshift/catalogue": ROOT / "catalogue",
+    "opshift/docs": ROOT / "docs",
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",
     "opshift/compat": ROOT / "src" / "opshift" / "compat",
 }
-SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template"}
+SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template", ".md", ".html", ".css", ".js"}
 
 
 COMPILED = {

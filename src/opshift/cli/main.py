@@ -119,6 +119,12 @@ COMMANDS = [
     ),
     Command("stubs", "registry.stubs", "stubs", ("ops17.py --opset 17", "ml.py --domain ai.onnx.ml")),
     Command("lint", "registry.lint", "lint", ("acme --adapters acme/adapters", "opsets --format json")),
+    Command(
+        "site",
+        "registry.site",
+        "site",
+        ("site", "public --url https://example.com/operators --force", "site --opsets acme"),
+    ),
     Command("targets", "registry.listing", "targets", ("",)),
     Command("explain", "explain", "explain", ('"Unsupported model IR version: 10"', "")),
     Command("opset", "registry.opset", "opset"),

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.cli.registry.operator_history import history_of
-from opshift.cli.registry.operator_text import format_types, summarize_types
+from opshift.catalogue.history import history_of
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
+from opshift.registry.type_texts import format_types, summarize_types
 
 Run = Callable[..., Result]
 REGISTRY = default_registry()
@@ -132,7 +132,7 @@ def test_prints_definition_as_json(run: Run, acme: Path) -> None:
     assert data["removal"]["removed_in"] == 5
     first, second = data["history"]
     assert (first["up"], first["down"]) == (None, None)
-    assert second["up"] == {"how": "declared", "detail": "drop_attribute mode"}
+    assert second["up"] == {"how": "declared", "detail": "drop_attribute mode", "error": ""}
     assert second["differences"] == ["attribute removed: mode: warm -> nothing"]
 
 

@@ -22,10 +22,10 @@ from opshift.cli.options import FindingsFormatOption, Format, QuietOption
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry import change_options
-from opshift.cli.registry.operator_text import change_text
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
+from opshift.registry.type_texts import change_text
 
 if TYPE_CHECKING:
     from opshift.registry.changes.findings import ChangeFinding, Waiver

@@ -13,10 +13,11 @@ from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatO
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.registry import change_options
-from opshift.cli.registry.operator_text import change_text, find_version, parse_operator
+from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version
+from opshift.registry.type_texts import change_text
 
 if TYPE_CHECKING:
     from opshift.registry.changes.classes import ChangeClass

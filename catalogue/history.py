@@ -2,24 +2,43 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from opshift.adapters.core.adapter_table import StepKey, adapter_table
+from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound
 from opshift.adapters.core.type_guard import lost_types
-from opshift.cli.registry.operator_text import format_types, types_change_text
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
 from opshift.registry.step_rules import is_derivable
 from opshift.registry.steps import Refuse, StepAction, Verb
+from opshift.registry.type_texts import format_types, types_change_text
+
+METHODS: Final = {
+    "derived": "the versions differ only in element types, and the node is unchanged; if the older version "
+    "lacks the type of a value, the node computes in a wider type if the result is the same, and is refused "
+    "otherwise",
+    "compatible": "the node is unchanged; missing types are handled as above",
+    "declared": "a small rewrite in the definition, which is validated against both versions",
+    "adapter": "a function rewrites the node, and refuses nodes without an exact equivalent; rewrites that "
+    "*may be approximate* require `--allow approximate`, and have an error of at most the stated bound",
+    "refused": "the node has no equivalent, for the reason in the last column",
+}
+"""Kinds of conversions between versions, with their meaning."""
 
 
 @dataclass(frozen=True)
 class StepSummary:
-    """Conversion between two versions: `how` is compatible, derived, declared, adapter or refused."""
+    """Conversion between two versions: `how` is a key of `METHODS`."""
 
     how: str
     detail: str = ""
+    error: str = ""
+    """The bound of the error of rewrites that require `--allow approximate`, such as "at most 2 units"."""
+
+    @property
+    def description(self) -> str:
+        """The detail without the name of the adapter."""
+        return self.detail.partition(": ")[2] if self.how == "adapter" else self.detail
 
     def __str__(self) -> str:
         return f"{self.how}: {self.detail}" if self.detail else self.how
@@ -85,7 +104,7 @@ def _conversion(
 ) -> StepSummary:
     if answer == "adapter":
         key = StepKey(source.domain, source.name, source.since_version, opset)
-        return StepSummary("adapter", _adapter_text(key))
+        return StepSummary("adapter", _adapter_text(key), error_bound(key))
     if answer == "body":
         return StepSummary("declared", "replaced by the nodes of its function body")
     if isinstance(answer, Refuse):

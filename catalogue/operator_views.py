@@ -1,0 +1,212 @@
+"""Content of the pages about an operator and its versions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from opshift.catalogue.function_text import function_lines
+from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
+from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
+from opshift.model.plain_data import Json, json_values
+from opshift.registry.changes.classes import ChangeClass
+from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
+from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.registry import Registry
+from opshift.registry.shapes.rule_table import TABLE
+from opshift.registry.type_texts import format_types
+
+
+class Difference(NamedTuple):
+    """Row of the comparison with the previous version."""
+
+    change_class: ChangeClass
+    kind: str
+    subject: str
+    old: str
+    new: str
+    purpose: str
+
+
+class Conversion(NamedTuple):
+    """Conversion of nodes from one version to another; `target` is empty for other operators."""
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    summary: StepSummary
+
+
+class TypeRow(NamedTuple):
+    """Type, and its mark in each column: `yes`, `new`, `removed` or nothing."""
+
+    type: str
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VersionView:
+    """Operator version, with everything that its page shows."""
+
+    entry: HistoryEntry
+    operator: "OperatorView"
+
+    @property
+    def version(self) -> OperatorVersion:
+        """The operator version."""
+        return self.entry.version
+
+    @property
+    def availability(self) -> str:
+        """Opsets of the version, its status and its determinism."""
+        return availability(self.version, self.operator.entries)
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """Texts about the deprecation and the removal of the operator."""
+        if self.version.deprecation:
+            yield replacement_text("deprecated", self.version.deprecation)
+        if self.version.removal:
+            event = f"removed in opset {self.version.removal.removed_in}"
+            yield replacement_text(event, self.version.removal)
+
+    @property
+    def parameters(self) -> Iterator[tuple[str, Sequence[tuple[str, str, str, str]]]]:
+        """Title and rows of the tables of inputs and outputs: name, type, option and description."""
+        for title, listed in (("Inputs", self.version.inputs), ("Outputs", self.version.outputs)):
+            yield title, [(each.name, each.type, option_text(each), each.description) for each in listed]
+
+    @property
+    def attributes(self) -> Sequence[tuple[str, ...]]:
+        """Rows of attributes: name, type, default, allowed values and description."""
+        return [attribute_texts(*each) for each in self.version.attributes.items()]
+
+    @property
+    def types(self) -> Sequence[TypeRow]:
+        """Types by type variable, compared with those of the previous version."""
+        before = self.entry.before.type_constraints if self.entry.before else {}
+        pairs = [(before.get(name, now), now) for name, now in self.version.type_constraints.items()]
+        return _type_rows(pairs)
+
+    @property
+    def shape_rule(self) -> str:
+        """First sentence about the inference of the output shapes, or the name of the rule."""
+        text = TABLE.registered[self.version.shape].__doc__ or "" if self.version.shape else ""
+        return text.partition("\n")[0] or self.version.shape.replace("_", " ")
+
+    @cached_property
+    def changes(self) -> tuple[ClassifiedChange, ...]:
+        """All changes from the previous version."""
+        return classify(self.entry.before, self.version) if self.entry.before else ()
+
+    @property
+    def change_class(self) -> ChangeClass | None:
+        """The most severe class of the changes; `None` for the first version."""
+        return most_severe_class(self.changes) if self.entry.before else None
+
+    @property
+    def differences(self) -> Iterator[Difference]:
+        """Rows of the comparison with the previous version, most severe first."""
+        severity = list(ChangeClass).index
+        for each in sorted(self.changes, key=lambda each: -severity(each.change_class)):
+            change = each.change
+            old, new = _sides(change.kind, change.old, change.new)
+            kind = change.kind.replace("_", " ")
+            yield Difference(each.change_class, kind, change.subject, old, new, each.purpose)
+
+    @property
+    def conversions(self) -> Iterator[Conversion]:
+        """Conversions from and to this version, one step each."""
+        entry, version = self.entry, self.version
+        if entry.before and entry.up and entry.down:
+            yield Conversion(entry.before, version, version.since_version, entry.up)
+            yield Conversion(version, entry.before, entry.before.since_version, entry.down)
+        if entry.arriving:
+            yield Conversion(version, None, version.since_version - 1, entry.arriving)
+        later = next((each for each in self.operator.entries if each.before is version), None)
+        if later and later.up and later.down:
+            yield Conversion(version, later.version, later.version.since_version, later.up)
+            yield Conversion(later.version, version, version.since_version, later.down)
+        if entry.leaving and version.removal:
+            yield Conversion(version, None, version.removal.removed_in, entry.leaving)
+
+    @property
+    def function(self) -> Sequence[str]:
+        """Lines of the function body; empty for other operators."""
+        return list(function_lines(self.version, self.operator.registry)) if self.version.has_function else []
+
+    def as_dict(self) -> Mapping[str, Json]:
+        """Return the definition, its history and its changes as JSON data."""
+        return {
+            **self.version.to_dict(),
+            "history": json_values(self.entry.as_dict()),
+            "changes": [each.as_dict() for each in self.changes],
+        }
+
+
+class OperatorView:
+    """Operator with a view of each version, oldest first."""
+
+    def __init__(self, operator: Operator, registry: Registry) -> None:
+        self.operator = operator
+        self.registry = registry
+        self.entries = list(history_of(operator))
+        self.versions = [VersionView(each, self) for each in self.entries]
+
+    @property
+    def newest(self) -> VersionView:
+        """The newest version."""
+        return self.versions[-1]
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the newest description."""
+        return " ".join(self.newest.version.description.split()).split(". ")[0].rstrip(".:")
+
+    @property
+    def status(self) -> str:
+        """Status of the operator; empty if it is stable."""
+        version = self.newest.version
+        if version.removal:
+            return f"removed in opset {version.removal.removed_in}"
+        return "deprecated" if version.deprecation else version.status.lower().replace("stable", "")
+
+    @property
+    def types(self) -> Sequence[TypeRow]:
+        """Types in the constraints of each version."""
+        found = [_types(each.version.type_constraints.values()) for each in self.versions]
+        return _type_rows([(each, each) for each in found])
+
+
+def _types(constraints: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset(kind for types in constraints for kind in types)
+
+
+def _type_rows(columns: Sequence[tuple[Iterable[str], Iterable[str]]]) -> list[TypeRow]:
+    """Return rows of all types, for columns of the types before and now."""
+    sets = [(frozenset(before), frozenset(now)) for before, now in columns]
+    marks = {(True, True): "yes", (False, True): "new", (True, False): "removed", (False, False): ""}
+    return [
+        TypeRow(kind, tuple(marks[kind in before, kind in now] for before, now in sets))
+        for kind in sorted(_types(each for pair in sets for each in pair))
+    ]
+
+
+def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
+    """Return the texts of both sides of a change; only types that differ are listed."""
+    if isinstance(old, frozenset) and isinstance(new, frozenset):
+        removed, added = format_types(old - new), format_types(new - old)
+        return removed and f"also {removed}", added and f"also {added}"
+    absent = {"added": (0,), "removed": (1,)}.get(kind.rpartition("_")[2], ())
+    texts = tuple("absent" if side in absent else _value(each) for side, each in enumerate((old, new)))
+    return ("", "") if old is None and new is None and not absent else (texts[0], texts[1])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    match value:
+        case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
+            parameter = Parameter(name="", type="", option=option, min_arity=least, homogeneous=homogeneous)
+            return option_text(parameter) or "single"
+    return "none" if value is None else str(value)

@@ -1,0 +1,123 @@
+"""Pages of a site, each with its path."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from opshift.catalogue import paths
+from opshift.catalogue.documents import DocumentPage
+from opshift.catalogue.operator_views import OperatorView, VersionView
+from opshift.catalogue.opset_views import OpsetView, release_with
+from opshift.catalogue.rendering import Renderer
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+Pages = Iterator[tuple[str, str]]
+
+OperatorViews = Mapping[str, Sequence[OperatorView]]
+"""Operators by domain."""
+
+OpsetViews = Mapping[str, Sequence[OpsetView]]
+"""Opsets by domain, oldest first."""
+
+OPERATORS, ALL_OPSETS = ("Operators", paths.HOME), ("Opsets", paths.OPSETS)
+"""Links to the pages above others."""
+
+
+def operator_pages(renderer: Renderer, operators: OperatorViews, registry: Registry) -> Pages:
+    """Yield the pages about all operators: home, domains, operators and versions."""
+    views = list(chain.from_iterable(operators.values()))
+    yield renderer.page(
+        "home.html",
+        paths.HOME,
+        "Operator catalogue",
+        domains=list(operators.items()),
+        operators=len(views),
+        versions=sum(len(each.versions) for each in views),
+    )
+    for domain, listed in operators.items():
+        path = paths.domain_path(domain)
+        newest = registry.newest_opset(domain)
+        yield renderer.page(
+            "domain.html", path, domain, trail=(OPERATORS,), domain=domain, views=listed, newest=newest
+        )
+        for view in listed:
+            yield _operator_page(renderer, view)
+            for each in view.versions:
+                yield from _version_pages(renderer, each)
+
+
+def _operator_page(renderer: Renderer, view: OperatorView) -> tuple[str, str]:
+    domain, name = view.operator.domain, view.operator.name
+    return renderer.page(
+        "operator.html",
+        paths.operator_path(domain, name),
+        f"{domain}.{name}",
+        trail=(OPERATORS, (domain, paths.domain_path(domain))),
+        here=name,
+        view=view,
+        rows=[(each, _release(view, each.version)) for each in reversed(view.versions)],
+        numbers=[each.version.since_version for each in view.versions],
+    )
+
+
+def _release(view: OperatorView, version: OperatorVersion) -> str:
+    return release_with(version.domain, version.since_version, view.registry)
+
+
+def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
+    """Yield the page of a version, and the same in JSON and Markdown."""
+    version = view.version
+    domain, name = version.domain, version.name
+    conversions, release = list(view.conversions), _release(view.operator, version)
+    trail = (OPERATORS, (domain, paths.domain_path(domain)), (name, paths.operator_path(domain, name)))
+    copies = tuple((suffix, paths.version_path(version, suffix)) for suffix in ("json", "md"))
+    here = str(version.since_version)
+    path, title = paths.version_path(version), str(version.id)
+    yield renderer.page(
+        "version.html",
+        path,
+        title,
+        trail=trail,
+        copies=copies,
+        here=here,
+        view=view,
+        conversions=conversions,
+        release=release,
+    )
+    copy = paths.version_path(version, "md")
+    yield renderer.page("version.md", copy, title, view=view, conversions=conversions, release=release)
+    yield (
+        paths.version_path(version, "json"),
+        json.dumps(view.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    )
+
+
+def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
+    """Yield the list of opsets, and the page of each."""
+    yield renderer.page("opsets.html", paths.OPSETS, "Opsets", domains=list(opsets.items()))
+    for domain, listed in opsets.items():
+        for each in listed:
+            path, title = paths.opset_path(domain, each.opset), f"{domain} {each.opset}"
+            yield renderer.page(
+                "opset.html", path, title, trail=(ALL_OPSETS,), opset=each, newest=listed[-1].opset
+            )
+
+
+def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> tuple[str, str]:
+    """Return the page about releases of ONNX and of other programs."""
+    existing = {(domain, each.opset) for domain, listed in opsets.items() for each in listed}
+    products = registry.releases.products
+    return renderer.page("releases.html", paths.RELEASES, "Releases", products=products, opsets=existing)
+
+
+def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:
+    """Yield the pages of the documentation, and the same in Markdown."""
+    yield renderer.page("documents.html", paths.DOCUMENTS, "Documentation", documents=documents)
+    for each in documents:
+        copy = f"{each.path.removesuffix('.html')}.md"
+        trail = (("Documentation", paths.DOCUMENTS),)
+        yield renderer.page(
+            "document.html", each.path, each.title, trail=trail, copies=(("md", copy),), document=each
+        )
+        yield copy, each.markdown

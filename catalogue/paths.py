@@ -1,0 +1,34 @@
+"""Paths of pages below the folder of a site, which are permanent, and links between them."""
+
+from posixpath import dirname, relpath
+from urllib.parse import quote
+
+from opshift.registry.models import OperatorVersion
+
+HOME, OPSETS, RELEASES, DOCUMENTS = "index.html", "opsets.html", "releases.html", "docs/index.html"
+
+
+def domain_path(domain: str) -> str:
+    """Return the path of the list of a domain's operators."""
+    return f"operators/{domain}/index.html"
+
+
+def operator_path(domain: str, name: str) -> str:
+    """Return the path of an operator's page."""
+    return f"operators/{domain}/{name}/index.html"
+
+
+def version_path(version: OperatorVersion, suffix: str = "html") -> str:
+    """Return the path of the page of an operator version, or of its copy in another format."""
+    return f"operators/{version.domain}/{version.name}/{version.since_version}.{suffix}"
+
+
+def opset_path(domain: str, opset: int) -> str:
+    """Return the path of an opset's page."""
+    return f"opsets/{domain}/{opset}.html"
+
+
+def link(target: str, page: str) -> str:
+    """Return the relative URL of a path, which also works in a folder without a server."""
+    path, _, fragment = target.partition("#")
+    return quote(relpath(path, dirname(page) or ".")) + (f"#{quote(fragment)}" if fragment else "")

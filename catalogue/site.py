@@ -1,0 +1,88 @@
+"""Static site of all definitions: pages, copies as JSON and Markdown, search index and site map."""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+from xml.sax.saxutils import escape
+
+from opshift.analysis.pages.markdown import escape_line
+from opshift.catalogue import paths
+from opshift.catalogue.documents import read_documents
+from opshift.catalogue.operator_views import OperatorView
+from opshift.catalogue.opset_views import opset_views
+from opshift.catalogue.pages import document_pages, operator_pages, opset_pages, release_page
+from opshift.catalogue.rendering import Renderer
+from opshift.catalogue.search_index import search_index
+from opshift.model.errors import UsageError
+from opshift.registry.registry import Registry
+from opshift.registry.shapes.rule_table import TABLE
+
+STATIC: Final = Path(__file__).parent / "static"
+
+LLMS_HEAD: Final = """# Operator catalogue
+
+> Definitions of ONNX operators by version: signature, types, changes, and conversions between versions.
+
+Each operator version has a page `operators/DOMAIN/NAME/VERSION.md`, and its data with the suffix `.json`.
+A node resolves to the newest version that is not newer than the opset which the model imports for the domain.
+"""
+
+
+def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
+    """Return the content of all files of the site by path.
+
+    Args:
+        registry: the definitions.
+        url: address of the site's folder on the web; with it, the site has a site map.
+
+    Raises:
+        UsageError: Jinja is not installed, or `url` is not an address on the web.
+    """
+    if url and (urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).netloc):
+        raise UsageError("is not an address on the web", place=url, remedy="begin it with https://")
+    renderer = Renderer()
+    TABLE.load()
+    operators = {
+        domain: [OperatorView(each, registry) for each in registry.operators(domain)]
+        for domain in registry.domains()
+    }
+    opsets = {domain: opset_views(domain, listed, registry) for domain, listed in operators.items()}
+    documents = read_documents()
+    files = dict(
+        chain(
+            operator_pages(renderer, operators, registry),
+            opset_pages(renderer, opsets),
+            [release_page(renderer, opsets, registry)],
+            document_pages(renderer, documents),
+        )
+    )
+    views = list(chain.from_iterable(operators.values()))
+    if url:
+        files["sitemap.xml"] = _site_map(url, files)
+    files["llms.txt"] = _llms(views)
+    files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), documents)
+    return files | {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
+
+
+def _site_map(url: str, files: Iterable[str]) -> str:
+    """Return the addresses of all pages. Source: https://www.sitemaps.org/protocol.html."""
+    pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if each.endswith(".html"))
+    lines = "".join(f"<url><loc>{escape(each)}</loc></url>\n" for each in pages)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{space}">\n{lines}</urlset>\n'
+
+
+def _llms(views: Iterable[OperatorView]) -> str:
+    """Return the index for language models. Source: https://llmstxt.org."""
+    lines = [LLMS_HEAD]
+    domain = ""
+    for view in views:
+        if view.operator.domain != domain:
+            domain = view.operator.domain
+            lines.append(f"\n## {domain}\n\n")
+        version = view.newest.version
+        summary = escape_line(view.summary)
+        lines.append(f"- [{version.name}]({quote(paths.version_path(version, 'md'))}): {summary}\n")
+    return "".join(lines)

@@ -1,0 +1,59 @@
+"""`opshift site`: the operator catalogue as a static site."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opshift.cli.options import (
+    AdaptersOption,
+    DefinitionsOption,
+    ForceOption,
+    Format,
+    FormatOption,
+    QuietOption,
+    registry_with,
+)
+from opshift.cli.output import count_text, print_result
+from opshift.cli.page import Page
+from opshift.cli.progress import byte_text, show_progress
+from opshift.model.errors import UsageError
+
+
+def site(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
+    url: Annotated[
+        str,
+        typer.Option("--url", metavar="URL", help="The address of the site; writes a sitemap.xml with it."),
+    ] = "",
+    force: ForceOption = False,
+    folders: DefinitionsOption = None,
+    adapters: AdaptersOption = None,
+    quiet: QuietOption = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the operator catalogue as a static site.
+
+    It has pages about all operators, their versions, opsets, releases and rules, with a search. Each operator
+    version is also written as JSON and Markdown. The site needs no server: open index.html in a browser.
+    With --force, files of the site replace those in OUT, and other files remain.
+    """
+    from opshift.catalogue.site import build_site
+    from opshift.model.atomic_files import write_files
+
+    if out.exists() and not out.is_dir():
+        raise UsageError("is not a folder", place=str(out), remedy="name a folder to write")
+    if not force and out.exists() and any(out.iterdir()):
+        raise UsageError("is not empty", place=str(out), remedy="replace files in it with --force")
+    with show_progress("Building the site", quiet=quiet or form is Format.JSON):
+        files = build_site(registry_with(folders), url)
+        write_files({out / path: text for path, text in files.items()})
+    pages = sum(path.endswith(".html") for path in files)
+    size = sum(len(text.encode()) for text in files.values())
+    data = {"folder": str(out), "pages": pages, "files": len(files), "bytes": size}
+
+    def write(page: Page) -> None:
+        page.line(f"{out}: {count_text(pages, 'page')}, {count_text(len(files), 'file')}, {byte_text(size)}")
+        page.line(f"open {out / 'index.html'} in a browser")
+
+    print_result(form, data, write, quiet=quiet)

