@@ -13,7 +13,7 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
-from opshift.registry.shapes.rule_table import TABLE
+from opshift.registry.shapes.rule_table import SHAPE_RULES
 from opshift.registry.type_texts import format_types
 
 
@@ -83,7 +83,7 @@ class VersionView:
 
     @property
     def types(self) -> Sequence[TypeRow]:
-        """Types by type variable, compared with those of the previous version."""
+        """Types of each type variable, marked if the previous version differs."""
         before = self.entry.before.type_constraints if self.entry.before else {}
         pairs = [(before.get(name, now), now) for name, now in self.version.type_constraints.items()]
         return _type_rows(pairs)
@@ -91,7 +91,8 @@ class VersionView:
     @property
     def shape_rule(self) -> str:
         """First sentence about the inference of the output shapes, or the name of the rule."""
-        text = TABLE.registered[self.version.shape].__doc__ or "" if self.version.shape else ""
+        rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
+        text = (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or self.version.shape.replace("_", " ")
 
     @cached_property

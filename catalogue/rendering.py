@@ -32,7 +32,7 @@ class Renderer:
         from markdown_it import MarkdownIt
         from markupsafe import Markup
 
-        # Texts of private domains are untrusted. Of their Markdown, only code spans are rendered.
+        # Texts of private domains are untrusted: only code spans in them are rendered.
         markdown = MarkdownIt("zero").enable("backticks")
         self._templates = Environment(
             loader=FileSystemLoader(TEMPLATES),

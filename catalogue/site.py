@@ -17,7 +17,6 @@ from opshift.catalogue.rendering import Renderer
 from opshift.catalogue.search_index import search_index
 from opshift.model.errors import UsageError
 from opshift.registry.registry import Registry
-from opshift.registry.shapes.rule_table import TABLE
 
 STATIC: Final = Path(__file__).parent / "static"
 
@@ -43,7 +42,6 @@ def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
     if url and (urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).netloc):
         raise UsageError("is not an address on the web", place=url, remedy="begin it with https://")
     renderer = Renderer()
-    TABLE.load()
     operators = {
         domain: [OperatorView(each, registry) for each in registry.operators(domain)]
         for domain in registry.domains()
