@@ -123,7 +123,7 @@ def _submit(
 
 def _run_chunk(function: Callable[[Task], Result], chunk: Sequence[Task]) -> tuple[list[Result], float]:
     """Return the results of the first tasks, at least one, and the seconds that they took."""
-    start, results = time.perf_counter(), list[Result]()
+    start, seconds, results = time.perf_counter(), 0.0, list[Result]()
     for task in chunk:
         results.append(function(task))
         seconds = time.perf_counter() - start

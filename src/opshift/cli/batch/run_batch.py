@@ -76,8 +76,9 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
         remedy = "start a cluster, and name its address, such as tcp://127.0.0.1:8786"
         raise OpshiftError(reason, place=f"--dask {address}", remedy=remedy) from error
     with client:
+        threads: dict[str, int] = client.nthreads()  # pyright: ignore  # a coroutine only for asynchronous clients
         # each thread gets a second chunk before it has finished the first
-        yield client.get_executor(pure=False), 2 * max(1, sum(client.nthreads().values()))
+        yield client.get_executor(pure=False), 2 * max(1, sum(threads.values()))
 
 
 def _results(
