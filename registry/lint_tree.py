@@ -14,6 +14,8 @@ from opshift.registry.lint.tree_rules import TreeOperator
 from opshift.registry.loader import load_operator, require_known_opsets
 from opshift.registry.models import Operator
 from opshift.registry.registry import Registry, load_registry
+from opshift.registry.runtimes.files import load_runtime
+from opshift.registry.runtimes.lint import runtime_findings
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import place_of
 
@@ -47,7 +49,22 @@ def _findings_in(
         problems = [(rule.id, each) for rule in rules_for(TreeOperator) for each in rule.check(subject)]
         for rule, (reason, keys, remedy) in problems:
             found.append(DefinitionFinding.of_rule(rule, place_of(path, keys), reason, remedy))
-    return found
+    return found + list(_runtime_findings(registry, folder))
+
+
+def _runtime_findings(registry: Registry, folder: Path) -> Iterator[DefinitionFinding]:
+    """Yield the findings in files `runtimes/<runtime>/<version>.yaml`."""
+    for path in folder.glob("runtimes/*/*.yaml"):
+        try:
+            runtime = load_runtime(path)
+        except DefinitionError as error:
+            yield from _findings(error)
+            continue
+        if (runtime.runtime, runtime.version) != (path.parent.name, path.stem):
+            reason = f"the path is not that of {runtime.name}"
+            place, remedy = place_of(path, ("version",)), "name the file runtimes/<runtime>/<version>.yaml"
+            yield DefinitionFinding.of_rule("file.identity", place, reason, remedy)
+        yield from runtime_findings(runtime, path, registry)
 
 
 def _load(

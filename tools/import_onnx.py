@@ -150,18 +150,18 @@ def _version_text(version: dict[str, Any], types: TypeSets) -> str:
     lines = [f"- since_version: {version['since_version']}"]
     for key, value in version.items():
         if key in ("inputs", "outputs"):
-            lines += [f"  {key}:", *(f"  - {_flow(item)}" for item in value)]
+            lines += [f"  {key}:", *(f"  - {flow(item)}" for item in value)]
         elif key == "attributes":
-            lines += [f"  {key}:", *(f"    {name}: {_flow(item)}" for name, item in value.items())]
+            lines += [f"  {key}:", *(f"    {name}: {flow(item)}" for name, item in value.items())]
         elif key == "type_constraints":
-            named = {name: _named(frozenset(item), types) for name, item in value.items()}
-            lines += [f"  {key}:", *(f"    {name}: {_flow(item)}" for name, item in named.items())]
+            named = {name: named(frozenset(item), types) for name, item in value.items()}
+            lines += [f"  {key}:", *(f"    {name}: {flow(item)}" for name, item in named.items())]
         elif key != "since_version":
-            lines.append(f"  {key}: {_flow(value)}")
+            lines.append(f"  {key}: {flow(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _named(listed: frozenset[str], types: TypeSets) -> list[str]:
+def named(listed: frozenset[str], types: TypeSets) -> list[str]:
     """Cover the types with named sets, largest first; return these and the remaining types."""
     left, names = set(listed), []
     for name, members in _by_size(types):
@@ -176,7 +176,7 @@ def _by_size(types: TypeSets) -> Iterator[tuple[str, frozenset[str]]]:
     return iter(sorted(sets, key=lambda pair: -len(pair[1])))
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
     """Return a value as YAML on a single line, which the large width enforces."""
     return (
         str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6))

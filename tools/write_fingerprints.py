@@ -1,4 +1,4 @@
-"""Write opsets/fingerprints.yaml: append the fingerprints of new versions.
+"""Append the fingerprints of new versions and runtimes to opsets/*fingerprints.yaml.
 
 python tools/write_fingerprints.py            append new entries; exit with 1 if a recorded entry has changed
 python tools/write_fingerprints.py --check    write nothing; exit with 1 if an entry is missing or has changed
@@ -16,6 +16,7 @@ from typing import Final
 
 from opshift.registry.changes.trees import Tree, read_tree
 from opshift.registry.fingerprints import (
+    HEADER,
     LOCK,
     Lock,
     LockDifference,
@@ -24,6 +25,8 @@ from opshift.registry.fingerprints import (
     lock_differences,
     lock_text,
 )
+from opshift.registry.runtimes.files import FINGERPRINTS, runtime_fingerprints
+from opshift.registry.yaml_files import load_yaml
 
 OPSETS: Final = Path(__file__).resolve().parent.parent / "opsets"
 
@@ -57,6 +60,19 @@ def recorded(old: Lock, now: Lock, refused: Sequence[LockDifference]) -> Lock:
     return found
 
 
+def write_runtimes(*, check: bool, force: bool) -> int:
+    """Append the fingerprints of new runtimes; return 1 as `main` does."""
+    old = load_yaml(FINGERPRINTS) or {} if FINGERPRINTS.exists() else {}
+    now = runtime_fingerprints()
+    changed = [name for name, each in old.items() if now.get(name) != each]
+    for name in changed:
+        print(f"{name}: the runtime differs from the published one")
+    if check or (changed and not force):
+        return 1 if changed or old.keys() != now.keys() else 0
+    FINGERPRINTS.write_text("\n".join([HEADER, *(f'{k}: "{v}"' for k, v in now.items()), ""]), "utf-8")
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if a recorded entry has changed, or with `--check` if any entry differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -80,13 +96,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     for each in differences if given.check else refused:
         print(each)
+    is_own = given.folder.resolve() == OPSETS
+    runtimes_failed = write_runtimes(check=given.check, force=given.force) if is_own else 0
     if given.check:
-        return 1 if differences else 0
+        return 1 if differences else runtimes_failed
     text = lock_text(recorded(old, now, refused))
     if differences and len(refused) < len(differences):
         (given.folder / LOCK).write_text(text, encoding="utf-8")
         print(f"recorded {len(differences) - len(refused)} fingerprints")
-    return 1 if refused else 0
+    return 1 if refused else runtimes_failed
 
 
 if __name__ == "__main__":

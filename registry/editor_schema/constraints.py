@@ -35,12 +35,12 @@ def add_constraints(schema: Schema, definitions: dict[str, Schema]) -> None:
 def _constrain_version(fields: Schema) -> None:
     fields["attributes"]["propertyNames"] = fields["type_constraints"]["propertyNames"] = _NAMES
     name, listed = fields["type_constraints"]["additionalProperties"]["anyOf"]
-    name["pattern"] = _types(f"[a-z]\\w*|{TYPE.pattern}")
+    name["pattern"] = types_pattern(f"[a-z]\\w*|{TYPE.pattern}")
     listed["minItems"] = 1
     fields["known_mistakes"]["items"] = {"enum": list(rule_table())}
 
 
-def _types(pattern: str) -> str:
+def types_pattern(pattern: str) -> str:
     """Return the pattern of types that may be nested in sequences and optional values."""
     return rf"^(?:(?:seq|optional)\()*(?:{pattern})\)*$"
 
@@ -48,7 +48,7 @@ def _types(pattern: str) -> str:
 def _constrain_parameter(parameter: Schema) -> None:
     fields = parameter["properties"]
     fields["name"]["pattern"] = _NAMES["pattern"]
-    fields["type"]["pattern"] = _types(f"{IDENTIFIER.pattern}|{TYPE.pattern}")
+    fields["type"]["pattern"] = types_pattern(f"{IDENTIFIER.pattern}|{TYPE.pattern}")
     fields["min_arity"]["minimum"] = 0
     single = {"properties": {"min_arity": {"const": 1}, "homogeneous": {"const": True}}}
     parameter["if"] = {"properties": {"option": {"const": "variadic"}}, "required": ["option"]}

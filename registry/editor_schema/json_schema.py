@@ -29,10 +29,11 @@ _ANY_VERB: Schema = {"anyOf": [{"$ref": f"#/$defs/{verb.__name__}"} for verb in 
 """The schema that pydantic generates for a verb; it lacks the name, which is a class variable."""
 
 
-class _Untitled(GenerateJsonSchema):
+class Untitled(GenerateJsonSchema):
     """Generate no title for a field, because it would only repeat the field's name."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
+        """Return false."""
         return False
 
 
@@ -44,19 +45,24 @@ def schema_text() -> str:
 @cache  # 0.2 s, and each unknown key of a definition looks up the known ones
 def operator_file_schema() -> Schema:
     """Return the schema of `<domain>/<name>.yaml`; the loader checks more and has better error messages."""
-    schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=_Untitled))
+    schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=Untitled))
     definitions = schema.pop("$defs")
-    definitions["Descriptions"] = type_adapter(Descriptions).json_schema(schema_generator=_Untitled)
-    for name, each in {"Operator": schema, **definitions}.items():
-        for field, text in _texts(Record.classes[name]).items():
-            if field in each["properties"]:
-                each["properties"][field] = {**each["properties"][field], "description": text}
+    definitions["Descriptions"] = type_adapter(Descriptions).json_schema(schema_generator=Untitled)
+    add_texts({"Operator": schema, **definitions})
     for described in ("Parameter", "Attribute"):
         del definitions[described]["properties"]["description"]
     definitions["OperatorVersion"] = _version_in_file(definitions["OperatorVersion"])
     definitions["Verb"] = _verb(definitions)
     add_constraints(schema, definitions)
     return {"$schema": DRAFT, "$comment": GENERATED, **schema, "$defs": dict(sorted(definitions.items()))}
+
+
+def add_texts(schemas: dict[str, Schema]) -> None:
+    """Add the text of each field as its description to the schemas of classes by name."""
+    for name, each in schemas.items():
+        for field, text in _texts(Record.classes[name]).items():
+            if field in each["properties"]:
+                each["properties"][field] = {**each["properties"][field], "description": text}
 
 
 def _texts(kind: type[Record]) -> dict[str, str]:

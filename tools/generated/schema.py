@@ -1,4 +1,4 @@
-"""Generator of opsets/schema.json: the JSON Schema of an operator file, from the models in registry/."""
+"""Generator of the JSON Schemas of files of operators and runtimes, from the models in registry/."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opshift.registry.editor_schema.json_schema import schema_text
+from opshift.registry.editor_schema.runtime_schema import runtime_schema_text
 
 SCHEMA = Path("opsets", "schema.json")
+RUNTIME_SCHEMA = Path("opsets", "schema-runtime.json")
 
 
 def files() -> Mapping[Path, str]:
-    """Return the schema."""
-    return {SCHEMA: schema_text()}
+    """Return the schemas."""
+    return {SCHEMA: schema_text(), RUNTIME_SCHEMA: runtime_schema_text()}

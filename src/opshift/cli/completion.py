@@ -74,6 +74,13 @@ def complete_allow() -> Iterable[str]:
     return ALLOW_VALUES
 
 
+def complete_runtime() -> Iterable[str]:
+    """Return the names of the runtimes of the project."""
+    from opshift.registry.runtimes.files import runtime_files
+
+    return runtime_files()
+
+
 def complete_type() -> Iterable[str]:
     """Return the names of element types."""
     from opshift.model.element_types import BY_NAME

@@ -126,6 +126,12 @@ COMMANDS = [
         ("site", "public --url https://example.com/operators --force", "site --opsets acme"),
     ),
     Command("targets", "registry.listing", "targets", ("",)),
+    Command(
+        "runtimes",
+        "registry.runtimes",
+        "runtimes",
+        ("", "onnxruntime-1.31", "onnxruntime-1.20.1 Resize", "device.yaml Conv --format json"),
+    ),
     Command("explain", "explain", "explain", ('"Unsupported model IR version: 10"', "")),
     Command("opset", "registry.opset", "opset"),
     Command("proposal", "proposal", "proposal"),

@@ -1,0 +1,113 @@
+"""Find and read the files of runtimes, on demand."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from opshift.model.errors import OpshiftError
+from opshift.model.similar_names import did_you_mean
+from opshift.opsets import OPSETS
+from opshift.registry.errors import InvalidDefinition
+from opshift.registry.fingerprints import digest
+from opshift.registry.record import from_file_content, to_plain_data
+from opshift.registry.registry import Registry, default_registry
+from opshift.registry.runtimes.lint import runtime_findings
+from opshift.registry.runtimes.runtime import Runtime
+from opshift.registry.yaml_files import error_at, load_yaml
+
+RUNTIMES: Final = OPSETS / "runtimes"
+
+FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
+"""Fingerprints of the runtimes: published files do not change."""
+
+IMPROVED_KEYS: Final = {"evidence", "restrictions", "wrong"}
+"""Keys that may be improved after publication."""
+
+OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence", "operators", "wrong"})
+"""Keys that a file does not inherit as a whole."""
+
+
+@cache
+def runtime_files() -> dict[str, Path]:
+    """Return the file of each runtime of the project by name, such as `onnxruntime-1.31.1`, oldest first."""
+    files = sorted(RUNTIMES.glob("*/*.yaml"), key=lambda path: (path.parent.name, version_numbers(path.stem)))
+    return {f"{path.parent.name}-{path.stem}": path for path in files}
+
+
+def version_numbers(version: str) -> list[int]:
+    """Return the numbers in a version, by which versions are sorted."""
+    return [int(each) for each in re.findall(r"\d+", version)]
+
+
+def get_runtime(name: str) -> Runtime:
+    """Return a runtime by name, or that of a file with the suffix `.yaml`.
+
+    A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it.
+
+    Raises:
+        OpshiftError: there is no data about this version.
+        DefinitionError: the file cannot be read, or is invalid.
+    """
+    if name.endswith(".yaml"):
+        return read_runtime(Path(name), default_registry())
+    files = runtime_files()
+    found = [each for each in files if name in (each, each.rpartition(".")[0])]
+    if not found:
+        product = name.rpartition("-")[0]
+        versions = [each for each in files if each.rpartition("-")[0] == product]
+        known = f"known: {', '.join(versions or files)}, or the path of a YAML file"
+        remedy = known if versions else did_you_mean(name, files, known)
+        raise OpshiftError(f"no data about the runtime {name!r}", remedy=remedy)
+    return _own_runtime(found[-1])
+
+
+@cache
+def _own_runtime(name: str) -> Runtime:
+    return load_runtime(runtime_files()[name])
+
+
+def read_runtime(path: Path, registry: Registry) -> Runtime:
+    """Read and lint the file of a runtime, with what it inherits from a runtime of the project.
+
+    Raises:
+        DefinitionError: the file cannot be read, or is invalid.
+    """
+    runtime = load_runtime(path)
+    findings = runtime_findings(runtime, path, registry)
+    if findings:
+        raise InvalidDefinition(findings)
+    return runtime
+
+
+def load_runtime(path: Path) -> Runtime:
+    """Read the file of a runtime without linting it.
+
+    Raises:
+        DefinitionError: the file cannot be read, has the wrong format, or extends an unknown runtime.
+    """
+    data = load_yaml(path)
+    if isinstance(data, dict) and "extends" in data:
+        base = data["extends"]
+        if not isinstance(base, str) or base not in runtime_files():
+            remedy = did_you_mean(str(base), runtime_files(), f"known: {', '.join(runtime_files())}")
+            raise error_at(path, ("extends",), f"no data about the runtime {base!r}", remedy)
+        data = _complete(data, _own_runtime(base))
+    return from_file_content(Runtime, data, path)
+
+
+def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
+    """Return the content of a file, with the keys and operators that it inherits."""
+    inherited = {key: value for key, value in vars(base).items() if key not in OWN_KEYS}
+    operators = own = data.get("operators", {})
+    if isinstance(own, dict):
+        operators = {name: each for name, each in sorted({**base.operators, **own}.items()) if each != []}
+    return {**inherited, **data, "operators": operators}
+
+
+def runtime_fingerprints() -> dict[str, str]:
+    """Return the fingerprint of each runtime of the project, with what it inherits."""
+    found = {name: get_runtime(name) for name in runtime_files()}
+    return {name: digest(to_plain_data(each, exclude=IMPROVED_KEYS)) for name, each in found.items()}

@@ -1,0 +1,176 @@
+"""Version of a runtime: the operator versions that it implements, and the types of each kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from functools import cache
+from typing import Annotated, Literal, NamedTuple
+
+from opshift.model.element_types import BY_NAME
+from opshift.model.operator_ids import OperatorId
+from opshift.model.types import short_type
+from opshift.opsets import OPSETS
+from opshift.registry.errors import InvalidDefinition
+from opshift.registry.record import Checked, Record
+from opshift.registry.type_sets import TypeSets
+
+
+@cache
+def _type_sets() -> TypeSets:
+    return TypeSets.of_folders((OPSETS,))
+
+
+def _expand(entries: object) -> object:
+    """Return the types of a list in a file; pydantic refuses what is not a list of strings."""
+    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
+        return entries
+    try:
+        return _type_sets().expand(f"tensor({each})" if each in BY_NAME else each for each in entries)
+    except InvalidDefinition as error:
+        raise ValueError(f"{error.findings[0].reason}; {error.remedy}") from error
+
+
+def _element_type(name: object) -> object:
+    if name not in BY_NAME:
+        raise ValueError(f"{name!r} is not an element type")
+    return name
+
+
+Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
+"""Types; a file lists element types, other types and sets of `types.yaml`."""
+
+ElementName = Annotated[str, Checked(_element_type)]
+"""Name of an element type, such as `float16`."""
+
+Version = Annotated[int, Checked(strict=True, ge=1)]
+
+
+class Kernel(Record):
+    """Implementation of some versions of an operator for some types."""
+
+    versions: tuple[Version, Version]
+    """The first and the last `since_version` that it implements."""
+    types: dict[str, Types] = field(default_factory=dict)
+    """Types of type variables, or of parameters; combinations that are not a product are several kernels."""
+    nonstandard: bool = False
+    """Whether these versions are not in the operator's domain, but an addition of the runtime."""
+
+    def __post_init__(self) -> None:
+        if self.versions[0] > self.versions[1]:
+            raise ValueError(f"{versions_text(self.versions)} is not a range of versions")
+
+    def implements(self, version: int) -> bool:
+        """Return whether it implements the operator version with this `since_version`."""
+        return self.versions[0] <= version <= self.versions[1]
+
+    def accepts(self, types: Mapping[str, str]) -> bool:
+        """Return whether it accepts types by type variable or parameter, of those that it names."""
+        return all(types.get(name, accepted[0]) in accepted for name, accepted in self.types.items())
+
+
+class RuntimeEvidence(Record):
+    """Origin of the facts about a runtime."""
+
+    kind: Literal["kernel_registry", "documentation", "measurement"]
+    source: str
+    date: Annotated[str, Checked(min_length=10)]
+    """Date of the reading or measurement, as 2026-11-22."""
+
+
+class Support(NamedTuple):
+    """Answer to whether a runtime implements an operator version for some types.
+
+    `kernel` is `None` if it does not; then `reason` and `remedy` describe why, and what to do. `caveats`
+    describe nodes that the kernel refuses, and wrong results.
+    """
+
+    kernel: Kernel | None
+    reason: str = ""
+    remedy: str = ""
+    caveats: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.kernel is not None
+
+
+class Runtime(Record):
+    """Version of a runtime that runs models on one kind of device."""
+
+    runtime: Annotated[str, Checked(min_length=1)]
+    """Name of the program; that of its folder in `opsets/runtimes/`."""
+    version: Annotated[str, Checked(min_length=1)]
+    """Exact version; that of its file."""
+    provider: str = "cpu"
+    """Device, or library, that the kernels are for."""
+    extends: str = ""
+    """Name of another runtime: keys and operators that the file does not have are those of this runtime."""
+    opsets: dict[str, Version]
+    """Newest supported opset of each domain."""
+    ir_version: Version
+    """Newest supported IR version."""
+    expands_functions: bool
+    """Whether it replaces nodes without a kernel by the function body of the operator."""
+    computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
+    """Element types that it computes in another one if it has no kernel."""
+    evidence: RuntimeEvidence
+    """Origin of this file; not inherited."""
+    operators: dict[str, tuple[Kernel, ...]]
+    """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
+    restrictions: dict[str, str] = field(default_factory=dict)
+    """Nodes that the kernels of an operator refuse in spite of their version and types, by operator."""
+    wrong: dict[str, str] = field(default_factory=dict)
+    """Wrong results by operator version, as `ai.onnx.Add:14`; not inherited."""
+
+    @property
+    def name(self) -> str:
+        """Name such as `onnxruntime-1.31.1`."""
+        return f"{self.runtime}-{self.version}"
+
+    def kernel(self, operator: OperatorId, types: Mapping[str, str]) -> Support:
+        """Return the kernel for an operator version and types, or the reason why there is none.
+
+        Args:
+            operator: the operator version; one that exists at the opset of the model.
+            types: types such as `tensor(float)` by type variable or name of a parameter. Types that are
+                not given do not count.
+        """
+        newest = self.opsets.get(operator.domain)
+        if newest is None:
+            reason = f"{self.name} does not know the domain {operator.domain}"
+            return Support(None, reason, f"it knows {', '.join(self.opsets)}")
+        if operator.since_version > newest:
+            reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
+            return Support(None, reason, f"convert the model to opset {newest} or older")
+        name = f"{operator.domain}.{operator.op_type}"
+        kernels = self.operators.get(name, ())
+        found = [each for each in kernels if each.implements(operator.since_version)]
+        for given in (types, {name: self._computed_type(each) for name, each in types.items()}):
+            for each in found:
+                if each.accepts(given):
+                    caveats = (self.restrictions.get(name), self.wrong.get(str(operator)))
+                    return Support(each, caveats=tuple(filter(None, caveats)))
+        if found:
+            given_text = ", ".join(f"{name}: {short_type(each)}" for name, each in types.items())
+            reason = f"{self.name} has no kernel of {operator} for {given_text}"
+            return Support(None, reason, f"it has {'; or '.join(map(types_text, found))}")
+        if kernels:
+            spans = ", ".join(dict.fromkeys(versions_text(each.versions) for each in kernels))
+            remedy = f"it has kernels of versions {spans}: convert to an opset with one"
+            return Support(None, f"{self.name} has no kernel of {operator}", remedy)
+        return Support(None, f"{self.name} has no kernel of {name}")
+
+    def _computed_type(self, given: str) -> str:
+        wider = self.computes_in.get(short_type(given))
+        return f"tensor({wider})" if wider else given
+
+
+def versions_text(versions: tuple[int, int]) -> str:
+    """Return a range of versions: `13`, or `6 to 12`."""
+    first, last = versions
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def types_text(kernel: Kernel) -> str:
+    """Return the types of a kernel: `T1: float, double, T2: int64`."""
+    return ", ".join(f"{name}: {' '.join(map(short_type, each))}" for name, each in kernel.types.items())

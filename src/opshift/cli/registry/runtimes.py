@@ -1,0 +1,209 @@
+"""`opshift runtimes`: operators, versions and types that runtimes implement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from opshift.cli import completion, options
+from opshift.cli.options import Format, registry_with
+from opshift.cli.output import print_result
+from opshift.cli.page import Column, Page, number
+from opshift.cli.registry.operator_text import domains_with, format_types, parse_operator
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.similar_names import did_you_mean
+
+if TYPE_CHECKING:
+    from opshift.registry.models import OperatorVersion
+    from opshift.registry.registry import Registry
+    from opshift.registry.runtimes.runtime import Kernel, Runtime
+
+RuntimeArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RUNTIME",
+        autocompletion=completion.complete_runtime,
+        help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime.",
+    ),
+]
+
+KernelsArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="OPERATOR",
+        autocompletion=completion.complete_operator,
+        help="Conv, or ai.onnx.ml.LabelEncoder: show all its versions.",
+    ),
+]
+
+
+def runtimes(
+    name: RuntimeArgument = None, operator: KernelsArgument = None, form: options.FormatOption = Format.TEXT
+) -> None:
+    """List runtimes, what one implements, or its kernels of an operator.
+
+    A kernel implements some versions of an operator for some types. A version without a kernel also runs if
+    the runtime replaces its nodes by the function body of the operator, and has kernels of the nodes in it.
+    """
+    from opshift.registry.runtimes.files import get_runtime, runtime_files
+
+    if name is None:
+        _print_all([get_runtime(each) for each in runtime_files()], form)
+    elif operator is None:
+        _print_runtime(get_runtime(name), form)
+    else:
+        _print_operator(get_runtime(name), operator, form)
+
+
+def _print_all(found: list[Runtime], form: Format) -> None:
+    domains = list(dict.fromkeys(domain for each in found for domain in each.opsets))
+
+    def write(page: Page) -> None:
+        page.title("Runtimes with data about their kernels, and their newest opsets")
+        columns = [
+            Column("runtime", "cyan"),
+            Column("device"),
+            *map(number, ("IR version", *domains, "operators")),
+        ]
+        rows = [
+            (
+                each.name,
+                each.provider,
+                each.ir_version,
+                *(each.opsets.get(domain, "") for domain in domains),
+                len(each.operators),
+            )
+            for each in found
+        ]
+        page.table(columns, rows)
+
+    print_result(form, {"runtimes": [_facts(each) for each in found]}, write)
+
+
+def _facts(runtime: Runtime) -> dict[str, object]:
+    from opshift.registry.record import to_plain_data
+
+    facts = to_plain_data(runtime, exclude={"operators", "extends"})
+    return {"name": runtime.name, **facts}
+
+
+class _Version(NamedTuple):
+    """Operator version with its kernels, or whether it has a function body that the runtime uses."""
+
+    operator: str
+    kernels: tuple[Kernel, ...]
+    expanded: bool
+
+    @classmethod
+    def of(cls, version: OperatorVersion, runtime: Runtime) -> _Version:
+        kernels = runtime.operators.get(f"{version.domain}.{version.name}", ())
+        found = tuple(each for each in kernels if each.implements(version.since_version))
+        is_known = version.since_version <= runtime.opsets.get(version.domain, 0)
+        expanded = not found and is_known and runtime.expands_functions and version.has_function
+        return cls(str(version.id), found, expanded)
+
+    @property
+    def cells(self) -> Iterator[str]:
+        """The types of each kernel, or what happens without one."""
+        for each in self.kernels:
+            yield _types(each)
+        if not self.kernels:
+            yield "no kernel, but a function body" if self.expanded else "no kernel"
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it as plain data."""
+        kernels = [dict(each.types) for each in self.kernels]
+        return {"operator": self.operator, "kernels": kernels, "function_body": self.expanded}
+
+
+def _types(kernel: Kernel) -> str:
+    return "; ".join(f"{name}: {format_types(types)}" for name, types in kernel.types.items()) or "all types"
+
+
+def _print_runtime(runtime: Runtime, form: Format) -> None:
+    from opshift.registry.record import to_plain_data
+    from opshift.registry.runtimes.runtime import versions_text
+
+    missing = list(_without_kernel(runtime, registry_with(None)))
+
+    def write(page: Page) -> None:
+        page.title(f"{runtime.name}, {runtime.provider}")
+        for domain, opset in runtime.opsets.items():
+            page.line(f"{domain}: opsets up to {opset}")
+        page.line(f"IR versions up to {runtime.ir_version}")
+        for narrow, wide in runtime.computes_in.items():
+            page.line(f"without a kernel for {narrow}, it computes in {wide}")
+        page.line(f"source: {runtime.evidence.source}, {runtime.evidence.date}")
+        page.heading("Kernels")
+        page.table(
+            (Column("operator", "cyan"), "versions", "types"),
+            [
+                (name, versions_text(kernel.versions), _types(kernel))
+                for name, kernels in runtime.operators.items()
+                for kernel in kernels
+            ],
+        )
+        page.heading("Current operators without a kernel")
+        page.table(
+            (Column("version", "cyan"), ""),
+            [(each.operator, cell) for each in missing for cell in each.cells],
+        )
+        _write_notes(page, {**runtime.restrictions, **runtime.wrong})
+
+    kernels = to_plain_data(runtime)["operators"]
+    data = {**_facts(runtime), "operators": kernels, "without_kernel": [each.as_dict() for each in missing]}
+    print_result(form, data, write)
+
+
+def _without_kernel(runtime: Runtime, registry: Registry) -> Iterator[_Version]:
+    """Yield the versions without a kernel of the operators at the newest opsets of a runtime."""
+    for domain, opset in runtime.opsets.items():
+        for name in registry.names(domain):
+            version = registry.at(name, opset, domain)
+            found = _Version.of(version, runtime) if version else None
+            if found and version and not found.kernels and not version.deprecated:
+                yield found
+
+
+def _write_notes(page: Page, notes: dict[str, str]) -> None:
+    if notes:
+        page.heading("Restrictions and errors of kernels")
+        page.table((Column("operator", "cyan"), ""), list(notes.items()))
+
+
+def _print_operator(runtime: Runtime, text: str, form: Format) -> None:
+    registry = registry_with(None)
+    named = parse_operator(text, None, None)
+    domain = named.domain or next(iter(domains_with(named.op_type, registry)), DEFAULT_DOMAIN)
+    key = f"{domain}.{named.op_type}"
+    operator = registry.operator(named.op_type, domain)
+    if operator is not None:
+        versions = [_Version.of(each, runtime) for each in operator.versions]
+    elif key in runtime.operators:
+        versions = [_Version(f"{key}:{each.versions[0]}", (each,), False) for each in runtime.operators[key]]
+    else:
+        names = [*runtime.operators, *registry.names(domain)]
+        remedy = did_you_mean(text, names, f"`opshift runtimes {runtime.name}` lists all")
+        raise OpshiftError(f"neither ONNX nor {runtime.name} has an operator {text!r}", remedy=remedy)
+    notes = {
+        each: note
+        for each, note in {**runtime.restrictions, **runtime.wrong}.items()
+        if each.partition(":")[0] == key
+    }
+
+    def write(page: Page) -> None:
+        page.title(f"{key} in {runtime.name}")
+        rows = [(each.operator, cell) for each in versions for cell in each.cells]
+        page.table((Column("version", "cyan"), "types"), rows)
+        _write_notes(page, notes)
+
+    data = {
+        "runtime": runtime.name,
+        "operator": key,
+        "versions": [each.as_dict() for each in versions],
+        "notes": notes,
+    }
+    print_result(form, data, write)

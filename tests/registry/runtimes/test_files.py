@@ -1,0 +1,218 @@
+"""Files of runtimes: names, inheritance, mistakes with their lines, and fingerprints."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import OperatorId
+from opshift.opsets import OPSETS
+from opshift.registry.errors import DefinitionError, InvalidDefinition
+from opshift.registry.lint_tree import lint_tree
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import (
+    FINGERPRINTS,
+    RUNTIMES,
+    get_runtime,
+    read_runtime,
+    runtime_files,
+    runtime_fingerprints,
+)
+from opshift.registry.yaml_files import load_yaml
+
+REGISTRY = default_registry()
+SCHEMA = Draft202012Validator(json.loads((OPSETS / "schema-runtime.json").read_text("utf-8")))
+
+DEVICE = """\
+runtime: device
+version: "2.0"
+provider: npu
+opsets: {ai.onnx: 17}
+ir_version: 8
+expands_functions: false
+evidence: {kind: documentation, source: https://example.com, date: 2026-11-23}
+operators:
+  ai.onnx.Add:
+  - {versions: [7, 14], types: {T: [float]}}
+"""
+
+EXTENDED = """\
+runtime: mine
+version: "1"
+extends: onnxruntime-1.31.1
+evidence: {kind: measurement, source: my build, date: 2026-11-23}
+operators:
+  ai.onnx.Abs: []
+  ai.onnx.Add:
+  - {versions: [7, 14], types: {T: [bfloat16]}}
+"""
+
+ADD = OperatorId.parse("Add:14")
+
+
+def _write(folder: Path, text: str, name: str = "device.yaml") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_covers_releases_of_onnxruntime() -> None:
+    names = list(runtime_files())
+    assert len(names) >= 16
+    assert names == sorted(names, key=lambda each: [int(n) for n in each.partition("-")[2].split(".")])
+
+
+@pytest.mark.parametrize("name", runtime_files())
+def test_a_file_of_the_project_is_valid(name: str) -> None:
+    path = runtime_files()[name]
+    runtime = read_runtime(path, REGISTRY)
+    release = REGISTRY.releases.named(name)
+    opsets = {domain: runtime.opsets[domain] for domain in release.opsets}
+    assert (runtime.name, opsets, runtime.ir_version) == (name, release.opsets, release.ir_version)
+    assert list(SCHEMA.iter_errors(load_yaml(path))) == []
+    assert path.read_text("utf-8").startswith("# yaml-language-server: $schema=../../schema-runtime.json\n")
+
+
+def test_published_files_do_not_change() -> None:
+    assert runtime_fingerprints() == load_yaml(FINGERPRINTS), "run python tools/write_fingerprints.py"
+
+
+def test_the_project_has_no_findings_in_its_runtimes() -> None:
+    assert [each for each in lint_tree(OPSETS) if RUNTIMES in Path(each.place.file).parents] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("onnxruntime-1.20.1", "onnxruntime-1.20.1"), ("onnxruntime-1.31", "onnxruntime-1.31.1")],
+)
+def test_finds_a_runtime_by_name(name: str, found: str) -> None:
+    assert get_runtime(name).name == found
+    assert get_runtime(name) is get_runtime(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        pytest.param("onnxruntime-1.14", "known: onnxruntime-1.16.3, ", id="version without data"),
+        pytest.param("onnxruntime-1.31.0", "known: onnxruntime-1.16.3, ", id="other patch"),
+        pytest.param("onnxruntime", "did you mean", id="no version"),
+        pytest.param("../mine", "path of a YAML file", id="path"),
+        pytest.param("", "path of a YAML file", id="empty"),
+    ],
+)
+def test_refuses_a_runtime_without_data(name: str, remedy: str) -> None:
+    with pytest.raises(OpshiftError, match="no data about the runtime") as caught:
+        get_runtime(name)
+    assert remedy in caught.value.remedy
+    assert pickle.loads(pickle.dumps(caught.value)).as_dict() == caught.value.as_dict()
+
+
+def test_reads_a_file_of_the_user(tmp_path: Path) -> None:
+    runtime = get_runtime(str(_write(tmp_path, DEVICE)))
+    assert (runtime.name, runtime.provider) == ("device-2.0", "npu")
+    assert runtime.kernel(ADD, {"T": "tensor(float)"})
+    assert not runtime.kernel(ADD, {"T": "tensor(float16)"})
+
+
+def test_inherits_keys_and_operators(tmp_path: Path) -> None:
+    runtime, base = get_runtime(str(_write(tmp_path, EXTENDED))), get_runtime("onnxruntime-1.31.1")
+    assert runtime.operators.keys() == base.operators.keys() - {"ai.onnx.Abs"}
+    assert (runtime.opsets, runtime.computes_in, runtime.wrong) == (base.opsets, base.computes_in, {})
+    assert runtime.kernel(ADD, {"T": "tensor(bfloat16)"})
+    assert not runtime.kernel(ADD, {"T": "tensor(float)"})
+    assert list(SCHEMA.iter_errors(load_yaml(tmp_path / "device.yaml"))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "line"),
+    [
+        pytest.param("ir_version: 8", "ir_versoin: 8", "ir_version", 1, id="misspelt key"),
+        pytest.param("[7, 14]", "[7]", "operators.ai.onnx.Add.0.versions.1", 10, id="one version"),
+        pytest.param("[7, 14]", "[0, 14]", "greater than or equal to 1", 10, id="version 0"),
+        pytest.param("[7, 14]", "['7', 14]", "valid integer", 10, id="version as a string"),
+        pytest.param("[7, 14]", "[14, 7]", "14 to 7 is not a range", 10, id="reversed versions"),
+        pytest.param("[float]", "[flaot]", "'flaot' is neither a type nor a set", 10, id="misspelt type"),
+        pytest.param("[float]", "[]", "at least 1 item", 10, id="no types"),
+        pytest.param("[float]", "float", "types.T", 10, id="type without a list"),
+        pytest.param("ai.onnx: 17", "ai.onnx: 0", "opsets.ai.onnx", 4, id="opset 0"),
+        pytest.param("documentation", "rumour", "evidence.kind", 7, id="kind of evidence"),
+        pytest.param("2026-11-23", "soon", "evidence.date", 7, id="date"),
+        pytest.param("provider", "extends: onnxruntime-9\nprovider", "runtime 'onnxruntime-9'", 3, id="base"),
+        pytest.param("provider", "extends: [1]\nprovider", "runtime [1]", 3, id="base of another type"),
+        pytest.param("provider", "computes_in: {half: float}\nprovider", "'half'", 3, id="element type"),
+        pytest.param(DEVICE, "[1]\n", "", 1, id="list"),
+        pytest.param(DEVICE, "", "", 1, id="empty"),
+    ],
+)
+def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, reason: str, line: int) -> None:
+    path = _write(tmp_path, DEVICE.replace(old, new))
+    with pytest.raises(DefinitionError) as caught:
+        get_runtime(str(path))
+    assert reason in caught.value.reason
+    assert (caught.value.place.file, caught.value.place.line) == (str(path), line)
+    assert pickle.loads(pickle.dumps(caught.value)).as_dict() == caught.value.as_dict()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "reason", "line"),
+    [
+        pytest.param(
+            "ai.onnx.Add", "ai.onnx.Ad", "runtime.operator", "has no operator 'Ad'", 10, id="operator"
+        ),
+        pytest.param("ai.onnx.Add", "Add", "runtime.operator", "no domain ''", 9, id="no domain"),
+        pytest.param(
+            "ai.onnx.Add", "com.acme.Add", "runtime.operator", "no domain 'com.acme'", 9, id="no opset"
+        ),
+        pytest.param("[7, 14]", "[8, 9]", "runtime.operator", "no version 8 to 9", 10, id="version"),
+        pytest.param(
+            "{T:", "{TT:", "runtime.operator", "no type variable or parameter 'TT'", 10, id="variable"
+        ),
+        pytest.param(
+            "provider",
+            "wrong: {ai.onnx.Add:15: sums}\nprovider",
+            "runtime.wrong",
+            "no kernel of ai.onnx.Add:15",
+            3,
+            id="wrong results without a kernel",
+        ),
+    ],
+)
+def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:
+    path = _write(tmp_path, DEVICE.replace(old, new), "runtimes/device/2.0.yaml")
+    _write(tmp_path, "{}", "consumers.yaml")
+    with pytest.raises(InvalidDefinition) as caught:
+        get_runtime(str(path))
+    assert caught.value.findings == lint_tree(tmp_path)
+    finding = caught.value.findings[0]
+    assert (finding.rule, finding.place.line) == (rule, line)
+    assert reason in finding.reason
+    assert finding.remedy
+
+
+def test_nonstandard_kernels_need_no_definition(tmp_path: Path) -> None:
+    text = DEVICE + "  ai.onnx.Blur:\n  - {versions: [1, 1], nonstandard: true}\n"
+    assert get_runtime(str(_write(tmp_path, text))).kernel(OperatorId.parse("Blur:1"), {})
+
+
+def test_lint_reports_the_file_of_another_version(tmp_path: Path) -> None:
+    _write(tmp_path, DEVICE, "runtimes/device/3.0.yaml")
+    _write(tmp_path, "{}", "runtimes/device/4.0.yaml")
+    _write(tmp_path, "{}", "consumers.yaml")
+    assert [each.rule for each in lint_tree(tmp_path)] == ["file.identity", "file.content"]
+
+
+def test_reading_definitions_reads_no_runtimes() -> None:
+    code = (
+        "import sys, opshift; opshift.default_registry().get_schema('Add', 14);"
+        "print([each for each in sys.modules if 'runtimes' in each])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "[]"
