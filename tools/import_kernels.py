@@ -2,7 +2,7 @@
 
     python tools/import_kernels.py 1.30.0 1.31.1
 
-Each wheel is installed from PyPI into a temporary folder, and a process of its own lists its kernels.
+Each wheel is installed from PyPI into a temporary folder, and a separate process lists its kernels.
 Releases before 1.16 cannot. A file contains the differences from the newest older release that has a file.
 Existing files are not changed. Then run tools/write_fingerprints.py.
 """
@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, Final
 
-from import_onnx import flow, named
+from import_onnx import cover_with_sets, flow
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import short_type
 from opshift.registry.record import from_plain_data
@@ -188,10 +188,10 @@ def _named(types: frozenset[str]) -> list[str]:
     """Return types as a file lists them: the sets that they consist of, then the others."""
     sets = default_registry().types
     wrapped = {each for each in types if each.startswith(("seq(", "optional("))}
-    found = [short_type(each) for each in named(types - wrapped, sets)]
+    found = [short_type(each) for each in cover_with_sets(types - wrapped, sets)]
     for wrapper in "seq", "optional":
         inner = (each[len(wrapper) + 1 : -1] for each in wrapped if each.startswith(f"{wrapper}("))
-        found += [f"{wrapper}({each})" for each in named(frozenset(inner), sets)]
+        found += [f"{wrapper}({each})" for each in cover_with_sets(frozenset(inner), sets)]
     return found
 
 

@@ -154,14 +154,14 @@ def _version_text(version: dict[str, Any], types: TypeSets) -> str:
         elif key == "attributes":
             lines += [f"  {key}:", *(f"    {name}: {flow(item)}" for name, item in value.items())]
         elif key == "type_constraints":
-            named = {name: named(frozenset(item), types) for name, item in value.items()}
+            named = {name: cover_with_sets(frozenset(item), types) for name, item in value.items()}
             lines += [f"  {key}:", *(f"    {name}: {flow(item)}" for name, item in named.items())]
         elif key != "since_version":
             lines.append(f"  {key}: {flow(value)}")
     return "\n".join(lines) + "\n"
 
 
-def named(listed: frozenset[str], types: TypeSets) -> list[str]:
+def cover_with_sets(listed: frozenset[str], types: TypeSets) -> list[str]:
     """Cover the types with named sets, largest first; return these and the remaining types."""
     left, names = set(listed), []
     for name, members in _by_size(types):

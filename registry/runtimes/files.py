@@ -70,7 +70,7 @@ def _own_runtime(name: str) -> Runtime:
 
 
 def read_runtime(path: Path, registry: Registry) -> Runtime:
-    """Read and lint the file of a runtime, with what it inherits from a runtime of the project.
+    """Read and lint the file of a runtime, with the keys and operators that it inherits.
 
     Raises:
         DefinitionError: the file cannot be read, or is invalid.
@@ -108,6 +108,6 @@ def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
 
 
 def runtime_fingerprints() -> dict[str, str]:
-    """Return the fingerprint of each runtime of the project, with what it inherits."""
+    """Return the fingerprint of each runtime of the project, including inherited keys and operators."""
     found = {name: get_runtime(name) for name in runtime_files()}
     return {name: digest(to_plain_data(each, exclude=IMPROVED_KEYS)) for name, each in found.items()}

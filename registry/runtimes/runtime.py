@@ -65,7 +65,7 @@ class Kernel(Record):
         return self.versions[0] <= version <= self.versions[1]
 
     def accepts(self, types: Mapping[str, str]) -> bool:
-        """Return whether it accepts types by type variable or parameter, of those that it names."""
+        """Return whether it accepts types by type variable or parameter; unknown types are accepted."""
         return all(types.get(name, accepted[0]) in accepted for name, accepted in self.types.items())
 
 
@@ -128,7 +128,7 @@ class Runtime(Record):
         return f"{self.runtime}-{self.version}"
 
     def kernel(self, operator: OperatorId, types: Mapping[str, str]) -> Support:
-        """Return the kernel for an operator version and types, or the reason why there is none.
+        """Return the kernel for an operator version and types, or the reason why it is missing.
 
         Args:
             operator: the operator version; one that exists at the opset of the model.

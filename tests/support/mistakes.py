@@ -450,5 +450,15 @@ MISTAKES = {
 
 LINT_ONLY = frozenset({"shape.private", "step.adapter", "step.undeclared", "reference.unknown", "name.case"})
 
-OTHER_RULES = frozenset({"file.content", "file.ignored", "name.case", "step.undeclared", "type.set"})
+OTHER_RULES = frozenset(
+    {
+        "file.content",
+        "file.ignored",
+        "name.case",
+        "runtime.operator",
+        "runtime.wrong",
+        "step.undeclared",
+        "type.set",
+    }
+)
 """Rules that more than one file of a tree breaks; they have separate tests."""

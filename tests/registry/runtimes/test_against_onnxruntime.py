@@ -1,4 +1,4 @@
-"""The table of the installed onnxruntime agrees with what it lists, and with the models that it loads."""
+"""The table of the installed onnxruntime agrees with its list of kernels, and the models that it loads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def test_the_table_is_what_onnxruntime_lists(runtime: Runtime) -> None:
 
 
 def test_the_table_has_every_listed_combination_of_types(runtime: Runtime) -> None:
-    """Rows are merged from listed kernels: none is lost, and the number of combinations stays the same."""
     listed: dict[tuple[str, int], set[tuple[tuple[str, str], ...]]] = {}
     for domain, name, (first, last), types in import_kernels.list_kernels(os.environ):
         key = f"{canonical_domain(domain)}.{name}"
@@ -65,7 +64,7 @@ def _given_types(model: onnx.ModelProto, version: OperatorVersion) -> dict[str, 
     """Return the types of the only node of a model by type variable and parameter."""
     graph = model.graph
     declared = {each.name: type_to_string(each.type) for each in [*graph.input, *graph.output]}
-    found = {}
+    found: dict[str, str] = {}
     for formals, names in ((version.inputs, graph.node[0].input), (version.outputs, graph.node[0].output)):
         for position, name in enumerate(names):
             formal = formals[min(position, len(formals) - 1)]

@@ -50,9 +50,9 @@ INT64, FLOAT, FLOAT16 = "tensor(int64)", "tensor(float)", "tensor(float16)"
         pytest.param("Add:13", {}, id="unknown types"),
         pytest.param("Add:13", {"T": FLOAT, "A": INT64}, id="types of other names"),
         pytest.param("OneHot:11", {"T1": INT64, "T2": INT64, "T3": INT64}, id="combination"),
-        pytest.param("OneHot:11", {"T1": FLOAT16, "T2": FLOAT16}, id="combination in another type"),
+        pytest.param("OneHot:11", {"T1": FLOAT16, "T2": FLOAT16}, id="wider combination"),
         pytest.param("Constant:13", {"": "tensor(string)"}, id="all types"),
-        pytest.param("com.toy.Blur:1", {"T": "seq(tensor(float))"}, id="sequence of another domain"),
+        pytest.param("com.toy.Blur:1", {"T": "seq(tensor(float))"}, id="sequence in a private domain"),
     ],
 )
 def test_finds_a_kernel(operator: str, types: dict[str, str]) -> None:

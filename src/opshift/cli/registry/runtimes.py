@@ -11,10 +11,11 @@ from opshift.cli import completion, options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.registry.operator_text import domains_with, format_types, parse_operator
+from opshift.cli.registry.operator_text import domains_with, parse_operator
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.similar_names import did_you_mean
+from opshift.registry.type_texts import format_types
 
 if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion
