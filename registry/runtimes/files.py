@@ -26,8 +26,11 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 IMPROVED_KEYS: Final = {"evidence", "restrictions", "wrong"}
 """Keys that may be improved after publication."""
 
-OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence", "operators", "wrong"})
-"""Keys that a file does not inherit as a whole."""
+OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence", "wrong"})
+"""Keys that a file does not inherit."""
+
+MERGED_KEYS: Final = ("operators", "restrictions")
+"""Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 
 @cache
@@ -100,11 +103,13 @@ def load_runtime(path: Path) -> Runtime:
 
 def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
     """Return the content of a file, with the keys and operators that it inherits."""
-    inherited = {key: value for key, value in vars(base).items() if key not in OWN_KEYS}
-    operators = own = data.get("operators", {})
-    if isinstance(own, dict):
-        operators = {name: each for name, each in sorted({**base.operators, **own}.items()) if each != []}
-    return {**inherited, **data, "operators": operators}
+    complete = {key: value for key, value in vars(base).items() if key not in OWN_KEYS} | data
+    for key in MERGED_KEYS:
+        own = data.get(key, {})
+        if isinstance(own, dict):
+            merged = {**getattr(base, key), **own}
+            complete[key] = {name: each for name, each in sorted(merged.items()) if each not in ([], "")}
+    return complete
 
 
 def runtime_fingerprints() -> dict[str, str]:

@@ -118,7 +118,10 @@ class Runtime(Record):
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
     restrictions: dict[str, str] = field(default_factory=dict)
-    """Nodes that the kernels of an operator refuse in spite of their version and types, by operator."""
+    """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
+
+    An empty text removes an inherited one.
+    """
     wrong: dict[str, str] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`; not inherited."""
 

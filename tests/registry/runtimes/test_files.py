@@ -48,6 +48,7 @@ runtime: mine
 version: "1"
 extends: onnxruntime-1.31.1
 evidence: {kind: measurement, source: my build, date: 2026-11-23}
+restrictions: {ai.onnx.GRU: '', ai.onnx.Add: only scalars}
 operators:
   ai.onnx.Abs: []
   ai.onnx.Add:
@@ -126,7 +127,8 @@ def test_inherits_keys_and_operators(tmp_path: Path) -> None:
     runtime, base = get_runtime(str(_write(tmp_path, EXTENDED))), get_runtime("onnxruntime-1.31.1")
     assert runtime.operators.keys() == base.operators.keys() - {"ai.onnx.Abs"}
     assert (runtime.opsets, runtime.computes_in, runtime.wrong) == (base.opsets, base.computes_in, {})
-    assert runtime.kernel(ADD, {"T": "tensor(bfloat16)"})
+    assert runtime.restrictions.keys() == base.restrictions.keys() - {"ai.onnx.GRU"} | {"ai.onnx.Add"}
+    assert runtime.kernel(ADD, {"T": "tensor(bfloat16)"}).caveats == ("only scalars",)
     assert not runtime.kernel(ADD, {"T": "tensor(float)"})
     assert list(SCHEMA.iter_errors(load_yaml(tmp_path / "device.yaml"))) == []
 
