@@ -45,7 +45,10 @@ def _operators(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
 def _opsets(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:
     for each in views:
         yield SearchEntry(
-            f"{each.domain} {each.opset}", "opset", opset_path(each.domain, each.opset), each.release.lower()
+            f"{each.domain} {each.opset}",
+            "opset",
+            opset_path(each.domain, each.opset),
+            f"opset {each.release.lower()}".rstrip(),
         )
 
 

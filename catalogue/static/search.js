@@ -39,13 +39,16 @@ function exactScore(term, entry) {
 }
 
 function tolerantScore(term, entry) {
-  const limit = term.length > 5 ? 2 : term.length > 3 ? 1 : 0;
-  const closest = (names) =>
-    Math.min(limit + 1, ...names.map((name) => distance(term, name, limit)));
-  const title = closest(entry.names);
-  if (title <= limit) return 50 - 10 * title;
-  return closest(entry.words) <= limit ? 10 : 0;
+  const exact = exactScore(term, entry);
+  if (exact || term.length < 4) return exact;
+  const limit = term.length > 5 ? 2 : 1;
+  const edits = Math.min(...entry.names.map((name) => distance(term, name, limit)));
+  if (edits <= limit) return 50 - 10 * edits;
+  return entry.words.some((word) => distance(term, word, 1) <= 1) ? 10 : 0;
 }
+
+// Ways to match, from the strictest to the most tolerant: the score of a term, and the share of terms that match.
+const PASSES = [[exactScore, 1], [tolerantScore, 1], [tolerantScore, 0.5]];
 
 function prepare(index) {
   return index.map(([title, kind, path, words]) => ({
@@ -58,11 +61,11 @@ function prepare(index) {
 function search(entries, query) {
   const terms = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!terms.length) return [];
-  for (const score of [exactScore, (term, entry) => exactScore(term, entry) || tolerantScore(term, entry)]) {
+  for (const [score, share] of PASSES) {
     const found = [];
     for (const entry of entries) {
       const scores = terms.map((term) => score(term, entry));
-      if (scores.every(Boolean)) {
+      if (scores.filter(Boolean).length >= share * terms.length) {
         found.push([entry.weight * scores.reduce((sum, each) => sum + each, 0), entry]);
       }
     }

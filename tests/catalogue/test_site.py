@@ -179,6 +179,24 @@ def test_index_for_language_models_links_to_copies(files: Mapping[str, str]) -> 
     assert all(link in files for link in links)
 
 
+def _luminance(color: str) -> float:
+    channels = (int(color[each : each + 2], 16) / 255 for each in (1, 3, 5))
+    linear = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_colours_have_enough_contrast(files: Mapping[str, str], mode: int) -> None:
+    block = files["style.css"].split(":root {")[1 + mode].partition("}")[0]
+    colors = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+    pairs = [(text, page) for text in ("text", "muted", "link") for page in ("page", "raised")]
+    for each in ("passes", "rewrites", "breaks", "ends"):
+        pairs += [(each, f"{each}-fill"), (each, "page"), ("text", f"{each}-fill")]
+    for text, page in pairs:
+        dark, light = sorted((_luminance(colors[text]), _luminance(colors[page])))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, page)
+
+
 def _definitions(folder: Path) -> Path:
     (folder / "com.example").mkdir(parents=True)
     (folder / "releases.yaml").write_text("onnx: {}\n", "utf-8")
@@ -247,6 +265,9 @@ QUERIES = {
     "Sofmax": "operators/ai.onnx/Softmax/index.html",
     "coordinate_transformation": "operators/ai.onnx/Resize/index.html",
     "ai.onnx 17": "opsets/ai.onnx/17.html",
+    "opset 13": "opsets/ai.onnx/13.html",
+    "onnx 1.14": "opsets/ai.onnx/19.html",
+    "axis of quantizelinear, which is 1 by default": "operators/ai.onnx/QuantizeLinear/index.html",
     "Unsupported model IR version": "docs/errors-elsewhere.html#",
 }
 
