@@ -89,7 +89,7 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
     yield renderer.page("version.md", copy, title, view=view, conversions=conversions, release=release)
     yield (
         paths.version_path(version, "json"),
-        json.dumps(view.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        json.dumps(view.as_dict(), indent=1, allow_nan=False) + "\n",
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from opshift.analysis.pages.markdown import code_block, code_span, escape_line
+from opshift.analysis.pages.markdown import code_block, code_span, escape_line, printable
 from opshift.catalogue import paths
 from opshift.catalogue.history import METHODS
 from opshift.model.errors import UsageError
@@ -38,12 +38,13 @@ class Renderer:
             loader=FileSystemLoader(TEMPLATES),
             autoescape=lambda name: name is None or not name.endswith(".md"),
             undefined=StrictUndefined,
+            finalize=lambda value: printable(value) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
         self._templates.filters |= {
-            "prose": lambda text: Markup(markdown.renderInline(" ".join(text.split()))),
+            "prose": lambda text: Markup(markdown.renderInline(printable(" ".join(text.split())))),
             "line": escape_line,
             "code": code_span,
             "block": code_block,

@@ -9,7 +9,9 @@ def availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
     since = version.since_version
     later = (each.version.since_version for each in entries if each.version.since_version > since)
     end = version.removal.removed_in if version.removal else min(later, default=None)
-    span = f"opsets {since} to {end - 1}" if end else f"since opset {since}"
+    span = f"since opset {since}"
+    if end:
+        span = f"opsets {since} to {end - 1}" if end - 1 > since else f"opset {since}"
     kind = {"non_deterministic": ", not deterministic", "unknown": ", possibly not deterministic"}
     return f"{span}, {version.status.lower()}{kind.get(version.determinism, '')}"
 

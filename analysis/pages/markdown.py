@@ -23,7 +23,7 @@ URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
 
 def escape_text(text: str) -> str:
     """Return paragraphs of plain text; code between backticks on one line remains code."""
-    lines = (line.strip() for line in _printable(text).splitlines())
+    lines = (line.strip() for line in printable(text).splitlines())
     escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
     return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
 
@@ -35,7 +35,7 @@ def escape_line(value: object) -> str:
 
 def code_span(value: object) -> str:
     """Return a value as code on one line; `|` is escaped for tables."""
-    text = " ".join(_printable(str(value)).split()).replace("|", "\\|")
+    text = " ".join(printable(str(value)).split()).replace("|", "\\|")
     if not text:
         return ""
     fence = _fence(text, 1)
@@ -46,7 +46,7 @@ def code_span(value: object) -> str:
 def code_block(text: str) -> str:
     """Return lines of text as a code block."""
     fence = _fence(text, 3)
-    return f"{fence}\n{_printable(text).strip()}\n{fence}"
+    return f"{fence}\n{printable(text).strip()}\n{fence}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -87,7 +87,7 @@ def _fence(text: str, least: int) -> str:
     return "`" * max([least, *(len(run) + 1 for run in runs)])
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape control characters except line ends."""
     lines = (line.replace("\t", " ") for line in text.splitlines())
     return "\n".join(
