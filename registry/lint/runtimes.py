@@ -54,11 +54,24 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
             yield Problem(reason, (*keys, "types", name), nearest(name, allowed))
 
 
-@rule("runtime.wrong", "write it as ai.onnx.Add:14, and add the kernel")
-def runtime_wrong(subject: TreeRuntime) -> Iterator[Problem]:
-    """An operator version with wrong results has a kernel."""
-    for text in subject.runtime.wrong:
-        key, _, version = text.rpartition(":")
-        kernels = subject.runtime.operators.get(key, ()) if version.isdecimal() else ()
-        if not any(each.implements(int(version)) for each in kernels):
-            yield Problem(f"there is no kernel of {text}", ("wrong", text))
+@rule("runtime.note", "write the operator as ai.onnx.Add, and the version as ai.onnx.Add:14")
+def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
+    """Restrictions name operators, and wrong results operator versions, that exist."""
+    runtime = subject.runtime
+    for key, texts in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
+        for text in texts:
+            if not _exists(text, subject, with_version=key == "wrong"):
+                noun = "an operator version" if key == "wrong" else "an operator"
+                yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
+
+
+def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
+    """Return whether an operator, or a version of it, exists, or belongs to a domain without definitions."""
+    name, colon, version = text.partition(":")
+    domain, _, op_type = name.rpartition(".")
+    if domain not in subject.runtime.opsets or bool(colon) != with_version:
+        return False
+    operator = subject.operator(op_type, domain)
+    if operator is None:
+        return not subject.names(domain) or name in subject.runtime.operators
+    return not with_version or version in [str(each.since_version) for each in operator.versions]

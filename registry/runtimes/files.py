@@ -26,10 +26,10 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 IMPROVED_KEYS: Final = {"evidence", "restrictions", "wrong"}
 """Keys that may be improved after publication."""
 
-OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence", "wrong"})
+OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 """Keys that a file does not inherit."""
 
-MERGED_KEYS: Final = ("operators", "restrictions")
+MERGED_KEYS: Final = ("operators", "restrictions", "wrong")
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 

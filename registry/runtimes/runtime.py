@@ -123,7 +123,7 @@ class Runtime(Record):
     An empty text removes an inherited one.
     """
     wrong: dict[str, str] = field(default_factory=dict)
-    """Wrong results by operator version, as `ai.onnx.Add:14`; not inherited."""
+    """Wrong results by operator version, as `ai.onnx.Add:14`; an empty text removes an inherited one."""
 
     @property
     def name(self) -> str:

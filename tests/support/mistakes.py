@@ -456,7 +456,7 @@ OTHER_RULES = frozenset(
         "file.ignored",
         "name.case",
         "runtime.operator",
-        "runtime.wrong",
+        "runtime.note",
         "step.undeclared",
         "type.set",
     }

@@ -126,7 +126,7 @@ def test_reads_a_file_of_the_user(tmp_path: Path) -> None:
 def test_inherits_keys_and_operators(tmp_path: Path) -> None:
     runtime, base = get_runtime(str(_write(tmp_path, EXTENDED))), get_runtime("onnxruntime-1.31.1")
     assert runtime.operators.keys() == base.operators.keys() - {"ai.onnx.Abs"}
-    assert (runtime.opsets, runtime.computes_in, runtime.wrong) == (base.opsets, base.computes_in, {})
+    assert (runtime.opsets, runtime.computes_in, runtime.wrong) == (base.opsets, base.computes_in, base.wrong)
     assert runtime.restrictions.keys() == base.restrictions.keys() - {"ai.onnx.GRU"} | {"ai.onnx.Add"}
     assert runtime.kernel(ADD, {"T": "tensor(bfloat16)"}).caveats == ("only scalars",)
     assert not runtime.kernel(ADD, {"T": "tensor(float)"})
@@ -180,10 +180,34 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         pytest.param(
             "provider",
             "wrong: {ai.onnx.Add:15: sums}\nprovider",
-            "runtime.wrong",
-            "no kernel of ai.onnx.Add:15",
+            "runtime.note",
+            "ai.onnx.Add:15 is not an operator version",
             3,
-            id="wrong results without a kernel",
+            id="wrong results of an unknown version",
+        ),
+        pytest.param(
+            "provider",
+            "wrong: {ai.onnx.Add: sums}\nprovider",
+            "runtime.note",
+            "ai.onnx.Add is not an operator version",
+            3,
+            id="wrong results without a version",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions: {Add: only scalars}\nprovider",
+            "runtime.note",
+            "Add is not an operator of a domain in `opsets`",
+            3,
+            id="restriction without a domain",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions: {ai.onnx.Ad: only scalars}\nprovider",
+            "runtime.note",
+            "ai.onnx.Ad is not an operator",
+            3,
+            id="restriction of an unknown operator",
         ),
     ],
 )
