@@ -9,6 +9,8 @@ from opshift.registry.errors import DefinitionError
 
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
 REVIEWERS = "reviewers.yaml"
+RUNTIMES = "runtimes"
+"""Folder with the files of runtimes, `<runtime>/<version>.yaml`."""
 
 
 def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
@@ -21,8 +23,8 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for folder in folders:
         files = sorted(each.split(os.sep) for each in glob("*/*.yaml", root_dir=folder))
-        # A folder may contain nothing but a list of consumers, or of reviewers.
-        if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS)):
+        # A folder may contain nothing but a list of consumers or reviewers, or runtimes.
+        if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS, RUNTIMES)):
             remedy = "name the files <domain>/<operator>.yaml"
             place = Place(str(folder))
             raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)

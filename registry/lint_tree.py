@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opshift.model.errors import Place
 from opshift.opsets import OPSETS
-from opshift.registry.definition_files import REVIEWERS, TYPES, definition_files
+from opshift.registry.definition_files import REVIEWERS, RUNTIMES, TYPES, definition_files
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
 from opshift.registry.lint.rule_table import rules_for
 from opshift.registry.lint.tree_rules import TreeOperator
@@ -54,7 +54,7 @@ def _findings_in(
 
 def _runtime_findings(registry: Registry, folder: Path) -> Iterator[DefinitionFinding]:
     """Yield the findings in files `runtimes/<runtime>/<version>.yaml`."""
-    for path in folder.glob("runtimes/*/*.yaml"):
+    for path in folder.glob(f"{RUNTIMES}/*/*.yaml"):
         try:
             runtime = load_runtime(path)
         except DefinitionError as error:

@@ -10,6 +10,7 @@ from typing import Final
 from opshift.model.errors import OpshiftError
 from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
+from opshift.registry import definition_files
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.fingerprints import digest
 from opshift.registry.record import from_file_content, to_plain_data
@@ -18,7 +19,7 @@ from opshift.registry.runtimes.lint import runtime_findings
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.yaml_files import error_at, load_yaml
 
-RUNTIMES: Final = OPSETS / "runtimes"
+RUNTIMES: Final = OPSETS / definition_files.RUNTIMES
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""

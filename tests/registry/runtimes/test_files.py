@@ -213,7 +213,6 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
 )
 def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:
     path = _write(tmp_path, DEVICE.replace(old, new), "runtimes/device/2.0.yaml")
-    _write(tmp_path, "{}", "consumers.yaml")
     with pytest.raises(InvalidDefinition) as caught:
         get_runtime(str(path))
     assert caught.value.findings == lint_tree(tmp_path)
@@ -231,7 +230,6 @@ def test_nonstandard_kernels_need_no_definition(tmp_path: Path) -> None:
 def test_lint_reports_the_file_of_another_version(tmp_path: Path) -> None:
     _write(tmp_path, DEVICE, "runtimes/device/3.0.yaml")
     _write(tmp_path, "{}", "runtimes/device/4.0.yaml")
-    _write(tmp_path, "{}", "consumers.yaml")
     assert [each.rule for each in lint_tree(tmp_path)] == ["file.identity", "file.content"]
 
 
