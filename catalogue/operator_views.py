@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from opshift.analysis.pages.body_diagram import body_boxes
+from opshift.analysis.pages.diagram import svg
 from opshift.catalogue.function_text import function_lines
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
@@ -90,10 +92,10 @@ class VersionView:
 
     @property
     def shape_rule(self) -> str:
-        """First sentence about the inference of the output shapes, or the name of the rule."""
+        """First line about the inference of the output shapes, or the name of the rule."""
         rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
         text = (rule and rule.__doc__) or ""
-        return text.partition("\n")[0] or self.version.shape.replace("_", " ")
+        return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
 
     @cached_property
     def changes(self) -> tuple[ClassifiedChange, ...]:
@@ -135,6 +137,11 @@ class VersionView:
     def function(self) -> Sequence[str]:
         """Lines of the function body; empty for other operators."""
         return list(function_lines(self.version, self.operator.registry)) if self.version.has_function else []
+
+    @property
+    def drawing(self) -> str:
+        """SVG of the function body; empty if it depends on the node, or is too large to draw."""
+        return svg(body_boxes(self.version), "Drawing of the function body")
 
     def as_dict(self) -> Mapping[str, Json]:
         """Return the definition, its history and its changes as JSON data."""

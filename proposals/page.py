@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from opshift.analysis.pages.diagram import MAX_NODES, Box, mermaid, svg
+from opshift.analysis.pages.body_diagram import body_boxes
+from opshift.analysis.pages.diagram import mermaid, svg
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import (
     anchor,
@@ -46,7 +47,7 @@ def review_page(path: Path, registry: Registry) -> Document:
     parts += ["\n".join(f"* [{title}](#{anchor(title)})" for title, _ in sections)]
     for title, text in sections:
         parts += [f"## {title}", text]
-    boxes = _body_boxes(checked.draft.version) if isinstance(checked.draft, DefinedDraft) else []
+    boxes = body_boxes(checked.draft.version) if isinstance(checked.draft, DefinedDraft) else []
     return Document("\n\n".join(parts) + "\n", (svg(boxes, "Function body"),))
 
 
@@ -138,24 +139,9 @@ def _signature(version: OperatorVersion) -> str:
         table(("", "name", "type", "", "default", "range", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
         code_block(str(version.body)) if version.body else "",
-        mermaid(_body_boxes(version)),
+        mermaid(body_boxes(version)),
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def _body_boxes(version: OperatorVersion) -> list[Box]:
-    """Return the inputs, the nodes and the outputs of a function body; nothing if it is too large to draw."""
-    if version.body is None or len(version.body.nodes) > MAX_NODES:
-        return []
-    boxes = [Box(each.name) for each in version.inputs]
-    producers = {each.name: position for position, each in enumerate(version.inputs)}
-    for node in version.body.nodes:
-        values = " ".join(f"{name}={value}" for name, value in node.attributes.items())
-        sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
-        producers.update(dict.fromkeys(node.outputs, len(boxes)))
-        boxes.append(Box(f"{node.op_type} {values}".strip(), tuple(sources), "node"))
-    produced = [each.name for each in version.outputs if each.name in producers]
-    return [*boxes, *(Box(name, (producers[name],), "value") for name in produced)]
 
 
 def _range(attribute: Attribute) -> str:

@@ -7,7 +7,7 @@ import html
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Literal, NamedTuple
 
 MAX_NODES = 60
@@ -69,7 +69,9 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
         text = html.escape(_label(box.label))
         shape = f'<rect {place} rx="{radius:g}"/><text x="{x:g}" y="{y:g}">{text}</text>'
         lines.append(f'<g class="{box.kind}">{shape}</g>')
-    width = max(x + half for (x, _), half in zip(centers, half_widths, strict=False)) + GAP
+    # points of lines have no width, and may be to the right of all boxes
+    halves = chain(half_widths, repeat(0.0))
+    width = max(x + half for (x, _), half in zip(centers, halves, strict=False)) + GAP
     height = max(y for _, y in centers) + ROW_HEIGHT / 2
     return (
         f'<figure tabindex="0"><figcaption>{caption}</figcaption>'

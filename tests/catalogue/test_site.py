@@ -158,6 +158,14 @@ def test_pages_are_well_formed(pages: Mapping[str, Page]) -> None:
     assert {path: page.mistakes for path, page in pages.items() if page.mistakes} == {}
 
 
+def test_function_bodies_are_drawn_and_listed(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/HardSwish/14.html"].partition('<h2 id="function">')[2]
+    for node in ("HardSigmoid", "Mul"):
+        assert re.search(rf"<text [^>]*>{node}", text)
+        assert f"{node} " in text.partition("<pre")[2] or f"{node}(" in text.partition("<pre")[2]
+    assert 'id="function"' not in files["operators/ai.onnx/Conv/11.html"]
+
+
 def test_pages_load_nothing_from_other_hosts(files: Mapping[str, str]) -> None:
     for path, text in files.items():
         if path.endswith(".html"):

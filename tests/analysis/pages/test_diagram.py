@@ -6,7 +6,12 @@ import re
 from itertools import combinations
 from xml.etree import ElementTree
 
+import pytest
+
+from opshift.analysis.pages.body_diagram import body_boxes
 from opshift.analysis.pages.diagram import Box, mermaid, svg
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import default_registry
 
 BOXES = [
     Box("input with a long name"),
@@ -17,6 +22,8 @@ BOXES = [
     Box("Sub", (1, 3), "removed"),
     Box("Y", (4, 5), "value"),
 ]
+
+FUNCTIONS = [each for each in default_registry().get_all_schemas_with_history() if each.body]
 
 HOSTILE = '"]; click n0 "javascript:alert(1)" </text><script>\x1b'
 
@@ -57,3 +64,14 @@ def test_labels_have_no_effect() -> None:
 
 def test_no_boxes_are_no_diagram() -> None:
     assert (svg([], "Example"), mermaid([], "Example")) == ("", "")
+
+
+@pytest.mark.parametrize("version", FUNCTIONS, ids=lambda each: str(each.id))
+def test_drawings_contain_all_boxes_and_lines(version: OperatorVersion) -> None:
+    drawing = svg(body_boxes(version), "Function body")
+    width, height = (float(each) for each in re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawing)[0])
+    paths = " ".join(re.findall(r' d="(.*?)"', drawing))
+    numbers = [float(each) for each in re.findall(r"-?[\d.]+", paths)]
+    assert max(numbers[::2]) < width
+    assert max(numbers[1::2]) < height
+    assert min(numbers) >= 0
