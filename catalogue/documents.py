@@ -1,7 +1,7 @@
 """Pages of the folder `docs`, with links to the other pages of a site."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Final, NamedTuple
@@ -10,10 +10,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from opshift.analysis.pages.markdown import plain_text
+from opshift.catalogue.paths import link
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
 GENERATED: Final = re.compile(r"<!--.*?-->\s*")
+
+VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
+"""Operator version in a text; `split` keeps it."""
 
 RULE_ID: Final = re.compile(r"`([\w.-]+)`")
 
@@ -29,7 +33,7 @@ class Section(NamedTuple):
 class DocumentPage:
     """Page in Markdown; HTML in it is escaped."""
 
-    def __init__(self, name: str, text: str, names: frozenset[str]) -> None:
+    def __init__(self, name: str, text: str, names: frozenset[str], versions: Mapping[str, str]) -> None:
         self.path = f"docs/{name}.html"
         self.markdown = GENERATED.sub("", text, count=1)
         self._renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -38,6 +42,10 @@ class DocumentPage:
         self.sections: Sequence[Section] = list(self._add_anchors())
         for token in self._tokens:
             self._replace_links(token.children or [])
+            if token.children:
+                token.children = [
+                    each for child in token.children for each in self._with_links(child, versions)
+                ]
             if token.attrs.pop("style", None):  # of numbers in tables; the policy of the pages forbids styles
                 token.attrSet("class", "number")
 
@@ -97,9 +105,22 @@ class DocumentPage:
             elif token.type == "link_close" and inside:
                 token.tag, inside = "span", False
 
+    def _with_links(self, token: Token, versions: Mapping[str, str]) -> Iterator[Token]:
+        """Yield a token; in a text, operator versions become links to their pages."""
+        parts = VERSION_ID.split(token.content) if token.type == "text" else []
+        if not any(part in versions for part in parts):
+            yield token
+            return
+        for part in parts:
+            if part in versions:
+                yield Token("link_open", "a", 1, attrs={"href": link(versions[part], self.path)})
+            yield Token("text", "", 0, content=part)
+            if part in versions:
+                yield Token("link_close", "a", -1)
 
-def read_documents(folder: Path = DOCS) -> list[DocumentPage]:
-    """Return the pages of a folder, sorted by name."""
+
+def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[DocumentPage]:
+    """Return the pages of a folder, sorted by name; `versions` are the paths of operator versions."""
     files = sorted(folder.glob("*.md"))
     names = frozenset(each.stem for each in files)
-    return [DocumentPage(each.stem, each.read_text("utf-8"), names) for each in files]
+    return [DocumentPage(each.stem, each.read_text("utf-8"), names, versions) for each in files]

@@ -47,7 +47,9 @@ def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
         for domain in registry.domains()
     }
     opsets = {domain: opset_views(domain, listed, registry) for domain, listed in operators.items()}
-    documents = read_documents()
+    views = list(chain.from_iterable(operators.values()))
+    versions = [each.version for view in views for each in view.versions]
+    documents = read_documents({str(each.id): paths.version_path(each) for each in versions})
     files = dict(
         chain(
             operator_pages(renderer, operators, registry),
@@ -56,7 +58,6 @@ def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
             document_pages(renderer, documents),
         )
     )
-    views = list(chain.from_iterable(operators.values()))
     if url:
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)

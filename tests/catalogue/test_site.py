@@ -68,6 +68,8 @@ class Page(HTMLParser):
         self.mistakes += [f"attribute {each}" for each in values if each.startswith("on") or each == "style"]
         if len(values) < len(attrs):
             self.mistakes.append(f"repeated attribute of {tag}")
+        if tag == "a" and "a" in self._open:
+            self.mistakes.append("link in a link")
         if tag not in VOID:
             self._open.append(tag)
 
@@ -123,6 +125,12 @@ def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
     assert all(f'id="{code.replace(".", "")}"' in files["docs/refusals.html"] for code in refusal_causes())
     for rule in rule_table():
         assert f'<tr id="{rule}">' in files["docs/checker-rules.html"]
+
+
+def test_documents_link_to_operator_versions(pages: Mapping[str, Page]) -> None:
+    links = pages["docs/downgrades.html"].links
+    assert "../operators/ai.onnx/Clip/11.html" in links
+    assert len([each for each in links if each.startswith("../operators/")]) > 500
 
 
 def test_opset_page_lists_changes(files: Mapping[str, str]) -> None:
