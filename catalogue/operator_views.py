@@ -10,13 +10,13 @@ from opshift.analysis.pages.diagram import svg
 from opshift.catalogue.function_text import function_lines
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
+from opshift.catalogue.type_texts import format_types
 from opshift.model.plain_data import Json, json_values
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.shapes.rule_table import SHAPE_RULES
-from opshift.registry.type_texts import format_types
 
 
 class Difference(NamedTuple):

@@ -31,6 +31,9 @@ ExternalHandling = Literal["copy", "link", "keep"]
 LOCATION_KEY = re.compile(rb"location")
 """Key of every external tensor; only tensors that contain it are parsed."""
 
+MAX_SEARCHED = 64 << 20
+"""Maximum size of a file that is searched for the key as a whole; larger ones are mostly weights."""
+
 
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """Return the external data files of a serialized model, with the least size of each in bytes.
@@ -52,10 +55,15 @@ def external_locations(location: str | Path) -> list[str]:
     """Return the external data files of a model file, relative to its folder.
 
     Raises:
-        InvalidModel: the file is not a model, or a location is invalid.
+        InvalidModel: the file cannot be read, or a location is invalid.
     """
-    with open_source(location) as source, Weights(source) as weights:
-        return list(external_files(weights.message(), str(location)))
+    with open_source(location) as source:
+        # Most models have no external data, and a search takes a fraction of the time of reading the tensors.
+        is_searched = isinstance(source, SourceFile) and source.size <= MAX_SEARCHED
+        if is_searched and not LOCATION_KEY.search(source.read(0, source.size)):
+            return []
+        with Weights(source) as weights:
+            return list(external_files(weights.message(), str(location)))
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:

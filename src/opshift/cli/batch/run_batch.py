@@ -14,6 +14,7 @@ from opshift.cli.findings.finding import Finding
 from opshift.cli.gate.inspect_file import GateResult, result_of
 from opshift.cli.gate.run_gate import models_named, show_results
 from opshift.cli.gate.several import GateOptions
+from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.stores.find_models import LIST
@@ -45,12 +46,13 @@ def run_batch(
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
     reported: list[tuple[ModelOutcome, GateResult]] = []
+    with_data = gate.form is Format.JSON or settings.report is not None
     with models_named(names, gate.files_from) as models, _executor(batch.dask) as (executor, slots):
         run = Batch(models, batch.out, settings.shared(), batch.ledger, batch.skip_existing).run(
             slots or gate.jobs, executor
         )
         try:
-            show_results(_results(run, settings, reported), gate, COLUMNS, "Converting")
+            show_results(_results(run, settings, reported, with_data=with_data), gate, COLUMNS, "Converting")
         finally:
             if settings.report is not None:
                 from opshift.cli.batch.report_page import write_batch_report
@@ -85,17 +87,20 @@ def _results(
     run: Generator[ModelOutcome],
     settings: ConversionSettings,
     reported: list[tuple[ModelOutcome, GateResult]],
+    *,
+    with_data: bool,
 ) -> Generator[GateResult]:
     with closing(run):
         for each in run:
-            result = _result(each, settings)
+            result = _result(each, settings, with_data=with_data)
             if settings.report is not None:
                 reported.append((each, result))
             yield result
 
 
-def _result(outcome: ModelOutcome, settings: ConversionSettings) -> GateResult:
-    cells, data = {}, outcome.as_dict()
+def _result(outcome: ModelOutcome, settings: ConversionSettings, *, with_data: bool) -> GateResult:
+    # plain data of all changes would take this process as long as a worker takes for the conversion
+    cells, data = {}, outcome.as_dict() if with_data else {}
     if outcome.report is not None:
         cells = {"opsets": opsets_text(outcome.report), "changed": f"{len(outcome.report.changed):,}"}
     if outcome.error is not None and outcome.error.cause is not None:

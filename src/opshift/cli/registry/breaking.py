@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.catalogue.type_texts import change_text
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.formats import findings_writer
@@ -25,7 +26,6 @@ from opshift.cli.registry import change_options
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
-from opshift.registry.type_texts import change_text
 
 if TYPE_CHECKING:
     from opshift.registry.changes.findings import ChangeFinding, Waiver

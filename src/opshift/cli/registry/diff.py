@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.catalogue.type_texts import change_text
 from opshift.cli import completion
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
@@ -17,7 +18,6 @@ from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version
-from opshift.registry.type_texts import change_text
 
 if TYPE_CHECKING:
     from opshift.registry.changes.classes import ChangeClass

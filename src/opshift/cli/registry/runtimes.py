@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.catalogue.type_texts import format_types
 from opshift.cli import completion, options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
@@ -15,7 +16,6 @@ from opshift.cli.registry.operator_text import domains_with, parse_operator
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.similar_names import did_you_mean
-from opshift.registry.type_texts import format_types
 
 if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from opshift.catalogue.function_text import function_lines
 from opshift.catalogue.history import HistoryEntry, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
+from opshift.catalogue.type_texts import summarize_types
 from opshift.cli import options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
@@ -12,7 +13,6 @@ from opshift.cli.page import Column, Page
 from opshift.cli.registry import operator_text
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.type_texts import summarize_types
 
 
 def show(
