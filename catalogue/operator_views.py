@@ -19,7 +19,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 
 
-class Difference(NamedTuple):
+class ComparisonRow(NamedTuple):
     """Row of the comparison with the previous version."""
 
     change_class: ChangeClass
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
     purpose: str
 
 
-class Conversion(NamedTuple):
+class ConversionRow(NamedTuple):
     """Conversion of nodes from one version to another; `target` is empty for other operators."""
 
     source: OperatorVersion
@@ -108,30 +108,30 @@ class VersionView:
         return most_severe_class(self.changes) if self.entry.before else None
 
     @property
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[ComparisonRow]:
         """Rows of the comparison with the previous version, most severe first."""
         severity = list(ChangeClass).index
         for each in sorted(self.changes, key=lambda each: -severity(each.change_class)):
             change = each.change
             old, new = _sides(change.kind, change.old, change.new)
             kind = change.kind.replace("_", " ")
-            yield Difference(each.change_class, kind, change.subject, old, new, each.purpose)
+            yield ComparisonRow(each.change_class, kind, change.subject, old, new, each.purpose)
 
     @property
-    def conversions(self) -> Iterator[Conversion]:
+    def conversions(self) -> Iterator[ConversionRow]:
         """Conversions from and to this version, one step each."""
         entry, version = self.entry, self.version
         if entry.before and entry.up and entry.down:
-            yield Conversion(entry.before, version, version.since_version, entry.up)
-            yield Conversion(version, entry.before, entry.before.since_version, entry.down)
+            yield ConversionRow(entry.before, version, version.since_version, entry.up)
+            yield ConversionRow(version, entry.before, entry.before.since_version, entry.down)
         if entry.arriving:
-            yield Conversion(version, None, version.since_version - 1, entry.arriving)
+            yield ConversionRow(version, None, version.since_version - 1, entry.arriving)
         later = next((each for each in self.operator.entries if each.before is version), None)
         if later and later.up and later.down:
-            yield Conversion(version, later.version, later.version.since_version, later.up)
-            yield Conversion(later.version, version, version.since_version, later.down)
+            yield ConversionRow(version, later.version, later.version.since_version, later.up)
+            yield ConversionRow(later.version, version, version.since_version, later.down)
         if entry.leaving and version.removal:
-            yield Conversion(version, None, version.removal.removed_in, entry.leaving)
+            yield ConversionRow(version, None, version.removal.removed_in, entry.leaving)
 
     @property
     def function(self) -> Sequence[str]:

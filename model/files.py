@@ -138,7 +138,7 @@ def read_model(path: FileLike) -> ModelProto:
         InvalidModel: the file cannot be read, or is not a model.
     """
     if is_url(path):
-        from opshift.model.remote_files import open_url  # few models have a URL
+        from opshift.model.remote.remote_file import open_url  # few models have a URL
 
         with open_url(str(path)) as file:
             if not isinstance(file, io.FileIO):

@@ -16,7 +16,7 @@ from opshift.model.locations import is_url
 from opshift.model.wire_format import MAX_READ_SIZE
 
 if TYPE_CHECKING:
-    from opshift.model.remote_files import RemoteFile
+    from opshift.model.remote.remote_file import RemoteFile
 
 
 Source = Union["SourceFile", "RemoteFile"]
@@ -32,7 +32,7 @@ def open_source(source: FileLike) -> Source:
     """
     if not is_url(source):
         return SourceFile(source)
-    from opshift.model.remote_files import open_url  # few models have a URL
+    from opshift.model.remote.remote_file import open_url  # few models have a URL
 
     file = open_url(str(source))
     if not isinstance(file, io.FileIO):

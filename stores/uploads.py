@@ -11,9 +11,9 @@ from typing import Protocol
 
 from opshift.model.errors import CannotWrite, OpshiftError, UsageError
 from opshift.model.progress import Progress
-from opshift.model.remote_files import COPY_SIZE, RemoteFile
+from opshift.model.remote.remote_file import COPY_SIZE, RemoteFile
+from opshift.model.remote.store_object import StoreObject, error_text
 from opshift.model.signals import signals_deferred
-from opshift.model.store_objects import StoreObject, error_text
 from opshift.model.tensor_pieces import Piece, Range, total_size
 from opshift.stores.parts import Part, divide, join_ranges
 from opshift.stores.s3 import MIN_PART, MultipartUpload, abort_uploads, s3_store
@@ -97,7 +97,7 @@ def remove_unfinished(location: str) -> None:
 
 
 def writable_object(location: str) -> StoreObject:
-    """Return the object with a URL; raise a UsageError for a URL of the web, or one that is not usable."""
+    """Return the object with a URL; raise a UsageError for a URL of the web or an unusable one."""
     target = StoreObject.at(location)
     if "https" in target.protocols:
         reason, remedy = "web servers are read-only", "name a file, or an object in a store"

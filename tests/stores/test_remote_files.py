@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import opshift
 from opshift.cli.main import app
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.remote_files import open_url
+from opshift.model.remote.remote_file import open_url
 from opshift.stores.source_file import open_source
 from zoos.s3_server import Server
 

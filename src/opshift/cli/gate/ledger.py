@@ -22,7 +22,7 @@ from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import PlainDataError, parse_json
 
 
-class Task(NamedTuple):
+class InspectionTask(NamedTuple):
     """Model file, and the recorded states of its files; empty without a record."""
 
     file: str
@@ -36,7 +36,7 @@ class Inspection(NamedTuple):
     states: FileStates
 
 
-def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: Task) -> Inspection:
+def inspect_task(inspect: Inspect, adapters: Sequence[Path], task: InspectionTask) -> Inspection:
     """Inspect a model unless its files are unchanged."""
     if task.states and are_unchanged(task.states):
         return Inspection(None, task.states)
@@ -88,13 +88,13 @@ class GateLedger:
                 name = text[len(self._head) : end]
                 self._index.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (name, line))
 
-    def tasks(self, files: Iterable[str]) -> Iterator[Task]:
+    def tasks(self, files: Iterable[str]) -> Iterator[InspectionTask]:
         """Yield a task for each file."""
         for file in files:
             recorded = self._entry(file)
-            yield Task(file, recorded[0] if recorded else {})
+            yield InspectionTask(file, recorded[0] if recorded else {})
 
-    def result(self, task: Task, inspection: Inspection) -> GateResult:
+    def result(self, task: InspectionTask, inspection: Inspection) -> GateResult:
         """Return the result of a task, and record a new one if its files can be compared later.
 
         Errors are not recorded: a later run may be able to read the file.

@@ -10,7 +10,7 @@ from typing import BinaryIO, Protocol, cast
 
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel
-from opshift.model.store_objects import (
+from opshift.model.remote.store_object import (
     IDENTITY,
     StoreObject,
     identity_of,

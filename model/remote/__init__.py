@@ -1,0 +1,1 @@
+"""Objects in stores and on web servers as files."""
