@@ -253,7 +253,13 @@ class Propagation(Generic[FactT]):
             has_one, link = len(operator.outputs) == 1, None if domain else kind.link(operator)
             shortcut = kind.shortcut(operator) if has_one else None
             is_plain, asked_inputs = operator.has_plain_attributes, kind.asked_inputs(operator)
-            found = OperatorInfo(operator, has_one and link == MAXIMUM, is_plain, asked_inputs, shortcut)
+            found = OperatorInfo(
+                operator,
+                takes_maximum=has_one and link == MAXIMUM,
+                is_plain=is_plain,
+                asked_inputs=asked_inputs,
+                shortcut=shortcut,
+            )
             if link not in (None, MAXIMUM):
                 self._cache.links[op_type] = link
         if not domain:
