@@ -43,12 +43,13 @@ class Rewriter:
         opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
             and are converted further from there.
         default_opset: the opset of the default domain, for emitted nodes of that domain.
-        emit_opset: the opset that nodes are emitted for if `emit` gets none; `None` for the defaults above.
+        emit_opset, emit_domain: opset (`None` for those above) and domain of nodes if `emit` gets none.
         emitted: the nodes emitted so far, in order.
     """
 
     __slots__ = (
-        "default_opset", "emit_opset", "emitted", "facts", "opset", "source", "target", "workspace",
+        "default_opset", "emit_domain", "emit_opset", "emitted", "facts", "opset", "source", "target",
+        "workspace",
     )  # fmt: skip
 
     def __init__(
@@ -67,14 +68,16 @@ class Rewriter:
         self.opset = opset
         self.default_opset = default_opset
         self.emit_opset: int | None = None
+        self.emit_domain = source.domain
         self.emitted: list[Emitted] = []
 
-    def for_opset(self, opset: int | None) -> Rewriter:
-        """Return a rewriter that emits the same sequence of nodes, by default for another opset.
+    def for_opset(self, opset: int | None, domain: str | None = None) -> Rewriter:
+        """Return a rewriter that emits the same sequence of nodes, by default for another opset and domain.
 
-        The opset `None` means that of the step's target.
+        The opset `None` means that of the step's target, the domain `None` that of this rewriter.
         """
         view = Rewriter(self.facts, self.workspace, self.source, self.target, self.opset, self.default_opset)
+        view.emit_domain = self.emit_domain if domain is None else canonical_domain(domain)
         view.emit_opset, view.emitted = opset, self.emitted
         return view
 
@@ -227,9 +230,8 @@ class Rewriter:
             op_type: the operator.
             inputs: the names of the inputs, `""` for an omitted one.
             outputs: the names of the outputs, or the number of outputs, which then get fresh names.
-            domain: the operator's domain; by default the domain of the step's operator.
-            opset: the opset of `domain` that the node is written for; by default `emit_opset`, or the opset
-                of the step's target.
+            domain: the operator's domain; by default `emit_domain`, the domain of the step's operator.
+            opset: the opset that the node is written for; by default `emit_opset`, or that of the target.
             attributes: values by name; an attribute with the value `None` is omitted.
         """
         return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
@@ -247,9 +249,8 @@ class Rewriter:
         """Emit a node like `emit`, and return the names of all outputs."""
         if isinstance(outputs, int):
             outputs = [self.fresh(op_type.lower()) for _ in range(outputs)]
-        domain_id = self.source.domain if domain is None else canonical_domain(domain)
-        if opset is None:
-            opset = self.emit_opset
+        domain_id = self.emit_domain if domain is None else canonical_domain(domain)
+        opset = opset or self.emit_opset
         if opset is None:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:

@@ -18,7 +18,7 @@ class SubgraphBuilder(Rewriter):
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out.facts, out.workspace, out.source, out.target, out.opset, out.default_opset)
-        self.emit_opset = out.emit_opset
+        self.emit_opset, self.emit_domain = out.emit_opset, out.emit_domain
         self._inner: AttributeProto | None = None
         self._nodes_before = 0
         self._inputs: list[Value] = []

@@ -115,6 +115,17 @@ def test_view_emits_for_another_opset_into_the_same_nodes(out: Rewriter) -> None
     assert SubgraphBuilder(view).emit_opset == 9
 
 
+def test_view_emits_for_another_domain(out: Rewriter) -> None:
+    view = out.for_opset(3, "ai.onnx.ml")
+    for each in (view, SubgraphBuilder(view), view.for_opset(2)):
+        each.emit("Scaler", ["a"])
+        assert each.emitted[-1].node.domain == "ai.onnx.ml"
+    out.emit("Exp", ["a"])
+    assert [(each.opset, each.node.domain) for each in out.emitted] == [
+        (3, "ai.onnx.ml"), (2, "ai.onnx.ml"), (12, ""),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("axis", "size"), [(0, None), (1, 3), (-1, 5), (3, None), (-4, None)])
 def test_known_dimension(out: Rewriter, axis: int, size: int | None) -> None:
     assert out.known_dimension("image", axis) == size
