@@ -14,12 +14,11 @@ from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.gate.several import GateOptions, inspect_models
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.plan import PlannedModel, plan_file
-from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
@@ -56,19 +55,14 @@ def check(
     gate = GateOptions(
         "check", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
     )
-    source = single_file(sources or [], gate)
     settings = ConversionSettings(target, None, [], folders, adapters=adapters)
     if target:
         settings.read()  # before any model is read
     registry_with(folders)
     inspect = partial(check_file, level=level, settings=settings)
-    if source is None:
-        from opshift.cli.gate.run_gate import run_gate
-
-        run_gate(sources or [], gate, inspect, COLUMNS)
+    checked = inspect_models(sources or [], gate, inspect, COLUMNS, "Checking {}")
+    if checked is None:
         return
-    with show_progress(f"Checking {source}", quiet=quiet or form is Format.JSON):
-        checked = inspect(source)
     data = {"counts": checked.counts, "models": [checked.as_dict()]}
     print_result(form, data, checked.write, quiet=quiet and not checked.shown)
     if checked.result != "valid":

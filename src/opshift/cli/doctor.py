@@ -15,7 +15,7 @@ from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.gate.several import GateOptions, inspect_models
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
@@ -71,19 +71,14 @@ def doctor(
         gate = GateOptions(
             "doctor", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
         )
-        source = single_file(names, gate)
         settings = ConversionSettings(target, None, [], folders, adapters=adapters)
         if target:
             settings.read()  # before any model is read
         registry_with(folders)
         inspect = partial(diagnose_file, settings=settings)
-        if source is None:
-            from opshift.cli.gate.run_gate import run_gate
-
-            run_gate(names, gate, inspect, COLUMNS)
+        found = inspect_models(names, gate, inspect, COLUMNS, "Reading {}")
+        if found is None:
             return
-        with show_progress(f"Reading {source}", quiet=quiet or form is Format.JSON):
-            found = inspect(source)
         print_result(form, found.as_dict(), found.write, quiet=quiet)
         if found.result != "correct":
             raise typer.Exit(EXIT_FINDINGS)

@@ -13,10 +13,9 @@ from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.gate.several import GateOptions, inspect_models, single_file
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
 
@@ -75,22 +74,17 @@ def show_plans(
     names: list[str], settings: ConversionSettings, gate: GateOptions, *, explain: bool = False
 ) -> None:
     """Print the plan of one model, or the results of several; exit with 1 after a refusal."""
-    source = single_file(names, gate)
     settings.read()  # before any model is read
-    if source is None:
-        if settings.report is not None:
-            reason, remedy = "describes one model", "use --format json for several"
-            raise UsageError(reason, place=f"--report {settings.report}", remedy=remedy)
-        from opshift.cli.gate.run_gate import run_gate
-
-        run_gate(names, gate, partial(plan_file, settings=settings), COLUMNS)
+    if settings.report is not None and single_file(names, gate) is None:
+        reason, remedy = "describes one model", "use --format json for several"
+        raise UsageError(reason, place=f"--report {settings.report}", remedy=remedy)
+    planned = inspect_models(names, gate, partial(plan_file, settings=settings), COLUMNS)
+    if planned is None:
         return
-    with show_progress(f"Planning {source}", quiet=gate.quiet or gate.form is Format.JSON):
-        planned = plan_file(source, settings)
     if settings.report is not None:
         from opshift.cli.report_files import write_report_file
 
-        write_report_file(settings.report, f"Plan for {source}", planned.as_dict(), planned.report)
+        write_report_file(settings.report, f"Plan for {planned.source}", planned.as_dict(), planned.report)
     print_result(gate.form, planned.as_dict(), lambda page: planned.write(page, explain=explain))
     if planned.report.refusals:
         raise typer.Exit(EXIT_FINDINGS)
@@ -112,18 +106,10 @@ class PlannedModel(NamedTuple):
         return "convertible" if self.report.opsets or before != after else "unchanged"
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each refusal."""
-        from opshift.cli.findings.finding import Finding
+        """Return a finding for each refusal."""
+        from opshift.cli.findings.finding import refusal_findings
 
-        for each in self.report.refusals:
-            yield Finding(
-                each.code,
-                "error",
-                f"{each.operator}: {each.reason}",
-                self.source,
-                each.place,
-                each.remedy,
-            )
+        return refusal_findings(self.report.refusals, self.source)
 
     def cells(self) -> dict[str, object]:
         """Return the cells of the row."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.gate.several import GateOptions, inspect_models
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.progress import show_progress
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.streams import model_input
 
@@ -53,7 +52,7 @@ def reach(
     gate = GateOptions(
         "reach", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
     )
-    source = single_file(sources or [], gate)
+    registry_with(folders)  # before any model is read
     inspect = partial(
         reach_of_file,
         domain=domain or "",
@@ -62,15 +61,9 @@ def reach(
         infer_shapes=infer_shapes,
         folders=folders,
     )
-    if source is None:
-        registry_with(folders)  # before any model is read
-        from opshift.cli.gate.run_gate import run_gate
-
-        run_gate(sources or [], gate, inspect, COLUMNS)
-        return
-    with show_progress(f"Planning {source} for every opset", quiet=quiet or form is Format.JSON):
-        found = inspect(source)
-    print_result(form, found.as_dict(), found.write)
+    found = inspect_models(sources or [], gate, inspect, COLUMNS, "Planning {} for every opset")
+    if found is not None:
+        print_result(form, found.as_dict(), found.write)
 
 
 class ReachOfModel(NamedTuple):

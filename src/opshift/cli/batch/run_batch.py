@@ -10,7 +10,7 @@ from opshift.batch.outcome import ModelOutcome
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
-from opshift.cli.findings.finding import Finding
+from opshift.cli.findings.finding import Finding, refusal_findings
 from opshift.cli.gate.inspect_file import GateResult, result_of
 from opshift.cli.gate.run_gate import models_named, show_results
 from opshift.cli.gate.several import GateOptions
@@ -116,9 +116,7 @@ def _findings(outcome: ModelOutcome, settings: ConversionSettings) -> Iterator[F
         message = f"the output has weights in separate files: {', '.join(outcome.external_data)}"
         yield Finding("external-data", "note", message, file, "", "copy them to the folder of the output")
     elif error is not None and isinstance(error.cause, ConversionRefused):
-        for each in error.cause.refusals:
-            reason = f"{each.operator}: {each.reason}"
-            yield Finding(each.code, "error", reason, file, each.place, each.remedy)
+        yield from refusal_findings(error.cause.refusals, file)
     elif error is not None:
         place = error.place.removeprefix(file).removeprefix(": ")
         yield Finding(error.code or error.error, "error", error.reason, file, place, error.remedy)

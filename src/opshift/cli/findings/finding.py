@@ -1,9 +1,14 @@
 """Findings about files, and results of commands for one model."""
 
-from collections.abc import Mapping
-from typing import Literal
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from opshift.model.frozen_record import FrozenRecord
+
+if TYPE_CHECKING:
+    from opshift.converter.refusals import Refusal
 
 Severity = Literal["error", "warning", "note"]
 
@@ -28,6 +33,12 @@ class Finding(FrozenRecord):
     place: str
     help: str = ""
     line: int = 0
+
+
+def refusal_findings(refusals: Iterable[Refusal], file: str) -> Iterator[Finding]:
+    """Yield a finding for each refusal of a conversion."""
+    for each in refusals:
+        yield Finding(each.code, "error", f"{each.operator}: {each.reason}", file, each.place, each.remedy)
 
 
 class ModelResult(FrozenRecord):
