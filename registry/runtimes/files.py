@@ -24,7 +24,7 @@ RUNTIMES: Final = OPSETS / definition_files.RUNTIMES
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""
 
-IMPROVED_KEYS: Final = {"evidence", "restrictions", "wrong"}
+IMPROVED_KEYS: Final = {"evidence", "falls_back", "restrictions", "wrong"}
 """Keys that may be improved after publication."""
 
 OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
@@ -93,13 +93,18 @@ def load_runtime(path: Path) -> Runtime:
         DefinitionError: the file cannot be read, has the wrong format, or extends an unknown runtime.
     """
     data = load_yaml(path)
-    if isinstance(data, dict) and "extends" in data:
-        base = data["extends"]
-        if not isinstance(base, str) or base not in runtime_files():
-            remedy = did_you_mean(str(base), runtime_files(), f"known: {', '.join(runtime_files())}")
-            raise error_at(path, ("extends",), f"no data about the runtime {base!r}", remedy)
-        data = _complete(data, _own_runtime(base))
+    if isinstance(data, dict):
+        for key in data.keys() & {"extends", "falls_back"}:
+            _require_runtime(path, key, data[key])
+        if "extends" in data:
+            data = _complete(data, _own_runtime(data["extends"]))
     return from_file_content(Runtime, data, path)
+
+
+def _require_runtime(path: Path, key: str, name: object) -> None:
+    if not isinstance(name, str) or name not in runtime_files():
+        remedy = did_you_mean(str(name), runtime_files(), f"known: {', '.join(runtime_files())}")
+        raise error_at(path, (key,), f"no data about the runtime {name!r}", remedy)
 
 
 def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:

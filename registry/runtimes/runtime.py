@@ -111,6 +111,8 @@ class Runtime(Record):
     """Newest supported IR version."""
     expands_functions: bool
     """Whether it replaces nodes without a kernel by the function body of the operator."""
+    falls_back: str = ""
+    """Name of the runtime that runs nodes without a kernel, such as that of the CPU."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
     """Element types that it computes in another one if it has no kernel."""
     evidence: RuntimeEvidence

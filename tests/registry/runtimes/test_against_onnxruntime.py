@@ -21,6 +21,7 @@ from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
+from runtime_files import ANY_LATER_VERSION, operator_rows
 
 REGISTRY = default_registry()
 NAME = f"onnxruntime-{onnxruntime.__version__}"
@@ -35,7 +36,7 @@ def runtime() -> Runtime:
 
 def test_the_table_is_what_onnxruntime_lists(runtime: Runtime) -> None:
     listed = import_kernels.list_kernels(os.environ)
-    rows = import_kernels.operator_rows(listed, runtime.opsets["ai.onnx"])
+    rows = operator_rows(listed, runtime.opsets["ai.onnx"])
     assert from_plain_data(dict[str, tuple[Kernel, ...]], rows) == runtime.operators
 
 
@@ -44,7 +45,7 @@ def test_the_table_has_every_listed_combination_of_types(runtime: Runtime) -> No
     for domain, name, (first, last), types in import_kernels.list_kernels(os.environ):
         key = f"{canonical_domain(domain)}.{name}"
         if key in ("ai.onnx.OneHot", "ai.onnx.ScatterND", "ai.onnx.TopK", "ai.onnx.QuantizeLinear"):
-            since = first if last == import_kernels.ANY_LATER_VERSION else last
+            since = first if last == ANY_LATER_VERSION else last
             listed.setdefault((key, since), set()).update(_combinations(types))
     assert len(listed) > 10
     for (key, since), combinations in listed.items():

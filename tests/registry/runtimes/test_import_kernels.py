@@ -1,19 +1,21 @@
-"""`tools/import_kernels.py`: rows of kernels, and files with differences."""
+"""`tools/import_kernels.py` and `tools/runtime_files.py`: rows of kernels, and files with differences."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import import_kernels
+import runtime_files as written
 from opshift.registry.runtimes.files import RUNTIMES, runtime_files
 
-LAST = import_kernels.ANY_LATER_VERSION
+LAST = written.ANY_LATER_VERSION
 
 
 def _rows(*kernels: tuple[str, str, tuple[int, int], dict[str, list[str]]]) -> dict[str, Any]:
-    rows = import_kernels.operator_rows(kernels, 13)
+    rows = written.operator_rows(kernels, 13)
     del rows["ai.onnx.Constant"]
     return rows
 
@@ -88,7 +90,7 @@ def test_omits_internal_operators() -> None:
 
 
 def test_a_file_has_the_differences_from_the_older_release() -> None:
-    text = import_kernels.file_text("1.17.0", [_kernel(7, 14, "float")])
+    text = import_kernels.cpu_file_text("1.17.0", [_kernel(7, 14, "float")])
     assert "extends: onnxruntime-1.16.3\n" in text
     assert "opsets: {ai.onnx: 20, ai.onnx.ml: 4, com.microsoft: 1}\n" in text
     assert "ir_version" not in text
@@ -96,8 +98,13 @@ def test_a_file_has_the_differences_from_the_older_release() -> None:
     assert "  ai.onnx.Abs: []\n" in text
 
 
-def test_existing_files_are_not_changed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_before_all_others_has_the_differences_from_the_next() -> None:
+    text = import_kernels.cpu_file_text("1.0", [_kernel(7, 14, "float")])
+    assert "extends: onnxruntime-1.14.1\n" in text
+
+
+def test_existing_files_are_not_changed() -> None:
     before = {path: path.read_bytes() for path in runtime_files().values()}
-    assert import_kernels.main(["1.20.1"]) == 1
-    assert capsys.readouterr().out == f"{RUNTIMES / 'onnxruntime' / '1.20.1.yaml'} exists\n"
+    with pytest.raises(SystemExit, match=re.escape(f"{RUNTIMES / 'onnxruntime' / '1.20.1.yaml'} exists")):
+        import_kernels.main(["1.20.1"])
     assert {path: path.read_bytes() for path in runtime_files().values()} == before

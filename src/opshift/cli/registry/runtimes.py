@@ -137,6 +137,8 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
         page.line(f"IR versions up to {runtime.ir_version}")
         for narrow, wide in runtime.computes_in.items():
             page.line(f"without a kernel for {narrow}, it computes in {wide}")
+        if runtime.falls_back:
+            page.line(f"nodes without a kernel run on {runtime.falls_back}")
         page.line(f"source: {runtime.evidence.source}, {runtime.evidence.date}")
         page.heading("Kernels")
         page.table(
