@@ -150,7 +150,7 @@ class FunctionTable:
         with self.nested_call() as is_shallow:
             if not is_shallow or len(self._scopes_by_call) >= MAX_INFERRED_CALLS:
                 return []
-            body = self._scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
+            body = self.scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
             return [fact(body, name) for name in body.outputs]
 
     @contextmanager
@@ -162,7 +162,7 @@ class FunctionTable:
         finally:
             self._depth -= 1
 
-    def _scope_of_call(self, index: int, call: CallSite) -> Scope:
+    def scope_of_call(self, index: int, call: CallSite) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
         # Value names are unique in a graph, so the outputs identify the call.
         site = (call.scope, *call.node.outputs)

@@ -1,0 +1,1 @@
+"""Support of a model by a runtime: whether it implements all nodes."""
