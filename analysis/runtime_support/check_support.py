@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 
+from opshift.analysis.runtime_support.conditions import refuses
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
@@ -49,8 +50,8 @@ class RuntimeCheck:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._supports: dict[Hashable, Support] = {}
-        self._bodies: dict[ModelNodes, UnsupportedNode | None] = {}
+        self._kernels: dict[Hashable, Support] = {}
+        self._bodies: dict[ModelNodes, Support | None] = {}
 
     def check(self, model: ModelNodes) -> tuple[UnsupportedNode, ...]:
         """Return the nodes of a model that the runtime does not implement."""
@@ -73,31 +74,48 @@ class RuntimeCheck:
             yield UnsupportedNode("model", "", {}, reason, "convert the model to an older IR version")
 
     def _problem(self, node: ModelNode, model: ModelNodes) -> UnsupportedNode | None:
-        runtime = self._runtime
-        identity = self._identity(node)
-        question = identity, node.types
-        support = self._supports.get(question)
+        missing = self._missing(node, model)
+        if missing is None:
+            return None
+        identity, own = self._identity(node), self._kernel(node)
+        is_own = own is missing or bool(own)
+        reason = missing.reason if is_own else f"{own.reason}; in its function body, {missing.reason}"
         types = {name: each for name, each in node.types if each}
-        if support is None:
-            support = self._supports[question] = runtime.kernel(identity, types)
+        return UnsupportedNode(node.place, str(identity), types, reason, own.remedy)
+
+    def _missing(self, node: ModelNode, model: ModelNodes) -> Support | None:
+        """Return why the runtime does not implement a node, or a node in its function body."""
+        refusal = self._refusal(node)
+        if refusal is not None:
+            return refusal
+        support = self._kernel(node)
         if support:
             return None
-        reason = support.reason
-        operator = node.operator
-        is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
-        if operator is not None and operator.has_function and runtime.expands_functions and is_known:
-            body = model.body(node)
-            missing = None if isinstance(body, CannotConvert) else self._body_problem(body)
-            if missing is None:
-                return None
-            reason = f"{reason}; in its function body, {missing.reason}"
-        return UnsupportedNode(node.place, str(identity), types, reason, support.remedy)
-
-    def _body_problem(self, body: ModelNodes) -> UnsupportedNode | None:
-        """Return the first node of a function body that the runtime does not implement."""
+        version, runtime = node.operator, self._runtime
+        is_known = version is not None and version.since_version <= runtime.opsets.get(node.domain, 0)
+        if version is None or not (is_known and version.has_function and runtime.expands_functions):
+            return support
+        body = model.body(node)
+        if isinstance(body, CannotConvert):
+            return None
         if body not in self._bodies:
-            self._bodies[body] = next(filter(None, (self._problem(node, body) for node in body.nodes)), None)
+            answers = (self._missing(each, body) for each in body.nodes)
+            self._bodies[body] = next((each for each in answers if each is not None), None)
         return self._bodies[body]
+
+    def _kernel(self, node: ModelNode) -> Support:
+        question = self._identity(node), node.types
+        if question not in self._kernels:
+            known = {name: each for name, each in node.types if each}
+            self._kernels[question] = self._runtime.kernel(question[0], known)
+        return self._kernels[question]
+
+    def _refusal(self, node: ModelNode) -> Support | None:
+        """Return the restriction that refuses a node, whether it has a kernel or a function body."""
+        for each in self._runtime.restrictions_of(self._identity(node)):
+            if refuses(each, node):
+                return Support(None, f"{self._runtime.name} refuses the node: {each.reason}")
+        return None
 
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an operator of the runtime, that of its kernel."""

@@ -4,46 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
-from opshift.model.element_types import BY_NAME
 from opshift.model.operator_ids import OperatorId
 from opshift.model.types import short_type
-from opshift.opsets import OPSETS
-from opshift.registry.errors import InvalidDefinition
 from opshift.registry.record import Checked, Record
-from opshift.registry.type_sets import TypeSets
-
-
-@cache
-def _type_sets() -> TypeSets:
-    return TypeSets.of_folders((OPSETS,))
-
-
-def _expand(entries: object) -> object:
-    """Return the types of a list in a file; pydantic refuses what is not a list of strings."""
-    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
-        return entries
-    try:
-        return _type_sets().expand(f"tensor({each})" if each in BY_NAME else each for each in entries)
-    except InvalidDefinition as error:
-        raise ValueError(f"{error.findings[0].reason}; {error.remedy}") from error
-
-
-def _element_type(name: object) -> object:
-    if name not in BY_NAME:
-        raise ValueError(f"{name!r} is not an element type")
-    return name
-
-
-Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
-"""Types; a file lists element types, other types and sets of `types.yaml`."""
-
-ElementName = Annotated[str, Checked(_element_type)]
-"""Name of an element type, such as `float16`."""
-
-Version = Annotated[int, Checked(strict=True, ge=1)]
+from opshift.registry.runtimes.field_types import ElementName, Types, Version
+from opshift.registry.runtimes.restrictions import Restriction
 
 
 class Kernel(Record):
@@ -119,10 +86,10 @@ class Runtime(Record):
     """Origin of this file; not inherited."""
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
-    restrictions: dict[str, str] = field(default_factory=dict)
+    restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
-    An empty text removes an inherited one.
+    A text is a restriction without conditions; an empty text or list removes inherited ones.
     """
     wrong: dict[str, str] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`; an empty text removes an inherited one."""
@@ -153,10 +120,13 @@ class Runtime(Record):
         for given in (types, {name: self._computed_type(each) for name, each in types.items()}):
             for each in found:
                 if each.accepts(given):
-                    caveats = (self.restrictions.get(name), self.wrong.get(str(operator)))
-                    return Support(each, caveats=tuple(filter(None, caveats)))
+                    caveats = [each.reason for each in self.restrictions_of(operator)]
+                    return Support(each, caveats=(*caveats, *filter(None, [self.wrong.get(str(operator))])))
         if found:
-            given_text = ", ".join(f"{name}: {short_type(each)}" for name, each in types.items())
+            used = {name for each in found for name in each.types}
+            given_text = ", ".join(
+                f"{name}: {short_type(each)}" for name, each in types.items() if name in used
+            )
             reason = f"{self.name} has no kernel of {operator} for {given_text}"
             return Support(None, reason, f"it has {'; or '.join(map(types_text, found))}")
         if kernels:
@@ -164,6 +134,21 @@ class Runtime(Record):
             remedy = f"it has kernels of versions {spans}: convert to an opset with one"
             return Support(None, f"{self.name} has no kernel of {operator}", remedy)
         return Support(None, f"{self.name} has no kernel of {name}")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Restrictions by operator, and wrong results by operator version, as text."""
+        found = {name: self._restrictions(name) for name in self.restrictions}
+        return {name: "; ".join(each.reason for each in every) for name, every in found.items()} | self.wrong
+
+    def restrictions_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
+        """Return the restrictions of an operator version."""
+        found = self._restrictions(f"{operator.domain}.{operator.op_type}")
+        return tuple(each for each in found if each.concerns(operator.since_version))
+
+    def _restrictions(self, name: str) -> tuple[Restriction, ...]:
+        found = self.restrictions.get(name, ())
+        return (Restriction(reason=found),) if isinstance(found, str) else found
 
     def _computed_type(self, given: str) -> str:
         wider = self.computes_in.get(short_type(given))

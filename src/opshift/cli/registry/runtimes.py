@@ -154,7 +154,7 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
             (Column("version", "cyan"), ""),
             [(each.operator, cell) for each in missing for cell in each.cells],
         )
-        _write_notes(page, {**runtime.restrictions, **runtime.wrong})
+        _write_notes(page, runtime.notes)
 
     kernels = to_plain_data(runtime)["operators"]
     data = {**_facts(runtime), "operators": kernels, "without_kernel": [each.as_dict() for each in missing]}
@@ -191,11 +191,7 @@ def _print_operator(runtime: Runtime, text: str, form: Format) -> None:
         names = [*runtime.operators, *registry.names(domain)]
         remedy = did_you_mean(text, names, f"`opshift runtimes {runtime.name}` lists all")
         raise OpshiftError(f"neither ONNX nor {runtime.name} has an operator {text!r}", remedy=remedy)
-    notes = {
-        each: note
-        for each, note in {**runtime.restrictions, **runtime.wrong}.items()
-        if each.partition(":")[0] == key
-    }
+    notes = {each: note for each, note in runtime.notes.items() if each.partition(":")[0] == key}
 
     def write(page: Page) -> None:
         page.title(f"{key} in {runtime.name}")

@@ -1,0 +1,82 @@
+"""Evaluate the restrictions of kernels for a node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from opshift.analysis.runtime_support.model_nodes import ModelNode
+from opshift.inference.facts import InferenceScope
+from opshift.model.errors import CannotConvert
+from opshift.registry.runtimes.restrictions import Condition, Restriction
+
+
+def refuses(restriction: Restriction, node: ModelNode) -> bool | None:
+    """Return whether a restriction concerns a node; `None` if this is unknown."""
+    if restriction.when is None and restriction.unless is None:
+        return None
+    applies = _holds(restriction.when or Condition(), node)
+    excepted = False if restriction.unless is None else _holds(restriction.unless, node)
+    return _all((applies, None if excepted is None else not excepted))
+
+
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+def _holds(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_parts(condition, node))
+
+
+def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
+    """Yield whether each part of a condition holds; `None` for unknown facts."""
+    for name, allowed in condition.attributes.items():
+        yield _attribute_is(node, name, allowed)
+    values = {name: value for value, name, _ in node.parameters()}
+    if node.operator is None and (condition != Condition(attributes=condition.attributes)):
+        yield None
+        return
+    scope = node.scope
+    yield all(name in values for name in condition.present)
+    yield all(name not in values for name in condition.absent)
+    yield all(name in values and is_constant(scope, values[name]) for name in condition.constant)
+    yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
+    for name, ranks in condition.ranks.items():
+        yield name in values and _is_one_of(scope.rank(values[name]), ranks)
+    for name, axes in condition.dimensions.items():
+        shape = scope.shape(values[name]) if name in values else ()
+        for axis, sizes in axes.items():
+            size = None if shape is None else shape[axis] if -len(shape) <= axis < len(shape) else 1
+            yield name in values and _is_one_of(size, sizes)
+    for name, elements in condition.values.items():
+        constant = scope.constant(values[name]) if name in values else None
+        yield name in values and (None if constant is None else set(constant.values) <= set(elements))
+    types = dict(node.types)
+    for name, accepted in condition.types.items():
+        yield name in types and _is_one_of(types[name], accepted)
+
+
+def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
+    return None if fact is None else fact in allowed
+
+
+def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bool | None:
+    try:
+        value = node.node.attribute(name)
+    except CannotConvert:  # the function that contains the node is never called
+        return None
+    definition = node.operator.attributes.get(name) if node.operator else None
+    if value is None and definition is not None:
+        value = definition.default
+    elements = value if isinstance(value, tuple) else (value,)
+    return all(
+        (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements
+    )
+
+
+def is_constant(scope: InferenceScope, name: str) -> bool:
+    """Return whether a value is the same in every run, without reading a large initializer."""
+    while not scope.is_local(name) and scope.parent is not None:
+        scope = scope.parent
+    is_initializer = scope.initializer(name) is not None and not scope.is_overridable(name)
+    return is_initializer or scope.constant(name) is not None

@@ -1,0 +1,42 @@
+"""Types of fields in the files of runtimes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated
+
+from opshift.model.element_types import BY_NAME
+from opshift.opsets import OPSETS
+from opshift.registry.errors import InvalidDefinition
+from opshift.registry.record import Checked
+from opshift.registry.type_sets import TypeSets
+
+
+@cache
+def _type_sets() -> TypeSets:
+    return TypeSets.of_folders((OPSETS,))
+
+
+def _expand(entries: object) -> object:
+    """Return the types of a list in a file; pydantic refuses what is not a list of strings."""
+    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
+        return entries
+    try:
+        return _type_sets().expand(f"tensor({each})" if each in BY_NAME else each for each in entries)
+    except InvalidDefinition as error:
+        raise ValueError(f"{error.findings[0].reason}; {error.remedy}") from error
+
+
+def _element_type(name: object) -> object:
+    if name not in BY_NAME:
+        raise ValueError(f"{name!r} is not an element type")
+    return name
+
+
+Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
+"""Types; a file lists element types, other types and sets of `types.yaml`."""
+
+ElementName = Annotated[str, Checked(_element_type)]
+"""Name of an element type, such as `float16`."""
+
+Version = Annotated[int, Checked(strict=True, ge=1)]

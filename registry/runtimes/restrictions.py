@@ -1,0 +1,57 @@
+"""Restrictions of kernels: nodes that they refuse in spite of their version and types."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Annotated
+
+from opshift.registry.models import Scalar
+from opshift.registry.record import Checked, Record
+from opshift.registry.runtimes.field_types import Types, Version
+
+Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
+
+Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
+
+
+class Condition(Record):
+    """Condition on a node: all of its parts must hold."""
+
+    attributes: dict[str, Values] = field(default_factory=dict)
+    """Values of attributes, or of each element of a list; `null` for an absent one without a default."""
+    present: tuple[str, ...] = ()
+    """Inputs and outputs that the node has."""
+    absent: tuple[str, ...] = ()
+    """Inputs and outputs that the node omits."""
+    constant: tuple[str, ...] = ()
+    """Inputs that have the same value in every run."""
+    computed: tuple[str, ...] = ()
+    """Inputs that the node has, and whose values depend on the run."""
+    ranks: dict[str, Sizes] = field(default_factory=dict)
+    """Ranks of inputs and outputs."""
+    dimensions: dict[str, dict[int, Sizes]] = field(default_factory=dict)
+    """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
+    values: dict[str, Values] = field(default_factory=dict)
+    """Elements of constant inputs."""
+    types: dict[str, Types] = field(default_factory=dict)
+    """Types of type variables and parameters."""
+
+
+class Restriction(Record):
+    """Nodes that a kernel refuses: those with everything in `when`, except those with everything in `unless`.
+
+    Without conditions, only the text describes the nodes.
+    """
+
+    reason: Annotated[str, Checked(min_length=1)]
+    """Requirement of the kernel, for users."""
+    versions: tuple[Version, Version] | None = None
+    """The first and the last version of the operator with the restriction; all by default."""
+    when: Condition | None = None
+    """The nodes that the kernel refuses; all by default."""
+    unless: Condition | None = None
+    """Exceptions of `when`: nodes that the kernel accepts."""
+
+    def concerns(self, version: int) -> bool:
+        """Return whether it concerns the operator version with this `since_version`."""
+        return self.versions is None or self.versions[0] <= version <= self.versions[1]
