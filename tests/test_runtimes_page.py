@@ -20,7 +20,7 @@ def test_sessions_print_what_the_page_shows() -> None:
 
 
 def test_the_file_is_valid(tmp_path: Path) -> None:
-    (content,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    content, *_ = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
     path = tmp_path / "npu.yaml"
     path.write_text(content, "utf-8")
     assert get_runtime(str(path)).name == "acme-npu-2.1"

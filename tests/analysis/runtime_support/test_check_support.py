@@ -48,7 +48,7 @@ def test_expands_function_bodies() -> None:
     (found,) = check_support(model("y = Gelu (x)", "double[2] x"), RUNTIME)
     own, _, inner = found.reason.partition("; in its function body, ")
     assert own == "toy-1.0 has no kernel of ai.onnx.Gelu"
-    assert inner == "toy-1.0 has no kernel of ai.onnx.Add:14 for T: double"
+    assert inner == "toy-1.0 has no kernel of ai.onnx.Mul:14 for T: double"
 
 
 def test_checks_subgraphs_and_called_functions() -> None:
