@@ -22,7 +22,6 @@ from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
-    ResolveError,
     UnknownDomain,
     UnknownOpset,
     require_argument_types,
@@ -118,6 +117,16 @@ class Registry(Selectable):
         """Return whether a domain has definitions."""
         return bool(self._files[canonical_domain(domain)])
 
+    def is_open(self, domain: str) -> bool:
+        """Return whether models may use operators of a domain that have no definition."""
+        return not self.has_domain(domain) or domain in self.releases.open_domains
+
+    def is_undefined(self, op_type: str, opset: int, domain: str) -> bool:
+        """Return whether an operator has no definition, but models may use it."""
+        names = self._files[canonical_domain(domain)]
+        is_defined = op_type in names and 1 <= opset <= self.newest_opset(domain)
+        return not is_defined and self.is_open(domain)
+
     def names(self, domain: str = "") -> tuple[str, ...]:
         """Return the names of a domain's operators, sorted."""
         return tuple(self._files[canonical_domain(domain)])
@@ -172,7 +181,7 @@ class Registry(Selectable):
             remedy = did_you_mean(domain, self.domains(), "add a folder with definitions of it")
             raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
         if domain not in self._newest:
-            published = self.releases.newest_opset(domain)
+            published = self.releases.newest_opset(domain) or self.releases.open_domains.get(domain)
             self._newest[domain] = published or max(each.newest_opset for each in self.operators(domain))
         return self._newest[domain]
 
@@ -250,18 +259,6 @@ class Registry(Selectable):
         if found is None:
             raise resolve_error(operator, OperatorId(domain, op_type, opset), self.names(domain))
         return found
-
-    def has(self, op_type: str, max_inclusive_version: int | str | None = None, domain: str = "") -> bool:
-        """Return whether `get_schema` finds a version; the arguments are the same."""
-        try:
-            self.get_schema(op_type, max_inclusive_version, domain)
-        except ResolveError:
-            return False
-        return True
-
-    def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
-        """Return every version of every operator, including operators that were removed."""
-        return tuple(version for operator in self.operators() for version in operator.versions)
 
     def _add_document(self, document: Path) -> None:
         from opshift.registry.documents.document import WrongDomain

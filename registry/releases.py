@@ -43,6 +43,8 @@ class Releases(Record):
     onnx: dict[str, Release] = field(default_factory=dict)
     onnxruntime: dict[str, Release] = field(default_factory=dict)
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
+    open_domains: dict[str, int] = field(default_factory=dict)
+    """The newest opset of each domain outside ONNX that accepts nodes of operators without a definition."""
 
     @classmethod
     def from_folder(cls, folder: Path) -> Releases:

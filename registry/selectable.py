@@ -1,9 +1,11 @@
-"""The query of a registry, in a module without the implementation: conversions do not need it."""
+"""Queries of a registry that conversions do not need."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
+
+from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion
@@ -12,7 +14,20 @@ if TYPE_CHECKING:
 
 
 class Selectable:
-    """Base of registries: select operator versions by their properties."""
+    """Base of registries: queries of their operator versions."""
+
+    def has(self, op_type: str, max_inclusive_version: int | str | None = None, domain: str = "") -> bool:
+        """Return whether `get_schema` finds a version; the arguments are the same."""
+        try:
+            cast("Registry", self).get_schema(op_type, max_inclusive_version, domain)
+        except ResolveError:
+            return False
+        return True
+
+    def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
+        """Return every version of every operator, including operators that were removed."""
+        operators = cast("Registry", self).operators()
+        return tuple(version for operator in operators for version in operator.versions)
 
     def select(
         self,

@@ -1,8 +1,8 @@
-"""Compare the texts of definitions with the documentation of the installed `onnx`.
+"""Compare the texts of definitions with the documentation of the installed `onnx` and onnxruntime.
 
-python tools/compare_texts.py [OPERATOR ...]    print sentences taken from onnx; exit with 1 if there are any
+python tools/compare_texts.py [OPERATOR ...]    print sentences that are copies; exit with 1 if there are any
 
-A text may share neither a sentence of 8 or more words nor a run of 10 words with any text of `onnx`. Case,
+A text may share neither a sentence of 8 or more words nor a run of 10 words with any of their texts. Case,
 punctuation and markup do not count; formulas are left out.
 """
 
@@ -16,6 +16,7 @@ from functools import cache
 from typing import Final
 
 from onnx import defs
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from opshift.registry.descriptions import texts_of
 from opshift.registry.models import Operator
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def copies_in(operator: Operator) -> Iterator[str]:
-    """Yield each place of an operator's texts that equals a text of `onnx`."""
+    """Yield each place of an operator's texts that equals a published text."""
     seen: set[tuple[tuple[str, str], str]] = set()
     for version in operator.versions:
         for key, text in texts_of(version).items():
@@ -54,7 +55,7 @@ def copies_in(operator: Operator) -> Iterator[str]:
 
 
 def copies_of(text: str) -> Iterator[str]:
-    """Yield each sentence of a text that `onnx` has, and otherwise the first run of words that it shares."""
+    """Yield each published sentence of a text, and otherwise the first run of words that it shares."""
     sentences, runs = _published()
     equal = [words for words in _sentences(text) if words in sentences]
     shared = [run for run in _runs(text) if run in runs]
@@ -63,7 +64,7 @@ def copies_of(text: str) -> Iterator[str]:
 
 @cache
 def _published() -> tuple[frozenset[Words], frozenset[Words]]:
-    """Return all sentences and all runs of words of the texts of `onnx`."""
+    """Return all sentences and all runs of words of the published texts."""
     texts = set(_published_texts())
     return (
         frozenset(sentence for text in texts for sentence in _sentences(text)),
@@ -72,7 +73,7 @@ def _published() -> tuple[frozenset[Words], frozenset[Words]]:
 
 
 def _published_texts() -> Iterator[str]:
-    for schema in defs.get_all_schemas_with_history():
+    for schema in (*defs.get_all_schemas_with_history(), *state.get_all_operator_schema()):
         yield schema.doc or ""
         for each in (*schema.inputs, *schema.outputs, *schema.attributes.values(), *schema.type_constraints):
             yield each.description

@@ -37,17 +37,17 @@ def main() -> int:
     arguments.add_argument("--write", action="store_true", help="write the files (otherwise only report)")
     arguments.add_argument("--folder", type=Path, default=Path("opsets"))
     given = arguments.parse_args()
-    return import_all(given.folder, given.write)
+    return import_all(given.folder, given.write, defs.get_all_schemas_with_history())
 
 
-def import_all(folder: Path, write: bool) -> int:
+def import_all(folder: Path, write: bool, listed: Iterable[defs.OpSchema]) -> int:
     """Append every missing version to the files in `folder`; return 1 if a published version differs."""
     types = TypeSets.load(folder / "types.yaml")
     # Versions of an earlier import may still lack their steps: they are drafts.
     operators = [load_operator(path, types, draft=True) for path in sorted(folder.glob("*/*.yaml"))]
     by_name = {(operator.domain, operator.name): operator for operator in operators}
     differences = 0
-    for (domain, name), schemas in sorted(_schemas().items()):
+    for (domain, name), schemas in sorted(_by_operator(listed).items()):
         operator = by_name.get((domain, name))
         known = {version.since_version: version for version in operator.versions} if operator else {}
         for schema in schemas:
@@ -56,7 +56,7 @@ def import_all(folder: Path, write: bool) -> int:
         missing = [schema for schema in schemas if schema.since_version not in known]
         if missing:
             _append(folder / domain / f"{name}.yaml", missing, types, bool(known), write)
-    print(f"onnx {onnx.__version__}: {differences} published versions differ")
+    print(f"{differences} published versions differ")
     return 1 if differences else 0
 
 
@@ -81,9 +81,9 @@ def facts(schema: defs.OpSchema) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value not in ([], {}) or key == "deprecation"}
 
 
-def _schemas() -> dict[tuple[str, str], list[defs.OpSchema]]:
+def _by_operator(listed: Iterable[defs.OpSchema]) -> dict[tuple[str, str], list[defs.OpSchema]]:
     found: dict[tuple[str, str], list[defs.OpSchema]] = defaultdict(list)
-    for schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
+    for schema in sorted(listed, key=lambda s: s.since_version):
         found[canonical_domain(schema.domain), schema.name].append(schema)
     return found
 

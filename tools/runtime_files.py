@@ -190,10 +190,10 @@ def _named(types: frozenset[str]) -> list[str]:
 
 
 def _is_standard(name: str, first: int, last: int) -> bool:
-    """Return whether an operator has a version in a range, or is in a domain without definitions."""
+    """Return whether an operator has a version in a range, or may lack a definition."""
     domain, _, op_type = name.rpartition(".")
     registry = default_registry()
     operator = registry.operator(op_type, domain)
     if operator is None:
-        return not registry.has_domain(domain)
+        return registry.is_open(domain)
     return any(first <= each.since_version <= last for each in operator.versions)

@@ -115,7 +115,7 @@ class _Doctor:
         self, place: str, domain: str, opsets: Mapping[str, int], valid_opsets: Iterable[frozenset[int]]
     ) -> Stamp:
         opset = opsets.get(domain)
-        if not self._registry.has_domain(domain):
+        if self._registry.is_open(domain):
             return Stamp(place, domain, opset, (), opset)
         published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
         common = published.intersection(*valid_opsets)

@@ -31,7 +31,7 @@ class OpsetValidity:
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
         """Return the opsets at which a node is valid, or `None` if its domain is not in the registry."""
         domain = canonical_domain(node.domain)
-        if not self._registry.has_domain(domain):
+        if self._registry.is_open(domain):
             return None
         types = _types(node, scope)
         key = _cache_key(node, types)

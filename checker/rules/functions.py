@@ -47,7 +47,7 @@ def operator_name(function: CheckedFunction) -> Problems:
     """A function should not have the name of an ONNX operator: runtimes differ in which they use."""
     domain, name = canonical_domain(function.proto.domain), function.proto.name
     registry, opset = function.model.registry, function.model.all_opsets.get(domain)
-    if opset is not None and registry.has_domain(domain) and registry.has(name, opset, domain):
+    if opset is not None and registry.has(name, opset, domain):
         yield f"has the name of the operator {domain}.{name}"
 
 

@@ -74,7 +74,7 @@ def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
     """An imported opset of a known domain must exist."""
     registry = (found if isinstance(found, CheckedModel) else found.model).registry
     for domain, version in found.opsets.items():
-        newest = registry.newest_opset(domain) if registry.has_domain(domain) else version
+        newest = version if registry.is_open(domain) else registry.newest_opset(domain)
         if version > newest:
             yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 
@@ -86,7 +86,7 @@ def opset_unreleased(model: CheckedModel) -> Problems:
     known = {
         domain: version
         for domain, version in model.opsets.items()
-        if registry.has_domain(domain) and version <= registry.newest_opset(domain)
+        if not registry.is_open(domain) and version <= registry.newest_opset(domain)
     }
     yield from registry.releases.unreleased(known)
 

@@ -118,7 +118,7 @@ class NodeAnalysis:
         if opset is None:
             self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
-        if domain != DEFAULT_DOMAIN and not self._registry.has_domain(domain):
+        if domain != DEFAULT_DOMAIN and self._registry.is_undefined(proto.op_type, opset, domain):
             self._has_unknown_operators = True
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)

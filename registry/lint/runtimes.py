@@ -18,6 +18,8 @@ class TreeRuntime(NamedTuple):
     """The names of the operators of a domain; none for an unknown domain."""
     operator: Callable[[str, str], Operator | None]
     """The operator with a name and a domain."""
+    is_open: Callable[[str], bool]
+    """Whether operators of a domain may lack a definition."""
 
 
 @rule("runtime.operator", "correct it, or add `nonstandard: true` to its kernels")
@@ -28,14 +30,15 @@ def runtime_operator(subject: TreeRuntime) -> Iterator[Problem]:
         domain, _, name = key.rpartition(".")
         if domain not in runtime.opsets:
             yield Problem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
-        elif known := subject.names(domain):
-            operator = subject.operator(name, domain) if name in known else None
-            for position, kernel in enumerate(kernels):
-                keys: Keys = ("operators", key, position)
-                if operator is not None and not kernel.nonstandard:
-                    yield from _kernel_problems(kernel, operator, keys)
-                elif not kernel.nonstandard:
-                    yield Problem(f"{domain} has no operator {name!r}", keys, nearest(name, known))
+            continue
+        operator = subject.operator(name, domain)
+        for position, kernel in enumerate(kernels):
+            keys: Keys = ("operators", key, position)
+            if operator is not None and not kernel.nonstandard:
+                yield from _kernel_problems(kernel, operator, keys)
+            elif not kernel.nonstandard and not subject.is_open(domain):
+                remedy = nearest(name, subject.names(domain))
+                yield Problem(f"{domain} has no operator {name!r}", keys, remedy)
 
 
 ADD_DOMAIN = "write the operator as ai.onnx.Add, and add its domain to `opsets`"
@@ -66,12 +69,12 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether an operator, or a version of it, exists, or belongs to a domain without definitions."""
+    """Return whether an operator, or a version of it, exists, or may lack a definition."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:
         return False
     operator = subject.operator(op_type, domain)
     if operator is None:
-        return not subject.names(domain) or name in subject.runtime.operators
+        return subject.is_open(domain) or name in subject.runtime.operators
     return not with_version or version in [str(each.since_version) for each in operator.versions]

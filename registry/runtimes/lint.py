@@ -15,7 +15,7 @@ from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 
 def runtime_findings(runtime: Runtime, path: Path, registry: Registry) -> list[DefinitionFinding]:
     """Return the violations of lint rules by the file of a runtime."""
-    subject = TreeRuntime(runtime, registry.names, registry.operator)
+    subject = TreeRuntime(runtime, registry.names, registry.operator, registry.is_open)
     every = ((rule.id, each) for rule in rules_for(TreeRuntime) for each in rule.check(subject))
     problems = list(islice(every, MAX_FINDINGS))
     if not problems:

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, inliner, shape_inference
 from support.any_runtime import flatten, run_in_any_runtime, run_in_ort, run_in_reference
 from support.cases import published_cases
-from support.domains import wire
+from support.domains import onnx_operators, wire
 from support.function_calls import expanded
 from support.nodes import nodes
 from support.published import Case
@@ -26,7 +26,7 @@ from opshift.registry.errors import UnknownOpset
 from opshift.registry.models import OperatorVersion, Parameter
 
 REGISTRY = default_registry()
-FUNCTIONS = [each for each in REGISTRY.get_all_schemas_with_history() if each.has_function]
+FUNCTIONS = [each for operator in onnx_operators() for each in operator.versions if each.has_function]
 FIXED = [each for each in FUNCTIONS if each.body]
 RANDOM = "Bernoulli"
 MIN_OPSET = 7

@@ -3,7 +3,7 @@
 import re
 import runpy
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from opshift.registry.yaml_files import load_yaml
 ROOT = Path(__file__).resolve().parents[2]
 OPSETS = ROOT / "opsets"
 TOOL = runpy.run_path(str(ROOT / "tools" / "import_onnx.py"))
-import_all: Callable[[Path, bool], int] = TOOL["import_all"]
+TOOL_IMPORT: Callable[[Path, bool, Iterable[Any]], int] = TOOL["import_all"]
 facts: Callable[[Any], dict[str, Any]] = TOOL["facts"]
 
 REGISTRY = default_registry()
@@ -81,9 +81,10 @@ def test_the_history_lists_every_version_once() -> None:
 
 
 def test_has_the_domains_and_names_of_onnx() -> None:
-    assert set(REGISTRY.domains()) == {each.domain for each in ONNX_SCHEMAS}
+    domains = [each for each in REGISTRY.domains() if REGISTRY.releases.newest_opset(each) is not None]
+    assert set(domains) == {each.domain for each in ONNX_SCHEMAS}
     removed = {version.name for version in OUR_VERSIONS.values() if _is_removed(version)}
-    for domain in REGISTRY.domains():
+    for domain in domains:
         theirs = {each.op_type for each in ONNX_SCHEMAS if each.domain == domain}
         ours = {each.op_type for each in OUR_VERSIONS if each.domain == domain}
         assert ours - removed == theirs
@@ -280,11 +281,16 @@ def test_the_last_release_has_the_newest_opset_of_every_domain() -> None:
 # The import from an installed ONNX
 
 
+def import_all(folder: Path, write: bool) -> int:
+    """Import the definitions of the installed ONNX."""
+    return TOOL_IMPORT(folder, write, defs.get_all_schemas_with_history())
+
+
 def _printed_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-NO_DIFFERENCE = f"onnx {onnx.__version__}: 0 published versions differ"
+NO_DIFFERENCE = "0 published versions differ"
 
 
 def test_the_import_finds_no_difference_and_adds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,7 +348,7 @@ def appended(tmp_path_factory: pytest.TempPathFactory) -> Appended:
     folder = _copy_definitions(tmp_path_factory.mktemp("opsets"), _without_last_version)
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
-        patch.setitem(import_all.__globals__, "print", lambda text: printed.append(str(text)))
+        patch.setitem(TOOL_IMPORT.__globals__, "print", lambda text: printed.append(str(text)))
         import_all(folder, True)
     return Appended(folder, printed, TypeSets.load(folder / "types.yaml"))
 
@@ -385,7 +391,8 @@ def test_prints_the_steps_to_decide_by_hand(appended: Appended) -> None:
 
 def test_a_second_import_appends_nothing(appended: Appended, capsys: pytest.CaptureFixture[str]) -> None:
     import_all(appended.folder, False)
-    assert [line for line in _printed_lines(capsys) if not line.startswith(("differs: ", "onnx "))] == []
+    others = [line for line in _printed_lines(capsys) if not line.startswith("differs: ")]
+    assert len(others) == 1
 
 
 def test_a_dry_run_prints_the_versions_to_append(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -463,5 +470,5 @@ def test_reports_a_changed_published_version_without_writing(
     assert import_all(tmp_path, False) == 1
     lines = _printed_lines(capsys)
     assert [line for line in lines if line.startswith("differs: ")] == ["differs: ai.onnx.Softmax:13"]
-    assert lines[-1] == f"onnx {onnx.__version__}: 1 published versions differ"
+    assert lines[-1] == "1 published versions differ"
     assert path.read_bytes() == before

@@ -42,7 +42,7 @@ def is_later(model: onnx.ModelProto) -> bool:
 def remove_later_versions(tree: Path) -> bool:
     """Remove later versions, removals and releases from a tree, and return whether there were any."""
     before = _texts(tree)
-    for path in tree.glob("*/*.yaml"):
+    for path in (each for each in tree.glob("*/*.yaml") if each.parent.name in NEWEST):
         text = _released_text(path)
         path.write_text(text, "utf-8") if text else path.unlink()
     for name in ("adapters", "cases", "pages", "references"):
@@ -59,7 +59,7 @@ def _texts(tree: Path) -> list[str]:
 
 def _released_text(path: Path) -> str:
     """Return the text of a definition without later versions; empty if none remains."""
-    text, newest = path.read_text("utf-8"), NEWEST.get(path.parent.name, 0)
+    text, newest = path.read_text("utf-8"), NEWEST[path.parent.name]
     versions = [int(each) for each in re.findall(r"^- since_version: (\d+)", text, re.MULTILINE)]
     removals = [int(each) for each in re.findall(r"^    removed_in: (\d+)", text, re.MULTILINE)]
     kept = [position for position, each in enumerate(versions) if each <= newest]
@@ -88,7 +88,7 @@ def released_definitions() -> Iterator[Path]:
     with ExitStack() as stack:
         stack.enter_context(adapter_table.temporary_adapters())
         for step in list(adapter_table._registered):
-            if max(step.source, step.target) > NEWEST.get(step.domain, 0):
+            if max(step.source, step.target) > NEWEST.get(step.domain, 1):
                 del adapter_table._registered[step]
         stack.callback(registry.default_registry.cache_clear)
         stack.enter_context(patch.object(registry, "OPSETS", tree))

@@ -7,19 +7,18 @@ from functools import cache
 
 import networkx as nx
 
-from opshift import default_registry
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.convert import plan_version
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.converter.rewrite.version_steps import VersionStep
-from support.domains import wire
+from support.domains import onnx_operators, wire
 from support.published import Case
 
 
 @cache
 def all_steps() -> Mapping[str, VersionStep]:
-    """Return all steps of all operators in both directions by id."""
-    graph = build_version_graph(default_registry().operators(), adapter_table())
+    """Return all steps of ONNX's operators in both directions by id."""
+    graph = build_version_graph(onnx_operators(), adapter_table())
     return {step_id(step): step for step in nx.get_edge_attributes(graph, "step").values()}
 
 

@@ -237,8 +237,9 @@ class OperatorCounter:
     def _resolve(self, node: NodeProto, opsets: dict[str, int]) -> OperatorUse:
         called = called_function(node)
         domain, name = called.domain, f"{called.domain}.{node.op_type}"
-        if called not in self._functions and domain in opsets and not self._registry.has_domain(domain):
-            return OperatorUse(name, 0, "foreign", "the registry has no definitions for its domain")
+        is_function, opset = called in self._functions, opsets.get(domain)
+        if not is_function and opset is not None and self._registry.is_undefined(called.name, opset, domain):
+            return OperatorUse(name, 0, "foreign", "the registry does not define it")
         try:
             resolved = self._registry.resolve(node, opsets, self._functions)
         except ResolveError as error:

@@ -80,8 +80,8 @@ class Node(NamedTuple):
     domain: str
 
 
-def test_there_are_four_domains() -> None:
-    assert len(DOMAINS) == 4
+def test_there_are_five_domains() -> None:
+    assert len(DOMAINS) == 5
 
 
 def test_a_registry_of_documents_lists_the_same_operators(read_back: Registry) -> None:

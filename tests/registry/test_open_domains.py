@@ -1,0 +1,71 @@
+"""An open domain accepts nodes of operators without a definition, and of other forms than defined."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import opshift
+from opshift.registry.registry import Registry, default_registry
+
+REGISTRY = default_registry()
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : {opset}]>
+g (float[2, 3] x) => (float[2, 3] y) {{
+    a = com.microsoft.{op_type} <strange = 3> (x)
+    ratio = Constant <value = float {{0.5}}> ()
+    b = Dropout (a, ratio)
+    y = com.microsoft.{op_type} <strange = 3> (b)
+}}
+"""
+
+UNDEFINED = {"an unknown operator": ("FutureOperator", 1), "an unknown opset": ("GatherND", 7)}
+
+
+@pytest.mark.parametrize(("op_type", "opset"), UNDEFINED.values(), ids=UNDEFINED)
+def test_an_open_domain_may_have_other_operators(op_type: str, opset: int) -> None:
+    assert REGISTRY.has_domain("com.microsoft")
+    assert REGISTRY.is_open("com.microsoft")
+    assert REGISTRY.is_undefined(op_type, opset, "com.microsoft")
+    assert not REGISTRY.is_undefined("GatherND", 1, "com.microsoft")
+
+
+def test_domains_without_definitions_are_open_and_those_of_onnx_are_not() -> None:
+    assert REGISTRY.is_open("com.acme")
+    assert REGISTRY.is_undefined("Scale", 1, "com.acme")
+    assert not REGISTRY.is_open("")
+    assert not REGISTRY.is_undefined("FutureOperator", 1, "")
+    assert not REGISTRY.is_open("ai.onnx.ml")
+
+
+CASES = {**UNDEFINED, "a node that does not match its definition": ("GatherND", 1)}
+
+
+@pytest.mark.parametrize(("op_type", "opset"), CASES.values(), ids=CASES)
+def test_conversion_check_and_diagnosis_accept_nodes_of_an_open_domain(op_type: str, opset: int) -> None:
+    model = onnx.parser.parse_model(MODEL.format(op_type=op_type, opset=opset))
+    for target in 9, 21:
+        converted = opshift.convert_version(model, target)
+        kept = [each for each in model.graph.node if each.domain]
+        assert [each for each in converted.graph.node if each.domain] == kept
+        assert {each.domain: each.version for each in converted.opset_import}["com.microsoft"] == opset
+    assert not any("com.microsoft" in str(each) for each in opshift.check(model))
+    assert opshift.diagnose(model).fits
+
+
+def test_the_newest_opset_needs_no_definition() -> None:
+    registry = Registry(REGISTRY.folders)
+    assert registry.newest_opset("com.microsoft") == 1
+    assert not registry._operators
+
+
+def test_definitions_are_read_when_a_model_uses_them() -> None:
+    registry = Registry(REGISTRY.folders)
+    node = helper.make_node("Relu", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports)
+    opshift.convert_version(model, 21, registry=registry)
+    assert not [domain for domain, _ in registry._operators if domain == "com.microsoft"]
