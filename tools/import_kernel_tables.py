@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from runtime_files import ANY_LATER_VERSION, file_text, new_path, onnxruntime_facts, operator_rows
+from runtime_files import ANY_LATER_VERSION, file_text, new_path, onnxruntime_facts, onnxruntime_rows
 
 PROVIDERS: Final = {"cpu": "CPU", "cuda": "CUDA", "dml": "Dml"}
 """Providers by name, with their names in headings."""
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         runtime = "onnxruntime" if provider == "cpu" else f"onnxruntime-{provider}"
         path = new_path(runtime, options.version)
         facts = onnxruntime_facts(options.version, provider)
-        rows = operator_rows(
+        rows = onnxruntime_rows(
             listed_kernels(options.page.read_text("utf-8"), provider), facts["opsets"]["ai.onnx"]
         )
         evidence = ("documentation", SOURCE.format(options.version))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from opshift.registry.runtimes.files import version_numbers
-from runtime_files import file_text, new_path, onnxruntime_facts, operator_rows
+from runtime_files import file_text, new_path, onnxruntime_facts, onnxruntime_rows
 
 LIST_KERNELS: Final = """
 import json
@@ -46,7 +46,7 @@ def cpu_file_text(version: str, listed: Iterable[Any]) -> str:
     """Return the content of the file of a release for the CPU, given its kernels."""
     facts = onnxruntime_facts(version, "cpu")
     source = f"https://pypi.org/project/onnxruntime/{version}/"
-    rows = operator_rows(listed, facts["opsets"]["ai.onnx"])
+    rows = onnxruntime_rows(listed, facts["opsets"]["ai.onnx"])
     return file_text("onnxruntime", version, facts, rows, ("kernel_registry", source))
 
 

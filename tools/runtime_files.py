@@ -125,16 +125,20 @@ def _all_types(kernels: Sequence[Kernel]) -> set[tuple[int, str, str]]:
     }
 
 
-def operator_rows(listed: Iterable[Any], opset: int) -> Rows:
-    """Return the rows of each operator, given the listed kernels and the newest opset."""
+def onnxruntime_rows(listed: Iterable[Any], opset: int) -> Rows:
+    """Return the rows of each operator of onnxruntime, given the listed kernels and the newest opset."""
+    kernels = [each for each in listed if each[0] not in INTERNAL_DOMAINS and each[1] not in INTERNAL]
+    # onnxruntime makes initializers of Constant nodes, so no kernel is listed
+    return operator_rows([*kernels, ("", "Constant", (1, opset), {})])
+
+
+def operator_rows(listed: Iterable[Any]) -> Rows:
+    """Return the rows of each operator, given domains, names, ranges of versions and types of kernels."""
     boxes: dict[str, dict[tuple[int, int], list[Box]]] = defaultdict(lambda: defaultdict(list))
     for domain, name, (first, last), types in listed:
-        if domain not in INTERNAL_DOMAINS and name not in INTERNAL:
-            span = (first, first if last == ANY_LATER_VERSION else last)
-            box = {variable: frozenset(map(_type, accepted)) for variable, accepted in types.items()}
-            boxes[f"{canonical_domain(domain)}.{name}"][span].append(box)
-    # onnxruntime makes initializers of Constant nodes, so no kernel is listed
-    boxes["ai.onnx.Constant"][1, opset].append({})
+        span = (first, first if last == ANY_LATER_VERSION else last)
+        box = {variable: frozenset(map(_type, accepted)) for variable, accepted in types.items()}
+        boxes[f"{canonical_domain(domain)}.{name}"][span].append(box)
     return {name: _rows(name, found) for name, found in sorted(boxes.items())}
 
 

@@ -67,7 +67,7 @@ class RuntimeCheck:
                 yield UnsupportedNode(
                     "model", "", {}, reason, f"convert the model to opset {newest} or older"
                 )
-        if model.ir_version > runtime.ir_version:
+        if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
             reason = (
                 f"{runtime.name} supports IR version {runtime.ir_version}, the model has {model.ir_version}"
             )

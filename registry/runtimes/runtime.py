@@ -74,8 +74,8 @@ class Runtime(Record):
     """Name of another runtime: keys and operators that the file does not have are those of this runtime."""
     opsets: dict[str, Version]
     """Newest supported opset of each domain."""
-    ir_version: Version
-    """Newest supported IR version."""
+    ir_version: Version | None = None
+    """Newest supported IR version; missing if it is not documented or not checked."""
     expands_functions: bool
     """Whether it replaces nodes without a kernel by the function body of the operator."""
     falls_back: str = ""

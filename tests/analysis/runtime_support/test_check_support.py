@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,7 @@ def test_reports_opsets_and_ir_version_once() -> None:
         "toy-1.0 supports opset 20 of ai.onnx, the model has 21",
         "toy-1.0 supports IR version 9, the model has 10",
     ]
+    assert len(check_support(new, replace(RUNTIME, ir_version=None))) == 1
 
 
 def test_does_not_expand_operators_of_newer_opsets() -> None:

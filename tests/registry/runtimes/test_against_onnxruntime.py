@@ -21,7 +21,7 @@ from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from runtime_files import ANY_LATER_VERSION, operator_rows
+from runtime_files import ANY_LATER_VERSION, onnxruntime_rows
 
 REGISTRY = default_registry()
 NAME = f"onnxruntime-{onnxruntime.__version__}"
@@ -36,7 +36,7 @@ def runtime() -> Runtime:
 
 def test_the_table_is_what_onnxruntime_lists(runtime: Runtime) -> None:
     listed = import_kernels.list_kernels(os.environ)
-    rows = operator_rows(listed, runtime.opsets["ai.onnx"])
+    rows = onnxruntime_rows(listed, runtime.opsets["ai.onnx"])
     assert from_plain_data(dict[str, tuple[Kernel, ...]], rows) == runtime.operators
 
 

@@ -146,7 +146,7 @@ def test_inherits_keys_and_operators(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason", "line"),
     [
-        pytest.param("ir_version: 8", "ir_versoin: 8", "ir_version", 1, id="misspelt key"),
+        pytest.param("ir_version: 8", "ir_versoin: 8", "ir_versoin", 5, id="misspelt key"),
         pytest.param("[7, 14]", "[7]", "operators.ai.onnx.Add.0.versions.1", 10, id="one version"),
         pytest.param("[7, 14]", "[0, 14]", "greater than or equal to 1", 10, id="version 0"),
         pytest.param("[7, 14]", "['7', 14]", "valid integer", 10, id="version as a string"),

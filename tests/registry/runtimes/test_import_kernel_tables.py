@@ -6,7 +6,7 @@ import pytest
 
 from import_kernel_tables import listed_kernels
 from opshift.registry.runtimes.files import get_runtime
-from runtime_files import ANY_LATER_VERSION, file_text, onnxruntime_facts, operator_rows
+from runtime_files import ANY_LATER_VERSION, file_text, onnxruntime_facts, onnxruntime_rows
 
 PAGE = """\
 ## Operators implemented by CPUExecutionProvider
@@ -52,7 +52,7 @@ def test_a_page_does_not_remove_what_it_cannot_list(is_complete: bool) -> None:
     facts = onnxruntime_facts("1.16.3", "cpu")
     one_hot = get_runtime("onnxruntime-1.16.3").operators["ai.onnx.OneHot"]
     variables = {name: sorted({t for k in one_hot for t in k.types[name]}) for name in ("T1", "T2", "T3")}
-    rows = operator_rows([("", "OneHot", (9, 10), variables), ("", "OneHot", (11, 11), variables)], 19)
+    rows = onnxruntime_rows([("", "OneHot", (9, 10), variables), ("", "OneHot", (11, 11), variables)], 19)
     text = file_text("onnxruntime", "1.16.4", facts, rows, ("documentation", "page"), is_complete=is_complete)
     assert ("ai.onnx.OneHot:" in text, "NonMaxSuppression: []" in text) == (is_complete, is_complete)
     assert "ai.onnx.Abs: []" in text

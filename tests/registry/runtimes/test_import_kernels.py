@@ -15,7 +15,7 @@ LAST = written.ANY_LATER_VERSION
 
 
 def _rows(*kernels: tuple[str, str, tuple[int, int], dict[str, list[str]]]) -> dict[str, Any]:
-    rows = written.operator_rows(kernels, 13)
+    rows = written.onnxruntime_rows(kernels, 13)
     del rows["ai.onnx.Constant"]
     return rows
 

@@ -60,7 +60,7 @@ def runtimes(
 
 
 def _print_all(found: list[Runtime], form: Format) -> None:
-    domains = list(dict.fromkeys(domain for each in found for domain in each.opsets))
+    domains = sorted({domain for each in found for domain in each.opsets})
 
     def write(page: Page) -> None:
         page.title("Runtimes with data about their kernels, and their newest opsets")
@@ -73,7 +73,7 @@ def _print_all(found: list[Runtime], form: Format) -> None:
             (
                 each.name,
                 each.provider,
-                each.ir_version,
+                each.ir_version or "",
                 *(each.opsets.get(domain, "") for domain in domains),
                 len(each.operators),
             )
@@ -134,7 +134,8 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
         page.title(f"{runtime.name}, {runtime.provider}")
         for domain, opset in runtime.opsets.items():
             page.line(f"{domain}: opsets up to {opset}")
-        page.line(f"IR versions up to {runtime.ir_version}")
+        if runtime.ir_version:
+            page.line(f"IR versions up to {runtime.ir_version}")
         for narrow, wide in runtime.computes_in.items():
             page.line(f"without a kernel for {narrow}, it computes in {wide}")
         if runtime.falls_back:
