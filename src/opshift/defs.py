@@ -116,7 +116,10 @@ def _newest_opset(domain: str) -> int:
 
 
 def _all_versions() -> list[tuple[OpSchema, ...]]:
-    every = (_versions(each.name, each.domain) for each in default_registry().operators())
+    registry = default_registry()
+    # `onnx.defs` lists no operators of other projects
+    domains = [each for each in registry.domains() if each not in registry.releases.open_domains]
+    every = (_versions(each.name, domain) for domain in domains for each in registry.operators(domain))
     return [versions for versions in every if versions]
 
 

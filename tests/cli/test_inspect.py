@@ -59,7 +59,7 @@ def test_prints_text(run: Run, folder: Path) -> None:
     assert "ai.onnx 17 onnx-1.12" in lines
     assert "c tensor(bool) [N, 2, ?]" in lines
     assert "2 Relu:14" in lines
-    assert "1 com.acme.Fast the registry has no definitions for its domain" in lines
+    assert "1 com.acme.Fast the registry does not define it" in lines
     assert "1 local.Twice local function of the model" in lines
     assert any(line.startswith("1 Relou unresolved: ai.onnx has no operator 'Relou'") for line in lines)
     assert lines[-1] == "1 node unresolved"
