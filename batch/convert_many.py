@@ -20,7 +20,7 @@ from opshift.batch.outputs import foreign_objects, output_location, remove_unfin
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
-from opshift.converter.options import AllowLike, IrVersionLike, TargetLike
+from opshift.converter.options import AllowLike, IrVersionLike, TargetLike, WithoutLike
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
@@ -48,6 +48,7 @@ def convert_many(
     bump: bool = False,
     shapes: Iterable[str] = (),
     infer_shapes: bool = False,
+    without: WithoutLike = (),
     external: ExternalHandling = "copy",
     force: bool = False,
     opsets: Iterable[PathLike] = (),
@@ -63,7 +64,7 @@ def convert_many(
     Args:
         sources: files, folders and globs, or URLs of these; models keep their paths below the folder that is
             named.
-        target: as for `convert_version`; so are the other options up to `infer_shapes`.
+        target: as for `convert_version`; so are the other options up to `without`.
         out: the folder of the results, or its URL.
         executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
@@ -79,6 +80,7 @@ def convert_many(
         bump: raise `model_version` of models that change.
         shapes: texts such as `"x=2,3,H,?"`.
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
+        without: domains and operators that the results may not contain.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
         opsets: definitions of private domains, as for `--opsets`.
@@ -100,6 +102,7 @@ def convert_many(
         bump,
         tuple(shapes),
         infer_shapes,
+        tuple([without] if isinstance(without, str) else without),
         external,
         force,
         tuple(map(Path, opsets)),

@@ -24,6 +24,7 @@ class Settings(NamedTuple):
     bump: bool = False
     shapes: tuple[str, ...] = ()
     infer_shapes: bool = False
+    without: tuple[str, ...] = ()
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -69,6 +70,7 @@ class Settings(NamedTuple):
             bump=self.bump,
             shapes=self.shapes,
             infer_shapes=self.infer_shapes,
+            without=self.without,
         )
 
 

@@ -6,7 +6,14 @@ from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_plan
-from opshift.converter.options import AllowLike, ConvertArguments, IrVersionLike, Options, TargetLike
+from opshift.converter.options import (
+    AllowLike,
+    ConvertArguments,
+    IrVersionLike,
+    Options,
+    TargetLike,
+    WithoutLike,
+)
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.plan_model import plan_model
 from opshift.converter.report import Report
@@ -79,6 +86,7 @@ def convert_version(
     bump: bool = False,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    without: WithoutLike = (),
     registry: Registry | None = None,
 ) -> ModelObject | bytes:
     """Convert a model to other operator-set versions.
@@ -114,6 +122,9 @@ def convert_version(
         infer_shapes: if nodes are refused, plan again with the shapes that the package `onnx` infers, if it
             is installed. Opshift infers shapes itself in any case, and its own results take precedence. The
             result declares no additional shapes.
+        without: domains such as `"com.microsoft"`, or operators such as `"ai.onnx.Gelu"`, that the result may
+            not contain; `target` is then optional. Other operators express their nodes, calls of functions
+            are inlined, and imports of the domains are removed.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -127,7 +138,7 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    if len(given) > 1 or (not given and ir_version is None):
+    if len(given) > 1 or (not given and ir_version is None and not without):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",
             remedy="pass target or ir_version, such as convert_version(model, target=17)",
@@ -143,6 +154,7 @@ def convert_version(
         bump=bump,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        without=without,
     )
     return convert_and_plan(model, options)[0]
 
@@ -194,6 +206,7 @@ def plan_version(
     ir_version: IrVersionLike = None,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    without: WithoutLike = (),
     registry: Registry | None = None,
 ) -> Plan:
     """Plan a conversion without modifying the model.
@@ -208,6 +221,7 @@ def plan_version(
         registry=registry,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        without=without,
     )
     return plan_with(model_of(model)[0], options)
 
@@ -250,6 +264,10 @@ def _apply(plan: Plan, model: ModelProto, options: Options) -> None:
         from opshift.model.model_version import pack_version  # few conversions need it
 
         model.model_version = pack_version(plan.model_version)
+    if options.without:
+        from opshift.converter.functions.removal import remove
+
+        remove(model, options.without)
     if plan.ir.rewritten_features:
         from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
 

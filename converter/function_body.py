@@ -2,27 +2,24 @@
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import StepKey
-from opshift.adapters.core.function_body import make_body_step
 from opshift.converter.constant_nodes import add_constant_node
 from opshift.converter.convert_node import add_values
 from opshift.converter.options import Allowances
+from opshift.converter.rewrite.expanding_router import ExpandingRouter
 from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.rewrite_node import rewrite_node
-from opshift.converter.rewrite.routes import LazyAdapterTable, Router
+from opshift.converter.rewrite.routes import LazyAdapterTable
 from opshift.converter.rewrite.validation import validate_node
-from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, UsageError
-from opshift.model.extensions import is_external
 from opshift.model.graphs import Container, captured_names, graphs_of, nested_containers, node_label
 from opshift.model.messages import FunctionProto, GraphProto, NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.function_protos import add_imports
-from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -61,7 +58,9 @@ def build_function(
 
     scope = Scope(graph, opsets, registry, {})
     workspace = Workspace(scope, names, Allowances())
-    router = _ExpandingRouter(version, registry, opsets)
+    router = ExpandingRouter(
+        registry, LazyAdapterTable(), opsets, frozenset({f"{version.domain}.{version.name}"})
+    )
     result = rewrite_node(Node.from_proto(call), version.since_version, scope, workspace, router)
     workspace.keep_constants(values_read(result.nodes))
     for name, tensor in workspace.kept_constants().items():
@@ -98,27 +97,3 @@ def _formal_names(formals: Sequence[Parameter], count: int) -> list[str]:
         last = names.pop()
         names += [f"{last}_{index}" for index in range(count - len(names))]
     return names[:count]
-
-
-class _ExpandingRouter(Router):
-    """Router with a route from one function to the operators that express it."""
-
-    def __init__(self, version: OperatorVersion, registry: Registry, opsets: dict[str, int]) -> None:
-        self._adapters = LazyAdapterTable()
-        super().__init__(registry, self._adapters, opsets)
-        self._function = (version.domain, version.name)
-
-    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
-        if (definition.domain, definition.name) != self._function:
-            return super()._path(definition, operator, target_opset)
-        if operator.body is not None:
-            return [VersionStep(operator, None, target_opset, "declared", make_body_step(operator))]
-        body = StepKey(*operator.id, operator.since_version)
-        if body in self._adapters:
-            adapter = self._adapters[body]
-            private = adapter if is_external(adapter) else None
-            return [VersionStep(operator, None, target_opset, "adapter", adapter, private_adapter=private)]
-        # The adapters for opsets without the operator expand it. A guard without a bridge would refuse types
-        # that older versions lack, but the emitted nodes are converted to the opset of the body.
-        path = super()._path(definition, operator, definition.versions[0].since_version - 1)
-        return [step for step in path if step.kind != "guarded" or operator.bridge]

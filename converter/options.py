@@ -22,9 +22,13 @@ TargetLike = int | str | Mapping[str, int] | Iterable[str]
 
 AllowLike = Allow | Iterable[Allow]
 
+WithoutLike = str | Iterable[str]
+
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
 EXAMPLE_REMEDY = "give an opset version such as 17"
+
+WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
 MAX_DIGITS = 20
 """Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
@@ -54,6 +58,7 @@ class ConvertArguments(TypedDict, total=False):
     bump: bool
     shapes: ShapesLike
     infer_shapes: bool
+    without: WithoutLike
 
 
 class Options(FrozenRecord):
@@ -69,6 +74,7 @@ class Options(FrozenRecord):
     shapes: tuple[tuple[str, Dims], ...] = ()
     infer_shapes: bool = False
     skipped: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -84,13 +90,30 @@ class Options(FrozenRecord):
         bump: bool = False,
         shapes: ShapesLike = (),
         infer_shapes: bool = False,
+        without: WithoutLike = (),
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
-        wanted = read_target(target, registry, ir_version)
+        removed = read_without(without, registry)
+        if removed and reversible:
+            reason = "a reversible conversion would restore the operators in `without`"
+            raise UsageError(reason, remedy="pass only one of reversible and without")
+        is_optional = target is None and bool(removed)
+        wanted = (
+            Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
+        )
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
         return cls(
-            wanted, registry, read_allow(allow), inplace, check, reversible, bump, declared, infer_shapes
+            wanted,
+            registry,
+            read_allow(allow),
+            inplace,
+            check,
+            reversible,
+            bump,
+            declared,
+            infer_shapes,
+            without=removed,
         )
 
 
@@ -104,6 +127,36 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
         reason = f"unknown allow value {unknown[0]!r}{hint_at_similar(unknown[0], ALLOW_VALUES)}"
         raise UsageError(reason, remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}")
     return frozenset(each for each in ALLOW_VALUES if each in wanted)
+
+
+def read_without(without: WithoutLike, registry: Registry) -> frozenset[str]:
+    """Return the domains, and operators such as `ai.onnx.Gelu`, that a result may not contain.
+
+    Raises:
+        UsageError: a name is that of the default domain, or is unknown and similar to a known name. Other
+            unknown names may be those of domains that only models define.
+    """
+    names = {without} if isinstance(without, str) else set(without)
+    return frozenset(_operator_or_domain(str(each).strip(), registry) for each in names)
+
+
+def _operator_or_domain(name: str, registry: Registry) -> str:
+    if name in ("", DEFAULT_DOMAIN):
+        reason = f"{name!r} is not an operator or domain that other operators can express"
+        raise UsageError(reason, remedy=WITHOUT_REMEDY)
+    if registry.has_domain(name):
+        return name
+    if registry.operator(name):
+        return f"{DEFAULT_DOMAIN}.{name}"
+    domain, _, op_type = name.rpartition(".")
+    is_known = bool(domain) and registry.has_domain(domain)
+    if is_known and registry.operator(op_type, domain):
+        return name
+    known = [f"{domain}.{each}" for each in registry.names(domain)] if is_known else []
+    similar = hint_at_similar(name, known or (*registry.domains(), *registry.names()))
+    if known or similar:
+        raise UsageError(f"{name!r} is not an operator or a domain{similar}", remedy=WITHOUT_REMEDY)
+    return name
 
 
 class Allowances:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from graphlib import TopologicalSorter
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.converter.repeated_fields import sort_by_keys
+from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import graphs_of, nested_nodes, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -37,33 +38,53 @@ SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 
-def inline_functions(model: ModelProto) -> None:
-    """Replace every call of a local function by the nodes of the function, then remove the functions.
+def inline_functions(model: ModelProto, names: Collection[LocalFunction] | None = None) -> None:
+    """Replace every call of some local functions, by default all, by their nodes, and remove the functions.
 
     Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
     """
-    inliner = _Inliner(model)
+    is_inlined = [names is None or function_id(each) in names for each in model.functions]
+    inliner = _Inliner(model, compress(model.functions, is_inlined))
     for graph in root_graphs(model):
         inliner.inline(graph)
-    imports = model.opset_import
-    for function in model.functions:
-        for each in function.opset_import:
-            _add_import(imports, each.domain, each.version)
-    if inliner.needs_identity:
-        _add_import(imports, "", 1)
-    del model.functions[:]
+    inliner.add_imports(model.opset_import, compress(model.functions, is_inlined))
+    for function, is_removed in zip(model.functions, is_inlined, strict=True):
+        called = [] if is_removed else called_functions(function, model.functions, names or ())
+        if called:
+            inliner.inline(function)
+            inliner.add_imports(function.opset_import, called)
+    remove_messages(model.functions, is_inlined)
+
+
+def called_functions(
+    caller: ContainerProto, functions: Sequence[FunctionProto], names: Collection[LocalFunction]
+) -> list[FunctionProto]:
+    """Return the functions with some names that a graph or function calls, directly or in one of them."""
+    by_name = {function_id(each): each for each in functions if function_id(each) in names}
+    found: dict[LocalFunction, FunctionProto] = {}
+    waiting: list[ContainerProto] = [caller]
+    while waiting:
+        for called in map(called_function, nested_nodes(waiting.pop())):
+            if called in by_name and called not in found:
+                found[called] = by_name[called]
+                waiting.append(by_name[called])
+    return list(found.values())
 
 
 def inlining_obstacles(
-    model: ModelProto, opsets: Mapping[str, int], targets: Mapping[str, int], registry: Registry
+    model: ModelProto,
+    opsets: Mapping[str, int],
+    targets: Mapping[str, int],
+    registry: Registry,
+    functions: Sequence[FunctionProto] | None = None,
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    The functions must not be recursive. `opsets` are the opset imports of the graphs; domains are converted
-    to `targets` before inlining.
+    The functions, by default all, must not be recursive. `opsets` are the opset imports of the graphs;
+    domains are converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
-    for function in model.functions:
+    for function in model.functions if functions is None else functions:
         own = {canonical_domain(each.domain): each.version for each in function.opset_import}
         for domain, opset in own.items():
             opset = targets.get(domain, opset)
@@ -94,14 +115,22 @@ def _are_equivalent(
 
 
 class _Inliner:
-    def __init__(self, model: ModelProto) -> None:
-        self._functions = {function_id(each): each for each in model.functions}
+    def __init__(self, model: ModelProto, functions: Iterable[FunctionProto]) -> None:
+        self._functions = {function_id(each): each for each in functions}
         self._names = FreshNames()
-        self._names.avoid(*root_graphs(model))
-        self.needs_identity = False
+        self._names.avoid(*root_graphs(model), *model.functions)
+        self._needs_identity = False
 
-    def inline(self, top: GraphProto) -> None:
-        waiting = [top]
+    def add_imports(self, imports: Repeated[OperatorSetIdProto], functions: Iterable[FunctionProto]) -> None:
+        """Add the opset imports that the nodes of inlined functions need."""
+        for function in functions:
+            for each in function.opset_import:
+                _add_import(imports, each.domain, each.version)
+        if self._needs_identity:
+            _add_import(imports, "", 1)
+
+    def inline(self, top: ContainerProto) -> None:
+        waiting: list[ContainerProto] = [top]
         while waiting:
             graph = waiting.pop()
             nodes = graph.node
@@ -114,7 +143,7 @@ class _Inliner:
                 sort_by_keys(nodes, keys)
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
-    def _replace(self, graph: GraphProto, position: int) -> list[int]:
+    def _replace(self, graph: ContainerProto, position: int) -> list[int]:
         """Replace a call: write one node over it, append the others, and return their sort keys."""
         call = graph.node[position]
         new_nodes = self._expand(call, graph)
@@ -129,7 +158,7 @@ class _Inliner:
             call.Clear()
         return [position * SORT_KEY_STRIDE + index - main for index in range(len(new_nodes)) if index != main]
 
-    def _expand(self, call: NodeProto, graph: GraphProto) -> list[NodeProto]:
+    def _expand(self, call: NodeProto, graph: ContainerProto) -> list[NodeProto]:
         """Return the nodes of a call, with nested calls expanded."""
         waiting, done = [call], []
         while waiting:
@@ -139,7 +168,7 @@ class _Inliner:
                 done.append(node)
                 continue
             instance = InlinedCall(node, function, self._names.fresh)
-            self.needs_identity = self.needs_identity or instance.has_identity
+            self._needs_identity |= instance.has_identity
             graph.value_info.extend(instance.value_info)
             waiting += reversed(instance.nodes)
         return done

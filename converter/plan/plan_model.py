@@ -71,6 +71,11 @@ def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
             from opshift.converter.reversible.history import History  # most conversions do not need pydantic
 
             history = History(model, options.reversible)
-        return Planner(model, options, history=history).plan()
+        plan = Planner(model, options, history=history).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
+    if options.without:
+        from opshift.converter.functions.removal import plan_removal  # few conversions need it
+
+        return plan_removal(plan, model, options)
+    return plan

@@ -58,7 +58,9 @@ class Planner:
             self._functions = FunctionTable(model, registry)
         self._specializations = specializations or {}
         self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
-        self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
+        self._node_analysis = NodeAnalysis(
+            model, registry, self._target.opsets, self._functions, options.without
+        )
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
         self._unknown_shapes: UnknownShapes | None = None

@@ -1,6 +1,6 @@
 """Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
@@ -93,20 +93,28 @@ class _NodeRewriter(NamedTuple):
     refusals: list[CannotConvert]
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
-        pending = [Emitted(node, source, True)]
+        pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
+        expanded: list[str] = []
         done: list[Emission] = []
         applied_steps: list[VersionStep] = []
         while pending:
-            current, opset, successor = pending.pop()
+            popped = pending.pop()
+            if popped is None:
+                expanded.pop()
+                continue
+            current, opset, successor = popped
             route = first if current is node else self.router.route(current.domain, current.op_type, opset)
             for step in route.steps:
                 applied_steps.append(step)
                 try:
-                    emitted = self._run_step(step, current)
+                    emitted = self._run_step(step, current, expanded)
                 except CannotConvert as error:
                     # The others follow: one of them may prevent more opsets.
                     self.refusals.append(error)
                     break
+                if step.target is None:
+                    expanded.append(current.op_type)
+                    pending.append(None)
                 if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
                     if not successor:
                         emitted = [each._replace(is_replacement=False) for each in emitted]
@@ -147,8 +155,14 @@ class _NodeRewriter(NamedTuple):
             _require_few_steps(applied_steps)
             yield from result.nodes
 
-    def _run_step(self, step: VersionStep, node: Node) -> list[Emitted]:
-        """Return the nodes that a step emits, last first; one of them is the replacement."""
+    def _run_step(self, step: VersionStep, node: Node, expanded: Collection[str]) -> list[Emitted]:
+        """Return the nodes that a step emits, last first; one of them is the replacement.
+
+        The node may express the operators `expanded`, which cannot express it in turn.
+        """
+        if step.target is None and node.op_type in expanded:
+            reason = f"the operators that express {step.source.id} are expressed by it"
+            raise CannotConvert(reason, "operator.no-equivalent", remedy="keep the operator")
         out = Rewriter(
             self.facts, self.output, step.source, step.target, step.opset, self.router.default_opset
         )
@@ -179,7 +193,7 @@ class _NodeRewriter(NamedTuple):
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
         """Describe a refusal, of which the step may be one of an emitted node, by the node of the model."""
         first, own = step.source.since_version, self.operator
-        if step.source.domain == own.domain:
+        if step.source.domain == own.domain and not self.router.without:
             error.nearest = first if step.opset < first else step.opset - 1
         if step.source.name == own.name:
             return

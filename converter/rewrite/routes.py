@@ -45,9 +45,15 @@ class Route(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
-    """Return the shared router to some targets."""
-    # Routes depend on the registry and the targets only, so all models share them.
+def router_for(
+    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[str] = frozenset()
+) -> Router:
+    """Return the shared router to some targets, without some operators and domains."""
+    # Routes depend on these arguments only, so all models share them.
+    if without:
+        from opshift.converter.rewrite.expanding_router import ExpandingRouter  # few conversions need it
+
+        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)
     return Router(registry, LazyAdapterTable(), dict(targets))
 
 
@@ -64,6 +70,8 @@ class Router:
         self.fact_querying_opsets: set[int] = set()
         """Opsets of the default domain from which steps have queried facts, and probably will again."""
         self._routes: dict[tuple[str, str, int], Route] = {}
+        self.without: frozenset[str] = frozenset()
+        """Operators and domains that other operators have to express."""
 
     def final_opset(self, domain: str) -> int:
         """Return the target opset of a domain."""

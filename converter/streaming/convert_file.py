@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from opshift.converter.convert import convert_with
-from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike
+from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike, WithoutLike
 from opshift.converter.report import Report
 from opshift.converter.shape_arguments import ShapesLike
 from opshift.converter.streaming.copy_ranges import write_pieces
@@ -43,6 +43,7 @@ def convert_file(
     bump: bool = False,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    without: WithoutLike = (),
     registry: Registry | None = None,
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -63,6 +64,7 @@ def convert_file(
         bump: raise `model_version` if the model changes.
         shapes: shapes to declare before the conversion, and in the result.
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
+        without: domains and operators that the result may not contain.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
@@ -86,6 +88,7 @@ def convert_file(
         bump=bump,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        without=without,
     )
 
     def change(model: ModelProto) -> Report:

@@ -34,6 +34,7 @@ class NodeAnalysis:
         registry: Registry,
         targets: Mapping[str, int],
         functions: FunctionTable | None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
@@ -45,6 +46,7 @@ class NodeAnalysis:
         self._element_types: frozenset[str] | None = None
         self._targets = targets
         self._functions = functions
+        self._without = without
         self._routers: dict[Imports, Router] = {}
         self._last_router: tuple[Mapping[str, int], Router] | None = None
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
@@ -62,7 +64,7 @@ class NodeAnalysis:
             # Steps of other domains may emit nodes of the default domain, even if it is not imported.
             if DEFAULT_DOMAIN not in final_opsets:
                 final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
-            self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()))
+            self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()), self._without)
         self._last_router = opsets, self._routers[key]
         return self._routers[key]
 
@@ -118,7 +120,11 @@ class NodeAnalysis:
         if opset is None:
             self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
-        if domain != DEFAULT_DOMAIN and self._registry.is_undefined(proto.op_type, opset, domain):
+        if (
+            domain != DEFAULT_DOMAIN
+            and self._registry.is_undefined(proto.op_type, opset, domain)
+            and self._without.isdisjoint((domain, f"{domain}.{proto.op_type}"))
+        ):
             self._has_unknown_operators = True
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)

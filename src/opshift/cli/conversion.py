@@ -43,6 +43,7 @@ class ConversionSettings(NamedTuple):
     report: Path | None = None
     shapes: tuple[str, ...] = ()
     infer_shapes: bool = False
+    without: tuple[str, ...] = ()
 
     def read(self) -> Options:
         """Return the options of a conversion in place; raise if one of them is invalid."""
@@ -66,6 +67,7 @@ class ConversionSettings(NamedTuple):
             self.bump,
             self.shapes,
             self.infer_shapes,
+            self.without,
             self.external,
             self.force,
             tuple(self.folders or ()),

@@ -47,6 +47,7 @@ def convert(
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
+    without: options.WithoutOption = None,
     reversible: Annotated[
         bool,
         typer.Option(
@@ -210,6 +211,7 @@ def convert(
         report,
         tuple(shape or ()),
         infer_shapes,
+        tuple(without or ()),
     )
     sources = _sources(source, more, files_from)
     conversion_options = settings.read()  # before any model is read

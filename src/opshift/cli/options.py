@@ -175,6 +175,17 @@ InferShapesOption = Annotated[
     ),
 ]
 
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        rich_help_panel=TARGET,
+        metavar="NAME",
+        help="A domain (com.microsoft) or an operator (ai.onnx.Gelu) that the result may not contain: other "
+        "operators express its nodes. May be repeated; --target is then optional.",
+    ),
+]
+
 DomainOption = Annotated[
     str | None,
     typer.Option(

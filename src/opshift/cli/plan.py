@@ -35,6 +35,7 @@ def plan(
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
+    without: options.WithoutOption = None,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     explain: Annotated[
@@ -63,6 +64,7 @@ def plan(
         report=report_file,
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
+        without=tuple(without or ()),
     )
     gate = GateOptions(
         "plan", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()

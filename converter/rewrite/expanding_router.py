@@ -1,0 +1,85 @@
+"""Router whose routes end in the operators that express others: in their function bodies and expansions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from opshift.adapters.core.adapter_table import Adapter, StepKey
+from opshift.adapters.core.function_body import make_body_step
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.converter.rewrite.routes import Router
+from opshift.converter.rewrite.version_steps import VersionStep
+from opshift.model.errors import CannotConvert
+from opshift.model.extensions import is_external
+from opshift.model.node import Node
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Refuse
+
+REMEDY = "keep the operator, or define it with a function body or `before:` in a folder of definitions"
+
+
+class ExpandingRouter(Router):
+    """Router to some targets for models that may not contain the operators and domains in `without`."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        table: Mapping[StepKey, Adapter],
+        targets: Mapping[str, int],
+        without: frozenset[str],
+    ) -> None:
+        super().__init__(registry, table, targets)
+        self.without = without
+
+    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
+        if (
+            definition.domain not in self.without
+            and f"{definition.domain}.{definition.name}" not in self.without
+        ):
+            return super()._path(definition, operator, target_opset)
+        body = self._body_step(definition, operator, target_opset)
+        if body:
+            return [body]
+        # A guard without a bridge would refuse types that another version lacks, but the emitted nodes are
+        # converted to the target.
+        paths = [
+            [step for step in path if step.kind != "guarded" or operator.bridge]
+            for path in self._expanding_paths(definition, operator, target_opset)
+        ]
+        if not paths:
+            return [VersionStep(operator, None, target_opset, "refused", _refuse)]
+        return min(paths, key=lambda path: (any(step.kind == "refused" for step in path), len(path)))
+
+    def _expanding_paths(
+        self, definition: Operator, operator: OperatorVersion, target_opset: int
+    ) -> Iterator[list[VersionStep]]:
+        """Yield the steps to each version with a function body, and to each opset that lacks the operator."""
+        for version in definition.versions:
+            body = self._body_step(definition, version, target_opset)
+            if body:
+                yield [*super()._path(definition, operator, version.since_version), body]
+            if version.removal and not isinstance(version.removal.up, Refuse):
+                yield super()._path(definition, operator, version.removal.removed_in)
+        first = definition.versions[0]
+        if first.before is not None and not isinstance(first.before, Refuse):
+            yield super()._path(definition, operator, first.since_version - 1)
+
+    def _body_step(
+        self, definition: Operator, version: OperatorVersion, target_opset: int
+    ) -> VersionStep | None:
+        """Return the step from a version to its function body, for the target if the version is in effect."""
+        opset = target_opset if definition.at(target_opset) is version else version.since_version
+        if version.body is not None:
+            return VersionStep(version, None, opset, "declared", make_body_step(version))
+        key = StepKey(*version.id, version.since_version)
+        if key not in self._table:
+            return None
+        adapter = self._table[key]
+        private = adapter if is_external(adapter) else None
+        return VersionStep(version, None, opset, "adapter", adapter, private_adapter=private)
+
+
+def _refuse(node: Node, out: Rewriter) -> None:
+    reason = f"no other operators express {out.source.id}"
+    raise CannotConvert(reason, "operator.no-equivalent", remedy=REMEDY)
