@@ -94,7 +94,7 @@ class _NodeRewriter(NamedTuple):
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
         pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
-        expanded: list[str] = []
+        expanded: list[OperatorVersion] = []
         done: list[Emission] = []
         applied_steps: list[VersionStep] = []
         while pending:
@@ -113,7 +113,7 @@ class _NodeRewriter(NamedTuple):
                     self.refusals.append(error)
                     break
                 if step.target is None:
-                    expanded.append(current.op_type)
+                    expanded.append(step.source)
                     pending.append(None)
                 if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
                     if not successor:
@@ -155,12 +155,14 @@ class _NodeRewriter(NamedTuple):
             _require_few_steps(applied_steps)
             yield from result.nodes
 
-    def _run_step(self, step: VersionStep, node: Node, expanded: Collection[str]) -> list[Emitted]:
+    def _run_step(
+        self, step: VersionStep, node: Node, expanded: Collection[OperatorVersion]
+    ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
         The node may express the operators `expanded`, which cannot express it in turn.
         """
-        if step.target is None and node.op_type in expanded:
+        if step.target is None and step.source in expanded:
             reason = f"the operators that express {step.source.id} are expressed by it"
             raise CannotConvert(reason, "operator.no-equivalent", remedy="keep the operator")
         out = Rewriter(

@@ -165,7 +165,8 @@ def test_expresses_a_private_domain_and_removes_its_import(registry: Registry) -
     model = _acme("Double", "Double")
     kept = convert_version(model, 18, registry=registry)
     assert {each.domain for each in kept.graph.node} == {"com.acme"}
-    result, report = convert(model, 18, registry=registry, without="com.acme")
+    conversion = convert(model, 18, registry=registry, without="com.acme")
+    result, report = conversion.model, conversion.report
     assert {each.domain: each.version for each in result.opset_import} == {"": 18, "com.unread": 1}
     assert report.repairs == ("the import of com.acme is removed",)
     doubled = np.maximum(X * 2, -4)
@@ -221,7 +222,8 @@ FUNCTIONS = """
 @pytest.mark.parametrize("target", [None, 18])
 def test_inlines_functions_of_a_domain(target: int | None) -> None:
     model = onnx.parser.parse_model(FUNCTIONS)
-    result, report = convert(model, target, without=["lib", "Gelu"])
+    conversion = convert(model, target, without=["lib", "Gelu"])
+    result, report = conversion.model, conversion.report
     onnx.checker.check_model(result)
     assert [each.name for each in result.functions] == ["Outer"]
     assert {each.domain for each in result.opset_import} == {"", "kept"}
