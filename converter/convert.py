@@ -123,8 +123,7 @@ def convert_version(
             is installed. Opshift infers shapes itself in any case, and its own results take precedence. The
             result declares no additional shapes.
         without: domains such as `"com.microsoft"`, or operators such as `"ai.onnx.Gelu"`, that the result may
-            not contain; `target` is then optional. Other operators express their nodes, calls of functions
-            are inlined, and imports of the domains are removed.
+            not contain; `target` is then optional. Functions with such names are inlined.
         registry: operator definitions; by default the project's own.
 
     Returns:

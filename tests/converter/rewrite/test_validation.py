@@ -315,6 +315,6 @@ def test_raising_step_refuses_only_its_nodes(
     assert model.SerializeToString() == before
 
 
-def _fresh_router(registry: Any, targets: frozenset[tuple[str, int]]) -> Any:
+def _fresh_router(*arguments: Any) -> Any:
     """Return a router that shares no cached routes with other conversions."""
-    return router_for.__wrapped__(registry, targets)
+    return router_for.__wrapped__(*arguments)
