@@ -154,7 +154,7 @@ def _operator_or_domain(name: str, registry: Registry) -> str:
         return name
     known = [f"{domain}.{each}" for each in registry.names(domain)] if is_known else []
     similar = hint_at_similar(name, known or (*registry.domains(), *registry.names()))
-    if known or similar:
+    if similar or (known and not registry.is_open(domain)):
         raise UsageError(f"{name!r} is not an operator or a domain{similar}", remedy=WITHOUT_REMEDY)
     return name
 
