@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import field
+from typing import Final
 
 from opshift.analysis.runtime_support.conditions import refuses
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
@@ -12,7 +15,11 @@ from opshift.model.frozen_record import FrozenRecord
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.runtime import Runtime, Support
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
+
+IN_BODY: Final = "; in its function body, "
+"""Text between the reasons for a node and for a node in its function body."""
 
 
 class UnsupportedNode(FrozenRecord):
@@ -21,11 +28,34 @@ class UnsupportedNode(FrozenRecord):
     place: str
     """Place in the model; `model` for its opsets and its IR version."""
     operator: str
-    """Operator version, such as `ai.onnx.Add:14`; empty for a property of the model."""
+    """Operator version, such as `ai.onnx.Add:14`, or called function; empty for a property of the model."""
     types: Mapping[str, str]
     """Known types by type variable or parameter."""
     reason: str
     remedy: str
+
+
+class MissingKernel(FrozenRecord):
+    """Nodes that a runtime does not implement for the same reason, see `UnsupportedNode`."""
+
+    places: tuple[str, ...]
+    operator: str
+    types: Mapping[str, str]
+    reason: str
+    remedy: str
+
+
+class ModelSupport(FrozenRecord):
+    """Answer to whether a runtime implements a model."""
+
+    missing: tuple[MissingKernel, ...]
+    """Nodes that prevent it."""
+    warnings: tuple[str, ...] = ()
+    """Known wrong results of its kernels."""
+    uncertain: tuple[str, ...] = ()
+    """Reasons why nodes that count as implemented may not be."""
+    fallback: tuple[str, ...] = ()
+    """Operator versions that the runtime leaves to the one that it falls back to."""
 
 
 @reading_onnx_ir
@@ -35,14 +65,27 @@ def check_support(
     """Return the nodes of a model that a runtime does not implement.
 
     A node is implemented if there is a kernel for its operator version and types and no restriction applies,
-    or if the runtime replaces it by its function body and implements all nodes of it. Unknown types and
-    undecided restrictions count as implemented.
+    if the runtime replaces it by its function body and implements all nodes of it, or if the runtime that it
+    falls back to implements it. Unknown types and undecided restrictions count as implemented.
 
     Raises:
         InvalidModel: the model cannot be read.
     """
     source, _ = model_of(model)
-    return RuntimeCheck(runtime).check(ModelNodes(source, registry or default_registry()))
+    support = RuntimeCheck(runtime).check(ModelNodes(source, registry or default_registry()))
+    return tuple(
+        UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)
+        for each in support.missing
+        for place in each.places
+    )
+
+
+class _Notes(FrozenRecord):
+    """Notes about a model, each once, in the order of the model."""
+
+    warnings: dict[str, None] = field(default_factory=dict)
+    uncertain: dict[str, None] = field(default_factory=dict)
+    fallback: dict[str, None] = field(default_factory=dict)
 
 
 class RuntimeCheck:
@@ -50,58 +93,78 @@ class RuntimeCheck:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
         self._kernels: dict[Hashable, Support] = {}
-        self._bodies: dict[ModelNodes, Support | None] = {}
+        self._bodies: dict[ModelNodes, str] = {}
+        self._notes = _Notes()
 
-    def check(self, model: ModelNodes) -> tuple[UnsupportedNode, ...]:
-        """Return the nodes of a model that the runtime does not implement."""
-        found = (self._problem(node, model) for node in model.nodes)
-        return (*self._model_problems(model), *filter(None, found))
+    def check(self, model: ModelNodes) -> ModelSupport:
+        """Return whether the runtime implements a model, and which nodes prevent it."""
+        self._notes = notes = _Notes()
+        missing = (*self._model_problems(model), *self._missing_kernels(model))
+        return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
 
-    def _model_problems(self, model: ModelNodes) -> Iterator[UnsupportedNode]:
+    def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime
         for domain, opset in model.opsets.items():
             newest = runtime.opsets.get(domain, opset)
             if opset > newest:
                 reason = f"{runtime.name} supports opset {newest} of {domain}, the model has {opset}"
-                yield UnsupportedNode(
-                    "model", "", {}, reason, f"convert the model to opset {newest} or older"
-                )
-        if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
-            reason = (
-                f"{runtime.name} supports IR version {runtime.ir_version}, the model has {model.ir_version}"
-            )
-            yield UnsupportedNode("model", "", {}, reason, "convert the model to an older IR version")
+                remedy = f"convert the model to opset {newest} or older"
+                yield MissingKernel(("model",), "", {}, reason, remedy)
+        newest = runtime.ir_version or model.ir_version
+        if model.ir_version > newest:
+            reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
+            yield MissingKernel(("model",), "", {}, reason, f"convert the model to IR version {newest}")
+        if not runtime.expands_functions:
+            for function, places in model.calls.items():
+                reason = f"{runtime.name} does not accept local functions"
+                yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
 
-    def _problem(self, node: ModelNode, model: ModelNodes) -> UnsupportedNode | None:
-        missing = self._missing(node, model)
-        if missing is None:
-            return None
-        identity, own = self._identity(node), self._kernel(node)
-        is_own = own is missing or bool(own)
-        reason = missing.reason if is_own else f"{own.reason}; in its function body, {missing.reason}"
-        types = {name: each for name, each in node.types if each}
-        return UnsupportedNode(node.place, str(identity), types, reason, own.remedy)
+    def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        for nodes in model.groups.values():
+            first = nodes[0]
+            own = self._kernel(first)
+            is_uniform = own and not self._runtime.restrictions_of(self._identity(first))
+            places: defaultdict[str, list[str]] = defaultdict(list)
+            for node in nodes[:1] if is_uniform else nodes:
+                places[self._reason(node, model)].append(node.place)
+            places.pop("", None)
+            for reason, found in places.items():
+                known = {name: each for name, each in first.types if each}
+                yield MissingKernel(tuple(found), str(self._identity(first)), known, reason, own.remedy)
 
-    def _missing(self, node: ModelNode, model: ModelNodes) -> Support | None:
-        """Return why the runtime does not implement a node, or a node in its function body."""
-        refusal = self._refusal(node)
-        if refusal is not None:
-            return refusal
-        support = self._kernel(node)
-        if support:
-            return None
-        version, runtime = node.operator, self._runtime
-        is_known = version is not None and version.since_version <= runtime.opsets.get(node.domain, 0)
-        if version is None or not (is_known and version.has_function and runtime.expands_functions):
-            return support
+    def _reason(self, node: ModelNode, model: ModelNodes) -> str:
+        """Return why no runtime implements a node; empty if one does."""
+        reason = self._own_reason(node, model)
+        if reason and self._fallback is not None and not self._fallback._reason(node, model):
+            self._notes.fallback[str(self._identity(node))] = None
+            return ""
+        return reason
+
+    def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
+        runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
+        for each in runtime.restrictions_of(identity):
+            is_refused = refuses(each, node)
+            if is_refused:
+                return f"{runtime.name} refuses the node: {each.reason}"
+            if is_refused is None:
+                self._notes.uncertain[f"{identity}: {each.reason}"] = None
+        if own.kernel is not None:
+            self._add_notes(node, own.kernel)
+            return ""
+        version = node.operator
+        is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
+        if version is None or not (version.has_function and is_known and runtime.expands_functions):
+            return own.reason
         body = model.body(node)
         if isinstance(body, CannotConvert):
-            return None
+            self._notes.uncertain[f"{identity}: its function body is unknown: {body.reason}"] = None
+            return ""
         if body not in self._bodies:
-            answers = (self._missing(each, body) for each in body.nodes)
-            self._bodies[body] = next((each for each in answers if each is not None), None)
-        return self._bodies[body]
+            self._bodies[body] = next(filter(None, (self._reason(each, body) for each in body.nodes)), "")
+        inner = self._bodies[body]
+        return inner and f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
 
     def _kernel(self, node: ModelNode) -> Support:
         question = self._identity(node), node.types
@@ -110,12 +173,13 @@ class RuntimeCheck:
             self._kernels[question] = self._runtime.kernel(question[0], known)
         return self._kernels[question]
 
-    def _refusal(self, node: ModelNode) -> Support | None:
-        """Return the restriction that refuses a node, whether it has a kernel or a function body."""
-        for each in self._runtime.restrictions_of(self._identity(node)):
-            if refuses(each, node):
-                return Support(None, f"{self._runtime.name} refuses the node: {each.reason}")
-        return None
+    def _add_notes(self, node: ModelNode, kernel: Kernel) -> None:
+        identity = str(self._identity(node))
+        wrong = self._runtime.wrong.get(identity)
+        if wrong:
+            self._notes.warnings[f"{identity}: {wrong}"] = None
+        if any(each is None and name in kernel.types for name, each in node.types):
+            self._notes.uncertain[f"{identity}: an element type is unknown"] = None
 
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an operator of the runtime, that of its kernel."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 
 from opshift.converter.convert_node import add_values
@@ -108,7 +109,10 @@ class ModelNode:
             call.attribute.add().ParseFromString(each.SerializeToString())
         facts = {name: self._known_input(name) for name in filter(None, node.inputs)}
         inputs = [facts.get(name) for name in node.inputs]
-        function = self.operator.function_body(call, inputs, registry=registry)
+        # A fixed body is read at the opset of the model, like that of an inlined function.
+        opset = None if self.operator.body else self.scope.opset_of("")
+        function = self.operator.function_body(call, inputs, opset=opset, registry=registry)
+        del function.opset_import[:]
         model = ModelProto(functions=[function])
         for domain, opset in self.scope.opsets.items():
             model.opset_import.add(domain=model_domain(domain), version=opset)
@@ -133,6 +137,7 @@ class ModelNodes:
         opsets: opset imports.
         ir_version: IR version.
         nodes: the nodes of all graphs, and of the local functions that they call.
+        calls: the places of the calls of local functions, by function.
 
     Raises:
         InvalidModel: names or the order of nodes are invalid, or calls of functions are too deep or too many.
@@ -142,11 +147,21 @@ class ModelNodes:
         self.opsets = opset_imports(model.opset_import, model.ir_version)
         self.ir_version = model.ir_version
         self.nodes: list[ModelNode] = []
+        self.calls: defaultdict[str, list[str]] = defaultdict(list)
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._visited: set[Scope] = set()
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
+
+    @cached_property
+    def groups(self) -> Mapping[Hashable, list[ModelNode]]:
+        """Nodes with the same operator version and types."""
+        found: defaultdict[Hashable, list[ModelNode]] = defaultdict(list)
+        for each in self.nodes:
+            opset = each.scope.opset_of(each.node.domain)
+            found[each.domain, each.node.op_type, opset, each.types].append(each)
+        return found
 
     def body(self, node: ModelNode) -> ModelNodes | CannotConvert:
         """Return the nodes of the function body of a node, or why they are unknown."""
@@ -173,6 +188,7 @@ class ModelNodes:
                     self.nodes.append(ModelNode(place, each.scope.node_of(record), each.scope))
                 elif (call := self._functions.find_call(proto, each.scope)) is not None:
                     label = function_label(self._functions.protos[call[0]])
+                    self.calls[label].append(place)
                     self._add(self._functions.scope_of_call(*call), f"{place}, function {label}", depth + 1)
 
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.toy_runtime import model, toy_runtime
 
-from opshift.analysis.runtime_support.check_support import check_support
+from opshift.analysis.runtime_support.check_support import RuntimeCheck, check_support
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import default_registry
 
 if TYPE_CHECKING:
     import onnx
@@ -129,3 +132,53 @@ def test_evaluates_restrictions(restriction: dict[str, Any], nodes: str, is_refu
     )
     found = [each.reason for each in check_support(model(nodes, "float[N, 2, 3] x"), runtime)]
     assert found == (["toy-1.0 refuses the node: a reason"] if is_refused else [])
+
+
+def test_leaves_nodes_to_the_runtime_that_it_falls_back_to() -> None:
+    device = toy_runtime(
+        opsets={"ai.onnx": 28},
+        operators={"ai.onnx.Relu": [{"versions": [13, 14]}]},
+        expands_functions=False,
+        falls_back="onnxruntime-1.31.1",
+    )
+    tested = model("h = Relu (x) y = Abs (h)")
+    assert check_support(tested, device) == ()
+    support = RuntimeCheck(device).check(ModelNodes(read(tested), default_registry()))
+    assert (support.missing, support.fallback) == ((), ("ai.onnx.Abs:13",))
+    (found,) = check_support(model("y = Abs (x)", "bfloat16[2] x"), device)
+    assert found.reason == "toy-1.0 has no kernel of ai.onnx.Abs"
+
+
+def test_notes_known_errors_and_unknown_facts() -> None:
+    restriction = {"reason": "only matrices", "unless": {"ranks": {"X": [2]}}}
+    noting = toy_runtime(
+        wrong={"ai.onnx.Relu:14": "off by one"}, restrictions={"ai.onnx.Relu": [restriction]}
+    )
+    tested = model("z = local.Unknown (x) y = Relu (z)")
+    support = RuntimeCheck(noting).check(ModelNodes(read(tested), default_registry()))
+    assert support.warnings == ("ai.onnx.Relu:14: off by one",)
+    assert support.uncertain == (
+        "ai.onnx.Relu:14: only matrices",
+        "ai.onnx.Relu:14: an element type is unknown",
+    )
+
+
+def test_refuses_calls_of_functions_without_expansion() -> None:
+    function = '<domain: "local", opset_import: ["" : 20]> F (a) => (b) { b = Relu (a) }'
+    tested = model("h = local.F (x) y = local.F (h)", functions=function)
+    found = check_support(tested, toy_runtime(expands_functions=False))
+    assert [(each.place, each.operator) for each in found] == [
+        ("graph, node F -> h", "local.F"),
+        ("graph, node F -> y", "local.F"),
+    ]
+
+
+def test_groups_nodes_by_operator_and_types() -> None:
+    tested = model("h = Abs (x) y = Abs (h)")
+    support = RuntimeCheck(RUNTIME).check(ModelNodes(read(tested), default_registry()))
+    (found,) = support.missing
+    assert found.places == ("graph, node Abs -> h", "graph, node Abs -> y")
+
+
+def read(tested: onnx.ModelProto) -> ModelProto:
+    return ModelProto.FromString(tested.SerializeToString())
