@@ -12,9 +12,7 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-DEFINITIONS: Final = "registry/compiled.json"
-DESCRIPTIONS: Final = "registry/descriptions.json"
-ROUTES: Final = "converter/rewrite/compiled.json"
+FILES: Final = ("registry/compiled.json", "registry/descriptions.json", "converter/rewrite/compiled.json")
 
 
 class CompiledFilesHook(BuildHookInterface[Any]):
@@ -30,7 +28,7 @@ class CompiledFilesHook(BuildHookInterface[Any]):
         environment = {**os.environ, "XDG_CACHE_HOME": self._folder}
         script = Path(self.root, "hatch_build.py")
         subprocess.run([sys.executable, script, self._folder], check=True, env=environment)
-        for name in (DEFINITIONS, DESCRIPTIONS, ROUTES):
+        for name in FILES:
             build_data["force_include"][str(Path(self._folder, name))] = f"opshift/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
@@ -47,30 +45,9 @@ def compile_into(folder: Path) -> None:
 
     # An sdist has no links from `src/opshift` to the packages at the top of the tree.
     opshift.__path__.append(str(root))
-    from opshift.converter.rewrite import routes
-    from opshift.registry import precompiled
-    from opshift.registry.explanations.refusal_causes import refusal_causes
-    from opshift.registry.ir_versions import ir_versions
-    from opshift.registry.onnx_defs import onnx_defs
-    from opshift.registry.registry import default_registry
+    from opshift.converter.compile_files import compile_files
 
-    # Reading definitions and routes records them.
-    compiled = {
-        DEFINITIONS: precompiled.DEFINITIONS.record(),
-        DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
-        ROUTES: routes.ROUTES.record(),
-    }
-    ir_versions()
-    onnx_defs()
-    refusal_causes()
-    default_registry().newest_opset()
-    for version in default_registry().get_all_schemas_with_history():
-        assert version.doc, version.id
-    routes.routes_text()
-    for name, texts in compiled.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(precompiled.packaged_file(texts), "ascii")
+    compile_files(folder)
 
 
 if __name__ == "__main__":

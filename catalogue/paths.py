@@ -6,6 +6,7 @@ from urllib.parse import quote
 from opshift.registry.models import OperatorVersion
 
 HOME, OPSETS, RELEASES, DOCUMENTS = "index.html", "opsets.html", "releases.html", "docs/index.html"
+CONVERTER = "convert.html"
 
 
 def domain_path(domain: str) -> str:

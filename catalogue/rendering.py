@@ -20,11 +20,14 @@ Links = tuple[tuple[str, str], ...]
 class Renderer:
     """Renderer of the templates in `TEMPLATES`.
 
+    Args:
+        converter: whether pages link to the page that converts.
+
     Raises:
         UsageError: Jinja is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, converter: bool = False) -> None:
         try:
             from jinja2 import Environment, FileSystemLoader, StrictUndefined
         except ImportError as error:
@@ -55,6 +58,7 @@ class Renderer:
             "version_path": paths.version_path,
             "opset_path": paths.opset_path,
             "methods": METHODS,
+            "converter": converter,
         }
 
     def page(

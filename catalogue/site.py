@@ -1,6 +1,6 @@
 """Static site of all definitions: pages, copies as JSON and Markdown, search index and site map."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from opshift.analysis.pages.markdown import escape_line
 from opshift.catalogue import paths
+from opshift.catalogue.browser.page import converter_page
 from opshift.catalogue.documents import read_documents
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import opset_views
@@ -29,19 +30,21 @@ A node resolves to the newest version that is not newer than the opset which the
 """
 
 
-def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
+def build_site(registry: Registry, url: str = "", converter: str = "") -> dict[str, str]:
     """Return the content of all files of the site by path.
 
     Args:
         registry: the definitions.
         url: address of the site's folder on the web; with it, the site has a site map.
+        converter: digest of the result of `converter_files`; with it, the site has a page that converts
+            models with these files.
 
     Raises:
         UsageError: Jinja is not installed, or `url` is not an address on the web.
     """
     if url and (urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).netloc):
         raise UsageError("is not an address on the web", place=url, remedy="begin it with https://")
-    renderer = Renderer()
+    renderer = Renderer(converter=bool(converter))
     operators = {
         domain: [OperatorView(each, registry) for each in registry.operators(domain)]
         for domain in registry.domains()
@@ -58,6 +61,8 @@ def build_site(registry: Registry, url: str = "") -> Mapping[str, str]:
             document_pages(renderer, documents),
         )
     )
+    if converter:
+        files |= dict([converter_page(renderer, converter)])
     if url:
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)

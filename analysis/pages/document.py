@@ -73,6 +73,15 @@ class Document:
 
     def html(self) -> str:
         """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
+        return HTML_PAGE.substitute(title=html.escape(self.title), body=self.body())
+
+    @property
+    def title(self) -> str:
+        """The first heading."""
+        return plain_text(self.markdown.partition("\n")[0].lstrip("# "))
+
+    def body(self) -> str:
+        """Return the content of the HTML document."""
         from markdown_it import MarkdownIt
 
         # Texts of models and proposals are untrusted: with html disabled, tags in them are escaped.
@@ -86,11 +95,9 @@ class Document:
             if token.type == "fence" and token.info == "mermaid":
                 # No other block names a language, so untrusted texts cannot be mistaken for it.
                 token.type, token.content = "html_block", next(drawings)
-        title = plain_text(self.markdown.partition("\n")[0].lstrip("# "))
-        body = renderer.renderer.render(tokens, renderer.options, {})
+        body = str(renderer.renderer.render(tokens, renderer.options, {}))
         # Wide tables scroll by themselves, also with the keyboard.
         body = body.replace(
             "<table>", '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
         )
-        body = body.replace("</table>", "</table></div>")
-        return HTML_PAGE.substitute(title=html.escape(title), body=body)
+        return body.replace("</table>", "</table></div>")

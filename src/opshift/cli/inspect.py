@@ -1,12 +1,11 @@
 """`opshift inspect`: summary of a model."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict
 
 import typer
 
+from opshift.analysis.model_summary import ModelSummary, ValueSummary, summarize_model
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import (
     DefinitionsOption,
@@ -21,61 +20,10 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
-from opshift.model.errors import InvalidModel
-from opshift.model.graphs import nested_containers, training_graphs
-from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
-from opshift.model.model_version import unpack_version
-from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports, short_label
-from opshift.model.types import declared_dims, dims_text, type_to_string
-from opshift.registry.errors import ResolveError
+from opshift.model.operator_ids import short_label
 from opshift.registry.registry import Registry
 
 NAME_COLUMN = Column("name", "cyan")
-
-
-@dataclass(frozen=True)
-class ValueSummary:
-    """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
-
-    name: str
-    type: str
-    shape: str
-
-
-@dataclass(frozen=True)
-class OperatorUse:
-    """Operator used by a model: its number of nodes, its kind, and a remark (`reason`) with a remedy."""
-
-    operator: str
-    count: int
-    kind: Literal["operator", "function", "foreign", "unresolved"]
-    reason: str = ""
-    remedy: str = ""
-
-
-@dataclass(frozen=True)
-class ModelSummary:
-    """Summary of a model."""
-
-    ir_version: int
-    producer: str
-    domain: str
-    model_version: str
-    author: str
-    license: str
-    opsets: dict[str, int]
-    nodes: dict[str, int]
-    """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
-    initializers: int
-    inputs: tuple[ValueSummary, ...]
-    outputs: tuple[ValueSummary, ...]
-    functions: tuple[str, ...]
-    operators: tuple[OperatorUse, ...]
-
-    @property
-    def unresolved(self) -> int:
-        """Number of nodes with an operator that cannot be resolved."""
-        return sum(use.count for use in self.operators if use.kind == "unresolved")
 
 
 def inspect(
@@ -132,7 +80,7 @@ def _write(page: Page, data: Mapping[str, object], summary: ModelSummary, regist
         page.table(("",), [(each,) for each in summary.functions])
     page.heading("Operators")
     columns = (number("nodes"), Column("operator", "cyan"), Column("note", "bold magenta"))
-    page.table(columns, [(use.count, short_label(use.operator), _note(use)) for use in summary.operators])
+    page.table(columns, [(use.count, short_label(use.operator), use.note) for use in summary.operators])
     if summary.unresolved:
         page.blank()
         page.line(f"{count_text(summary.unresolved, 'node')} unresolved", style="bold red")
@@ -164,86 +112,3 @@ def _release(domain: str, opset: int, registry: Registry) -> str:
         return f"unknown opset; the registry defines 1 to {newest}"
     releases = registry.releases.onnx.items()
     return next((f"onnx-{name}" for name, each in releases if each.opsets.get(domain, 0) >= opset), "")
-
-
-def _note(use: OperatorUse) -> str:
-    advice = f" ({use.remedy})" if use.remedy else ""
-    return f"{'unresolved: ' if use.kind == 'unresolved' else ''}{use.reason}{advice}"
-
-
-def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
-    """Count the nodes of a model and resolve their operators; raise InvalidModel without a graph."""
-    if not model.HasField("graph"):
-        raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
-    opsets = opset_imports(model.opset_import, model.ir_version)
-    functions = [function_id(each) for each in model.functions]
-    counter = OperatorCounter(registry, frozenset(functions))
-    graph, *subgraphs = counter.count(model.graph, opsets)
-    training = [sum(counter.count(each.graph, opsets)) for each in training_graphs(model)]
-    bodies = []
-    for function in model.functions:
-        imports = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        bodies.append(sum(counter.count(function, imports)))
-    # an initializer may be a graph input as well, and must be one up to IR version 3
-    initialized = {each.name for each in model.graph.initializer}
-    metadata = {each.key: each.value for each in model.metadata_props}
-    return ModelSummary(
-        model.ir_version,
-        f"{model.producer_name} {model.producer_version}".strip(),
-        model.domain,
-        unpack_version(model.model_version),
-        metadata.get("model_author", ""),
-        metadata.get("model_license", ""),
-        opsets,
-        {"graph": graph, "subgraphs": sum(subgraphs), "functions": sum(bodies), "training": sum(training)},
-        len(model.graph.initializer) + len(model.graph.sparse_initializer),
-        tuple(_value(each) for each in model.graph.input if each.name not in initialized),
-        tuple(map(_value, model.graph.output)),
-        tuple(f"{each.domain}.{each.name}" for each in functions),
-        counter.uses(),
-    )
-
-
-def _value(value: ValueInfoProto) -> ValueSummary:
-    dims = declared_dims(value.type)
-    return ValueSummary(value.name, type_to_string(value.type) or "", "" if dims is None else dims_text(dims))
-
-
-class OperatorCounter:
-    """Counter of nodes per operator, which resolves each operator once."""
-
-    def __init__(self, registry: Registry, functions: frozenset[LocalFunction]) -> None:
-        self._registry = registry
-        self._functions = functions
-        self._resolved: dict[tuple[LocalFunction, tuple[tuple[str, int], ...]], OperatorUse] = {}
-        self._counts: Counter[OperatorUse] = Counter()
-
-    def count(self, container: GraphProto | FunctionProto, opsets: dict[str, int]) -> Iterator[int]:
-        """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
-        imports = tuple(opsets.items())  # functions have their own opset imports
-        for each in nested_containers([container]):
-            for node in each.node:
-                key = (called_function(node), imports)
-                if key not in self._resolved:
-                    self._resolved[key] = self._resolve(node, opsets)
-                self._counts[self._resolved[key]] += 1
-            yield len(each.node)
-
-    def uses(self) -> tuple[OperatorUse, ...]:
-        """Return the counted operators, most frequent first and unresolved ones last."""
-        uses = [replace(use, count=count) for use, count in self._counts.items()]
-        return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
-
-    def _resolve(self, node: NodeProto, opsets: dict[str, int]) -> OperatorUse:
-        called = called_function(node)
-        domain, name = called.domain, f"{called.domain}.{node.op_type}"
-        is_function, opset = called in self._functions, opsets.get(domain)
-        if not is_function and opset is not None and self._registry.is_undefined(called.name, opset, domain):
-            return OperatorUse(name, 0, "foreign", "the registry does not define it")
-        try:
-            resolved = self._registry.resolve(node, opsets, self._functions)
-        except ResolveError as error:
-            return OperatorUse(name, 0, "unresolved", error.reason, error.remedy)
-        if isinstance(resolved, LocalFunction):
-            return OperatorUse(name, 0, "function", "local function of the model")
-        return OperatorUse(str(resolved.id), 0, "operator", "deprecated" if resolved.deprecated else "")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from opshift.catalogue.browser import bundle
+
 Run = Callable[..., Result]
 ACME = Path(__file__).parents[3] / "examples" / "acme" / "acme_operators"
 
@@ -26,9 +28,10 @@ def tree(folder: Path) -> Path:
 def test_writes_a_site(run: Run, tree: Path) -> None:
     result = run("site", "out", "--opsets", "tree")
     assert (result.exit_code, result.stderr) == (0, "")
-    summary, hint = result.stdout.splitlines()
+    summary, hint, missing = result.stdout.splitlines()
     assert summary.startswith("out: ")
     assert hint == f"open {Path('out', 'index.html')} in a browser"
+    assert "--converter" in missing
     assert Path("out/operators/com.acme/index.html").exists()
     assert not Path("out/sitemap.xml").exists()
 
@@ -44,6 +47,15 @@ def test_json_counts_the_files(run: Run, tree: Path) -> None:
         "bytes": sum(each.stat().st_size for each in files),
     }
     assert "https://example.com/operators/com.acme/index.html" in Path("out/sitemap.xml").read_text("utf-8")
+
+
+def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "converter_files", lambda: {"converter/packages.bin": b"\0"})
+    result = run("site", "out", "--opsets", "tree", "--converter")
+    assert result.exit_code == 0, result.stderr
+    assert "http.server" in result.stdout
+    assert Path("out/converter/packages.bin").read_bytes() == b"\0"
+    assert bundle.digest({"converter/packages.bin": b"\0"}) in Path("out/convert.html").read_text("utf-8")
 
 
 def test_quiet_prints_nothing(run: Run, tree: Path) -> None:

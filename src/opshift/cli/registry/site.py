@@ -26,6 +26,13 @@ def site(
         str,
         typer.Option("--url", metavar="URL", help="The address of the site; writes a sitemap.xml with it."),
     ] = "",
+    converter: Annotated[
+        bool,
+        typer.Option(
+            "--converter",
+            help="Add a page that converts models in the browser. Downloads Pyodide, 6 MB, once.",
+        ),
+    ] = False,
     force: ForceOption = False,
     folders: DefinitionsOption = None,
     adapters: AdaptersOption = None,
@@ -38,6 +45,7 @@ def site(
     version is also written as JSON and Markdown. The site needs no server: open index.html in a browser.
     With --force, files of the site replace those in OUT, and other files remain.
     """
+    from opshift.catalogue.browser.bundle import converter_files, digest
     from opshift.catalogue.site import build_site
     from opshift.model.atomic_files import write_files
 
@@ -46,14 +54,20 @@ def site(
     if not force and out.exists() and any(out.iterdir()):
         raise UsageError("is not empty", place=str(out), remedy="replace files in it with --force")
     with show_progress("Building the site", quiet=quiet or form is Format.JSON):
-        files = build_site(registry_with(folders), url)
-        write_files({out / path: text for path, text in files.items()})
+        loaded = converter_files() if converter else {}
+        built = build_site(registry_with(folders), url, digest(loaded) if loaded else "")
+        files = {path: text.encode() for path, text in built.items()} | loaded
+        write_files({out / path: content for path, content in files.items()})
     pages = sum(path.endswith(".html") for path in files)
-    size = sum(len(text.encode()) for text in files.values())
+    size = sum(map(len, files.values()))
     data = {"folder": str(out), "pages": pages, "files": len(files), "bytes": size}
 
     def write(page: Page) -> None:
         page.line(f"{out}: {count_text(pages, 'page')}, {count_text(len(files), 'file')}, {byte_text(size)}")
         page.line(f"open {out / 'index.html'} in a browser")
+        if converter:
+            page.line(f"convert.html needs a web server, such as: python -m http.server -d {out}")
+        else:
+            page.line("without the page that converts models: add it with --converter")
 
     print_result(form, data, write, quiet=quiet)

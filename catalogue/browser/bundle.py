@@ -1,0 +1,146 @@
+"""Files that the converting page loads: Pyodide, opshift and the packages that it imports."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+from opshift.model.atomic_files import write_files
+from opshift.model.errors import UsageError
+
+PYODIDE_URL: Final = "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz"
+PYODIDE_SHA512: Final = (
+    "d18bd7c4485f11da4b7dbfd790cd8114078c44eab488c517d9bcf31fda4eb6dc"
+    "8c716930abe1db139bb2b860fcd8b37bcb6abe48dbe2ffa579244b0e943d91d4"
+)
+
+FOLDER: Final = "converter"
+"""Folder of the files below that of the site."""
+
+STATIC: Final = Path(__file__).parent / "static"
+
+PLAIN: Final = ("pyodide.mjs", "pyodide.asm.mjs", "python_stdlib.zip")
+"""Files of Pyodide that are copied; `COMPRESSED` is compressed, because not every host compresses it."""
+
+LOCK: Final = "pyodide-lock.json"
+"""Versions of Pyodide, and of packages that this site does not have."""
+
+COMPRESSED: Final = "pyodide.asm.wasm"
+
+IMPORTED: Final = ("google.protobuf", "markdown_it", "mdurl")
+"""Packages that each start needs. They are written in Python, or have a copy that is."""
+
+ON_DEMAND: Final = ("networkx",)
+"""Packages that few models need."""
+
+UNUSED: Final = ("batch/", "catalogue/", "cli/", "compat/", "docs/", "proposals/", "opsets/runtimes/")
+"""Parts of opshift that the page does not import."""
+
+
+def converter_files() -> dict[str, bytes]:
+    """Return the content of the files by path.
+
+    Raises:
+        UsageError: Pyodide cannot be downloaded.
+    """
+    files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
+    with tarfile.open(fileobj=io.BytesIO(_pyodide())) as archive:
+        for name in (*PLAIN, LOCK, COMPRESSED):
+            member = archive.extractfile(f"package/{name}")
+            assert member is not None
+            files[name] = member.read()
+    files[f"{COMPRESSED}.bin"] = _compress(files.pop(COMPRESSED))
+    files[LOCK] = json.dumps({**json.loads(files[LOCK]), "packages": {}}).encode()
+    packages = {path: content for name in IMPORTED for path, content in _package(name)}
+    files["packages.bin"] = _archive({**packages, **_opshift()})
+    files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
+    return {f"{FOLDER}/{name}": content for name, content in files.items()}
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """Return a digest of the content of files."""
+    found = hashlib.sha256()
+    for path, content in sorted(files.items()):
+        found.update(path.encode() + b"\0" + hashlib.sha256(content).digest())
+    return found.hexdigest()[:16]
+
+
+def _pyodide() -> bytes:
+    """Return the archive of Pyodide from the user's cache, or download it."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = Path(base, "opshift", PYODIDE_URL.rpartition("/")[2])
+    content = path.read_bytes() if path.exists() else b""
+    if _is_pyodide(content):
+        return content
+    remedy = "check the connection, or build the site without the page that converts"
+    try:
+        with urlopen(PYODIDE_URL, timeout=60) as response:
+            content = bytes(response.read())
+    except OSError as error:
+        raise UsageError(f"cannot be downloaded: {error}", place=PYODIDE_URL, remedy=remedy) from error
+    if not _is_pyodide(content):
+        raise UsageError("does not have the expected content", place=PYODIDE_URL, remedy=remedy)
+    write_files({path: content})
+    return content
+
+
+def _is_pyodide(content: bytes) -> bool:
+    return hashlib.sha512(content).hexdigest() == PYODIDE_SHA512
+
+
+def _opshift() -> Mapping[str, bytes]:
+    """Return the files of opshift that conversions read, with compiled definitions."""
+    root = Path(__file__).parents[2]
+    needed = {
+        "catalogue/__init__.py",
+        *(f"catalogue/browser/{each.name}" for each in STATIC.parent.glob("*.py")),
+    }
+    files = {
+        path: content for path, content in _files_below(root) if path in needed or not path.startswith(UNUSED)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        if not (root / "registry" / "compiled.json").exists():  # a checkout
+            command = [sys.executable, "-m", "opshift.converter.compile_files", folder]
+            subprocess.run(command, check=True)
+        files |= dict(_files_below(Path(folder)))
+    return {f"opshift/{path}": content for path, content in files.items()}
+
+
+def _package(name: str) -> Iterator[tuple[str, bytes]]:
+    spec = find_spec(name)
+    assert spec is not None
+    for folder in spec.submodule_search_locations or ():
+        for path, content in _files_below(Path(folder)):
+            yield f"{name.replace('.', '/')}/{path}", content
+
+
+def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the sources and data of a package, not its compiled modules and tests."""
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = sorted(each for each in folders if each not in ("__pycache__", "tests"))
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.suffix in (".py", ".json", ".yaml", ".binpb"):
+                yield path.relative_to(folder).as_posix(), path.read_bytes()
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    """Return one compressed file with all files, as `static/converter.js` reads it."""
+    index = json.dumps([(path, len(content)) for path, content in files.items()]).encode()
+    return _compress(b"".join([len(index).to_bytes(4, "little"), index, *files.values()]))
+
+
+def _compress(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)

@@ -1,0 +1,106 @@
+"""Pages about a summary, findings, reachable opsets and changes, for which the shell has tables."""
+
+from collections.abc import Sequence
+
+from opshift.analysis.comparison.result import Comparison
+from opshift.analysis.model_summary import ModelSummary, ValueSummary
+from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import code_span, escape_line, limited_table, table
+from opshift.analysis.reach import Reach
+from opshift.checker.findings import Finding
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import short_label
+
+
+def error_page(error: OpshiftError) -> Document:
+    """Return the page about an error: the problem, its place and what to do."""
+    remedy = f"What to do: {escape_line(error.remedy)}." if error.remedy else ""
+    place = f"Place: {escape_line(error.place)}." if str(error.place) else ""
+    return _document("Not possible", f"**{escape_line(error.reason)}.**", place, remedy)
+
+
+def summary_page(name: str, size: int, summary: ModelSummary) -> Document:
+    """Return the page about the content of a model."""
+    facts = {
+        "bytes": f"{size:,}",
+        "IR version": summary.ir_version,
+        "model version": summary.model_version,
+        "producer": summary.producer,
+        "nodes": f"{sum(summary.nodes.values()):,}",
+        "initializers": f"{summary.initializers:,}",
+        **{f"opset of {domain}": opset for domain, opset in summary.opsets.items()},
+    }
+    rows = [(escape_line(key), escape_line(value)) for key, value in facts.items()]
+    uses = [
+        (f"{each.count:,}", code_span(short_label(each.operator)), escape_line(each.note))
+        for each in summary.operators
+    ]
+    functions = ", ".join(map(code_span, summary.functions))
+    return _document(
+        name,
+        table(("property", "value"), rows),
+        *_values("Inputs", summary.inputs),
+        *_values("Outputs", summary.outputs),
+        f"Functions: {functions}." if functions else "",
+        "## Operators",
+        *limited_table(("nodes", "operator", "note"), uses),
+    )
+
+
+def _values(title: str, values: Sequence[ValueSummary]) -> list[str]:
+    rows = [(code_span(each.name), code_span(each.type), code_span(each.shape)) for each in values]
+    return [f"## {title}", *limited_table(("name", "type", "shape"), rows)] if rows else []
+
+
+def findings_page(name: str, findings: Sequence[Finding]) -> Document:
+    """Return the page about the rules that a model breaks."""
+    rows = [
+        (
+            each.level.value,
+            escape_line(each.place),
+            escape_line(each.reason),
+            escape_line(each.remedy),
+            code_span(each.rule),
+        )
+        for each in findings
+    ]
+    verdict = f"Findings: {len(rows):,}." if rows else "No findings: the model follows all rules."
+    heads = ("level", "place", "finding", "what to do", "rule")
+    return _document(name, f"**{verdict}**", *limited_table(heads, rows))
+
+
+def reach_page(name: str, found: Reach) -> Document:
+    """Return the page about the opsets that a model can be converted to."""
+    parts = [
+        f"**From opset {found.lowest} to opset {found.highest} of {escape_line(found.domain)}.** "
+        f"The model has opset {found.opset}."
+    ]
+    for limit in found.limits:
+        for group in limit.groups:
+            parts += [
+                f"## Opset {limit.opset}: {escape_line(group.title)}",
+                f"{escape_line(group.summary)}.",
+                f"What to do: {escape_line(group.remedy)}." if group.remedy else "",
+            ]
+            rows = [(escape_line(each.place), escape_line(each.reason)) for each in group.refusals]
+            parts += limited_table(("node", "reason"), rows)
+    return _document(name, *parts)
+
+
+def comparison_page(name: str, result: Comparison) -> Document:
+    """Return the page about the changes between two versions of a model."""
+    rows = []
+    for each in result.changes:
+        texts = each.as_dict()
+        cells = (texts["rise"], each.place, each.before, each.after, texts["why"])
+        rows.append(tuple(map(escape_line, cells)))
+    advice = "is sufficient" if result.enough else f"must be {result.lowest} or higher"
+    return _document(
+        name,
+        f"**{len(rows):,} changes. The model version {escape_line(advice)}.**",
+        *limited_table(("requires", "place", "before", "after", "reason"), rows),
+    )
+
+
+def _document(title: str, *parts: str) -> Document:
+    return Document("\n\n".join(filter(None, (f"# {escape_line(title)}", *parts))) + "\n")

@@ -1,0 +1,165 @@
+"""Commands of the page that converts. Pyodide runs them in a worker of the browser, on files that it mounts.
+
+They return the results of the command line: the same bytes, the same data, and reports as pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Final, TypedDict
+
+from opshift.analysis.pages.conversion_page import conversion_page
+from opshift.analysis.pages.document import Document
+from opshift.catalogue.browser import result_pages
+from opshift.converter.convert import convert_with, plan_with
+from opshift.converter.cost import plan_with_cost
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.options import Options
+from opshift.converter.report import Report
+from opshift.converter.streaming.external_data import external_files
+from opshift.converter.streaming.output_file import output_pieces
+from opshift.converter.streaming.weights import Weights, open_without_weights
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.files import read_bytes
+from opshift.model.plain_data import json_values
+from opshift.model.tensor_pieces import Piece, total_size
+from opshift.registry.registry import default_registry
+from opshift.stores.source_file import open_source
+
+
+class Answer(TypedDict, total=False):
+    """Result of a command; `missing` is a module to load before the command is repeated.
+
+    `pieces` is the converted file: bytes, and ranges of the source file as their start and end.
+    """
+
+    possible: bool
+    html: str
+    page: str
+    markdown: str
+    json: str
+    pieces: Sequence[Piece]
+    missing: str
+
+
+def run(command: str, paths: Sequence[str], settings: str) -> Answer:
+    """Run a command on mounted files, with settings as a JSON object."""
+    try:
+        return COMMANDS[command](*paths, json.loads(settings))
+    except ModuleNotFoundError as error:
+        return {"missing": str(error.name).partition(".")[0]}
+    except MemoryError:
+        return _failure(
+            UsageError("needs more memory than the browser provides", remedy="use the command line")
+        )
+    except OpshiftError as error:
+        return _failure(error)
+
+
+def _failure(error: OpshiftError) -> Answer:
+    return _answer(result_pages.error_page(error), error.as_dict(), possible=False)
+
+
+def _answer(
+    document: Document, data: Mapping[str, object], pieces: Sequence[Piece] = (), *, possible: bool = True
+) -> Answer:
+    return {
+        "possible": possible,
+        "html": document.body(),
+        "page": document.html(),
+        "markdown": document.markdown,
+        "json": json.dumps(json_values(data), indent=2, allow_nan=False) + "\n",
+        "pieces": pieces,
+    }
+
+
+def _options(settings: Mapping[str, object]) -> Options:
+    return Options.of(**settings, inplace=True)  # type: ignore[arg-type]
+
+
+def convert(path: str, settings: Mapping[str, object]) -> Answer:
+    """Convert a model, or explain the refusals."""
+    options = _options(settings)
+    with open_source(path) as file, Weights(file) as weights:
+        message = weights.message()
+        model = read_bytes(message, file.place)
+        located = external_files(message, file.place)
+        try:
+            result, plan = convert_with(model, options)
+        except ConversionRefused:
+            report = Report.of(plan_with(model, options))
+            return _conversion(path, report, located)
+        report = Report.of(plan, result)
+        pieces = output_pieces(report, message, model, weights, file)
+        return _conversion(path, replace(report, sizes=(file.size, total_size(pieces))), located, pieces)
+
+
+def _conversion(
+    path: str, report: Report, located: Mapping[str, int], pieces: Sequence[Piece] = ()
+) -> Answer:
+    data = {"input": path, **report.as_dict(), "external_data": tuple(located)}
+    return _answer(conversion_page(report, path), data, pieces, possible=not report.refusals)
+
+
+def plan(path: str, settings: Mapping[str, object]) -> Answer:
+    """List the changes of a conversion, and their cost."""
+    with open_source(path) as file, Weights(file) as weights:
+        model = read_bytes(weights.message(), file.place)
+        return _conversion(path, plan_with_cost(model, _options(settings), file.size), {})
+
+
+def inspect(path: str, _: Mapping[str, object]) -> Answer:
+    """Summarize a model."""
+    from opshift.analysis.model_summary import summarize_model
+
+    with open_source(path) as file, Weights(file) as weights:
+        summary = summarize_model(read_bytes(weights.message(), file.place), default_registry())
+        data = {"input": path, "size": file.size, **asdict(summary)}
+        return _answer(result_pages.summary_page(path, file.size, summary), data)
+
+
+def reach(path: str, settings: Mapping[str, object]) -> Answer:
+    """List the opsets that a model can be converted to."""
+    from opshift.analysis.reach import reach as reachable
+
+    with open_without_weights(path) as model:
+        found = reachable(model, allow=settings.get("allow", ()))  # type: ignore[arg-type]
+    return _answer(result_pages.reach_page(path, found), {"input": path, **found.as_dict()})
+
+
+def check(path: str, _: Mapping[str, object]) -> Answer:
+    """List the rules that a model breaks."""
+    from opshift.checker.check import check as findings_of
+
+    try:
+        with open_without_weights(path) as model:
+            findings = findings_of(model)
+    except InvalidModel:  # which is a finding, too
+        findings = findings_of(path)
+    data = {"input": path, "findings": [each.as_dict() for each in findings]}
+    return _answer(result_pages.findings_page(path, findings), data)
+
+
+def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
+    """List what changed between two versions of a model."""
+    from opshift.analysis.comparison.compare import compare as compare_models
+
+    result = compare_models(old, new)
+    data = {"old": old, "new": new, **result.as_dict()}
+    return _answer(result_pages.comparison_page(f"{old} -> {new}", result), data)
+
+
+def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
+    """Draw the nodes that differ between two models."""
+    from opshift.analysis.model_diff.diff import diff_model
+    from opshift.analysis.pages.diff_page import diff_page
+
+    found = diff_model(old, new)
+    return _answer(diff_page(found, f"{old} -> {new}"), {"old": old, "new": new, **found.as_dict()})
+
+
+COMMANDS: Final[Mapping[str, Callable[..., Answer]]] = {
+    each.__name__: each for each in (convert, plan, inspect, reach, check, compare, diff)
+}

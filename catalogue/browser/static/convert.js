@@ -1,0 +1,157 @@
+// Form of the page that converts. The worker does the work; see converter/worker.js.
+
+const BYTES = new Intl.NumberFormat("en", { notation: "compact", style: "unit", unit: "byte", unitDisplay: "narrow" });
+
+function startConverter(form) {
+  const [file, other, drop, hint, status, notice, result, downloads, report] = [
+    "file", "other", "drop", "hint", "status", "notice", "result", "downloads", "report",
+  ].map((name) => document.getElementById(`convert-${name}`));
+  const buttons = form.querySelectorAll("button");
+  let worker = null;
+  let addresses = [];
+  let converted = null;
+  form.hidden = false;
+
+  function fail(text) {
+    notice.textContent = text;
+    notice.hidden = !text;
+    status.textContent = "";
+  }
+
+  function start() {
+    if (worker) return;
+    if (location.protocol === "file:") {
+      fail("Browsers do not run this page from a folder. Serve the folder, for example with "
+        + "\u201cpython -m http.server\u201d, and open the address that it prints.");
+      return;
+    }
+    try {
+      worker = new Worker(form.dataset.worker, { type: "module" });
+    } catch (error) {
+      fail(String(error));
+      return;
+    }
+    if (!status.textContent) status.textContent = "Loading the converter\u2026";
+    worker.onerror = (event) => stop(event.message || "The converter cannot be loaded.");
+    worker.onmessage = ({ data }) => {
+      if (data.ready && !form.hasAttribute("aria-busy")) status.textContent = "The converter is ready.";
+      if (data.failure) stop(data.failure);
+      if (data.answer) show(data.answer);
+    };
+  }
+
+  function stop(reason) {
+    worker?.terminate();
+    worker = null;
+    setBusy(false);
+    fail(reason);
+  }
+
+  function setBusy(isBusy) {
+    form.toggleAttribute("aria-busy", isBusy);
+    for (const each of buttons) each.disabled = isBusy;
+  }
+
+  let command = "";
+  let started = 0;
+
+  function run(name) {
+    const files = name === "compare" || name === "diff" ? [file.files[0], converted ?? other.files[0]] : [file.files[0]];
+    converted = null;
+    if (files.some((each) => !each)) {
+      fail(files[0] ? "Choose the newer model first." : "Choose a model first.");
+      (files[0] ? other : file).focus();
+      return;
+    }
+    fail("");
+    start();
+    if (!worker) return;
+    const values = new FormData(form);
+    const settings = {
+      target: values.get("target").split(" "),
+      allow: values.getAll("allow"),
+      shapes: values.get("shapes").split("\n").filter((each) => each.trim()),
+      check: values.has("check"),
+      reversible: values.has("reversible"),
+      bump: values.has("bump"),
+    };
+    command = name;
+    started = performance.now();
+    setBusy(true);
+    result.hidden = true;
+    status.textContent = `Working on ${files[0].name}\u2026`;
+    worker.postMessage({ command, files, settings });
+  }
+
+  function link(text, name, blob, isPrimary) {
+    const address = URL.createObjectURL(blob);
+    addresses.push(address);
+    const made = document.createElement("a");
+    made.className = isPrimary ? "button primary" : "button";
+    made.href = address;
+    made.download = name;
+    made.textContent = text;
+    return made;
+  }
+
+  function show(answer) {
+    setBusy(false);
+    addresses.forEach(URL.revokeObjectURL);
+    addresses = [];
+    const [, stem, suffix] = /^(.*?)(\.[^.]*)?$/.exec(file.files[0].name);
+    const text = (content, type) => new Blob([content], { type });
+    downloads.replaceChildren();
+    if (answer.model) {
+      const name = `${stem}-${form.elements.target.value.replaceAll(/[ =]/g, "-")}${suffix ?? ".onnx"}`;
+      const label = `Download ${name} (${BYTES.format(answer.model.size)})`;
+      const differences = document.createElement("button");
+      differences.type = "button";
+      differences.textContent = "Show differences";
+      differences.onclick = () => {
+        converted = new File([answer.model], name);
+        run("diff");
+      };
+      downloads.append(link(label, name, answer.model, true), differences);
+    }
+    downloads.append(
+      link("Report as page", `${stem}-${command}.html`, text(answer.page, "text/html")),
+      link("as Markdown", `${stem}-${command}.md`, text(answer.markdown, "text/markdown")),
+      link("as JSON", `${stem}-${command}.json`, text(answer.json, "application/json")),
+    );
+    // the session escapes all texts of the model, and the policy of the page forbids scripts in it
+    report.innerHTML = answer.html;
+    result.classList.toggle("refused", !answer.possible);
+    result.hidden = false;
+    status.textContent = `Finished in ${((performance.now() - started) / 1000).toFixed(1)} s.`;
+    report.focus({ preventScroll: true });
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(event.submitter?.value ?? "convert");
+  });
+  file.addEventListener("change", () => {
+    if (!file.files[0]) return;
+    hint.textContent = `${file.files[0].name}, ${BYTES.format(file.files[0].size)}`;
+    fail("");
+    start();
+  });
+  for (const type of ["dragenter", "dragover"]) {
+    document.addEventListener(type, (event) => {
+      event.preventDefault();
+      drop.classList.add("over");
+      start();
+    });
+  }
+  document.addEventListener("dragleave", () => drop.classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    if (!event.dataTransfer.files.length) return;
+    file.files = event.dataTransfer.files;
+    file.dispatchEvent(new Event("change"));
+  });
+  start();
+}
+
+startConverter(document.getElementById("convert"));

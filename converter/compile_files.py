@@ -1,0 +1,44 @@
+"""Compilation of all definitions and routes, for a wheel and for the page that converts.
+
+`python -m opshift.converter.compile_files FOLDER` writes the files. It has to be a new process: only
+definitions that it reads for the first time are recorded.
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from opshift.converter.rewrite import routes
+from opshift.registry import precompiled
+from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.ir_versions import ir_versions
+from opshift.registry.onnx_defs import onnx_defs
+from opshift.registry.registry import default_registry
+
+DEFINITIONS: Final = "registry/compiled.json"
+DESCRIPTIONS: Final = "registry/descriptions.json"
+ROUTES: Final = "converter/rewrite/compiled.json"
+
+
+def compile_files(folder: Path) -> None:
+    """Write the compiled files of this source tree into a folder."""
+    compiled = {
+        DEFINITIONS: precompiled.DEFINITIONS.record(),
+        DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
+        ROUTES: routes.ROUTES.record(),
+    }
+    ir_versions()
+    onnx_defs()
+    refusal_causes()
+    default_registry().newest_opset()
+    for version in default_registry().get_all_schemas_with_history():
+        assert version.doc, version.id
+    routes.routes_text()
+    for name, texts in compiled.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(precompiled.packaged_file(texts), "ascii")
+
+
+if __name__ == "__main__":
+    compile_files(Path(sys.argv[1]))

@@ -1,0 +1,156 @@
+"""Commands of the page that converts, on files in the current folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from opshift.analysis.pages.conversion_page import conversion_page
+from opshift.catalogue.browser.session import COMMANDS, Answer, run
+from opshift.converter.streaming.convert_file import convert_file
+
+TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+example (float[N, 4] x) => (float[N, 4] y) {
+    a = Clip (x, low, high)
+    y = Softmax <axis = 1> (a)
+}
+"""
+
+STRINGS = """
+<ir_version: 10, opset_import: ["" : 20]>
+example (string[2] x) => (string[N, M] y, int64[N] n) { y, n = StringSplit (x) }
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    model = parser.parse_model(TEXT.replace("low, high", ""))
+    onnx.save(model, "model.onnx")
+    return tmp_path
+
+
+def answer(command: str, *paths: str, **settings: object) -> Answer:
+    return run(command, paths, json.dumps(settings))
+
+
+def content(found: Answer, source: Path) -> bytes:
+    data = source.read_bytes()
+    return b"".join(each if isinstance(each, bytes) else data[each[0] : each[1]] for each in found["pieces"])
+
+
+@pytest.mark.parametrize("target", ["7", "11", "17", "21", "onnx-1.9"])
+def test_converts_to_the_bytes_of_the_command_line(target: str) -> None:
+    found = answer("convert", "model.onnx", target=[target])
+    report = convert_file("model.onnx", "expected.onnx", target)
+    assert found["possible"]
+    assert content(found, Path("model.onnx")) == Path("expected.onnx").read_bytes()
+    assert found["markdown"] == conversion_page(report, "model.onnx").markdown
+    assert json.loads(found["json"])["nodes"] == list(report.nodes)
+
+
+def test_large_weights_are_ranges_of_the_file() -> None:
+    weights = numpy_helper.from_array(
+        numpy_helper.to_array(helper.make_tensor("w", 1, [1], [1])).repeat(1 << 19)
+    )
+    weights.name = "w"
+    graph = helper.make_graph(
+        [helper.make_node("Clip", ["w"], ["c"]), helper.make_node("Identity", ["c"], ["y"])],
+        "large",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weights],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "large.onnx")
+    found = answer("convert", "large.onnx", target=["10"])
+    convert_file("large.onnx", "expected.onnx", 10)
+    assert any(isinstance(each, tuple) for each in found["pieces"])
+    assert content(found, Path("large.onnx")) == Path("expected.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["convert", "plan"])
+def test_refusals_have_a_remedy_and_no_model(command: str) -> None:
+    onnx.save(parser.parse_model(STRINGS), "strings.onnx")
+    found = answer(command, "strings.onnx", target=["11"])
+    assert not found["possible"]
+    assert not found["pieces"]
+    assert "What to do" in found["markdown"]
+    assert json.loads(found["json"])["refusals"]
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [("plan", "Changed nodes"), ("inspect", "`Clip"), ("check", "No findings"), ("reach", "From opset")],
+)
+def test_reports_are_pages_and_data(command: str, text: str) -> None:
+    found = answer(command, "model.onnx", target=["11"])
+    assert found["possible"]
+    assert text in found["markdown"]
+    assert "model.onnx" in found["html"]
+    assert found["page"].startswith("<!doctype html>")
+    assert json.loads(found["json"])["input"] == "model.onnx"
+
+
+def test_check_lists_findings() -> None:
+    model = onnx.load("model.onnx")
+    model.graph.node[0].input[0] = "missing"
+    onnx.save(model, "broken.onnx")
+    found = answer("check", "broken.onnx")
+    assert "missing" in found["markdown"]
+    assert json.loads(found["json"])["findings"]
+
+
+@pytest.mark.parametrize("command", ["compare", "diff"])
+def test_compares_two_models(command: str) -> None:
+    convert_file("model.onnx", "new.onnx", 10)
+    found = answer(command, "model.onnx", "new.onnx")
+    assert "model.onnx" in found["markdown"].partition("\n")[0]
+    assert json.loads(found["json"])["new"] == "new.onnx"
+
+
+def test_reach_explains_limits() -> None:
+    onnx.save(parser.parse_model(STRINGS), "strings.onnx")
+    assert "## Opset" in answer("reach", "strings.onnx")["markdown"]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_other_files_are_one_error(command: str) -> None:
+    Path("notes.onnx").write_bytes(b"<script>alert(1)</script>")
+    paths = ["notes.onnx"] * (2 if command in ("compare", "diff") else 1)
+    found = answer(command, *paths, target=["11"])
+    assert "not" in found["markdown"]
+    assert "<script>" not in found["html"]
+
+
+def test_hostile_names_are_escaped() -> None:
+    name = "<img src=x onerror=alert(1)>.onnx"
+    Path("model.onnx").rename(name)
+    for command in ("convert", "inspect", "check", "reach"):
+        assert "<img" not in answer(command, name, target=["11"])["html"]
+
+
+def test_unknown_target_is_an_error() -> None:
+    found = answer("convert", "model.onnx", target=["999"])
+    assert not found["possible"]
+    assert "999" in found["markdown"]
+
+
+def test_names_a_missing_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Answer:
+        raise ModuleNotFoundError("", name="networkx.classes")
+
+    monkeypatch.setitem(COMMANDS, "convert", fail)
+    assert answer("convert", "model.onnx") == {"missing": "networkx"}
+
+
+def test_lack_of_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Answer:
+        raise MemoryError
+
+    monkeypatch.setitem(COMMANDS, "convert", fail)
+    assert "memory" in answer("convert", "model.onnx")["markdown"]
