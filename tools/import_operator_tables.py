@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Format of a table, and what is known about the runtime."""
+    """Format of a table, and facts about the runtime."""
 
     read: Callable[[str], Iterator[Entry]]
     facts: dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule
-from opshift.registry.models import Operator
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 
 
@@ -50,8 +50,7 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
         reason = f"{operator.name} has no version {versions_text(kernel.versions)}"
         yield Problem(reason, (*keys, "versions"))
     for version in versions:
-        formals = [each.name for each in (*version.inputs, *version.outputs)]
-        allowed = [*version.type_constraints, *formals]
+        allowed = _variables(version)
         for name in kernel.types.keys() - allowed:
             reason = f"{version.id} has no type variable or parameter {name!r}"
             yield Problem(reason, (*keys, "types", name), nearest(name, allowed))
@@ -66,6 +65,32 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
             if not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
+
+
+@rule("runtime.condition", "write the names of the operator's definition")
+def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
+    """Restrictions name attributes, parameters and type variables that a version of the operator has."""
+    for key, restrictions in subject.runtime.restrictions.items():
+        domain, _, name = key.rpartition(".")
+        operator = subject.operator(name, domain)
+        if operator is None or isinstance(restrictions, str):  # a text has no conditions
+            continue
+        for position, restriction in enumerate(restrictions):
+            versions = [each for each in operator.versions if restriction.concerns(each.since_version)]
+            attributes = {name for each in versions for name in each.attributes}
+            parameters = {name for each in versions for name in _variables(each)}
+            for condition in filter(None, (restriction.when, restriction.unless)):
+                for part, names in vars(condition).items():
+                    known = attributes if part == "attributes" else parameters
+                    for unknown in [each for each in names if each not in known]:
+                        noun = "attribute" if part == "attributes" else "parameter or type variable"
+                        reason = f"{key} has no {noun} {unknown!r}"
+                        yield Problem(reason, ("restrictions", key, position), nearest(unknown, known))
+
+
+def _variables(version: OperatorVersion) -> list[str]:
+    """Return the names of type variables and parameters."""
+    return [*version.type_constraints, *(each.name for each in (*version.inputs, *version.outputs))]
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:

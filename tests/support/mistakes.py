@@ -455,6 +455,7 @@ OTHER_RULES = frozenset(
         "file.content",
         "file.ignored",
         "name.case",
+        "runtime.condition",
         "runtime.operator",
         "runtime.note",
         "step.undeclared",

@@ -220,6 +220,31 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             3,
             id="restriction of an unknown operator",
         ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Cast:\n  - {reason: a, when: {attributes: {saturat: [1]}}}\nprovider",
+            "runtime.condition",
+            "ai.onnx.Cast has no attribute 'saturat'",
+            5,
+            id="condition on an unknown attribute",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Cast:\n"
+            "  - {reason: exact, versions: [13, 18], unless: {attributes: {saturate: [1]}}}\nprovider",
+            "runtime.condition",
+            "ai.onnx.Cast has no attribute 'saturate'",
+            5,
+            id="condition on an attribute of other versions",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n  - {reason: vectors, unless: {ranks: {X: [1]}}}\nprovider",
+            "runtime.condition",
+            "ai.onnx.Add has no parameter or type variable 'X'",
+            5,
+            id="condition on an unknown input",
+        ),
     ],
 )
 def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:
