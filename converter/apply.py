@@ -77,7 +77,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
 
 
 def _unread_inputs(plan: ContainerPlan) -> set[str]:
-    return set(chain.from_iterable(each.unread_inputs() for each in plan.walk()))
+    return set(chain.from_iterable(each.unread_inputs for each in plan.walk()))
 
 
 class _Target(NamedTuple):
@@ -149,9 +149,10 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
             result.write((nodes[record[0]],))
         else:
             order += _replace_node(nodes, record[0], result, target)
-    _clear_shared_names(
-        nodes, [nodes[record[0]] for record, _, _, _ in plan.changes if record[2] == "Constant"]
-    )
+    if plan.has_constant_nodes:
+        _clear_shared_names(
+            nodes, [nodes[record[0]] for record, _, _, _ in plan.changes if record[2] == "Constant"]
+        )
     order += [-SORT_KEY_STRIDE] * target.add_constants(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])

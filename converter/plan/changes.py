@@ -6,7 +6,7 @@ applies a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -113,6 +113,10 @@ class ContainerPlan:
     """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
+    has_constant_nodes: bool = False
+    """Whether the model has Constant nodes, which are changed in a way of their own."""
+    unread_inputs: Set[str] = frozenset()
+    """Inputs of changed nodes that the new nodes do not read."""
     constant_sizes: Mapping[str, int] = field(default_factory=dict)
     """Size of each constant in bytes."""
     new_imports: dict[str, int] = field(default_factory=dict)
@@ -124,11 +128,6 @@ class ContainerPlan:
     """Positions of calls to redirect, each with the name of the function copy to call."""
     reversal: Restorations = field(default_factory=Restorations)
     """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
-
-    def unread_inputs(self) -> Iterator[str]:
-        """Yield the inputs of changed nodes that the new nodes do not read."""
-        for _, _, _, result in self.changes:
-            yield from result.unread_inputs
 
     @property
     def has_subgraphs(self) -> bool:

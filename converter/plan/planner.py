@@ -201,8 +201,11 @@ class Planner:
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)
-        found.emits_graphs = workspace.emits_graphs
-        domains = {operator.domain for _, _, _, result in found.changes for operator in result.operators}
+        found.emits_graphs, found.unread_inputs = workspace.emits_graphs, cache.unread_inputs
+        found.has_constant_nodes = any(op_type == "Constant" for _, op_type in self._node_analysis.operators)
+        # Most changes share few rewrites, which are told apart faster than all their operators are visited.
+        rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
+        domains = {operator.domain for each in rewrites.values() for operator in each}
         found.new_imports = {
             domain: router.final_opset(domain) for domain in domains if domain not in scope.opsets
         }

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
 
-from opshift.converter.rewrite.result import values_read
+from opshift.converter.rewrite.result import ComputedRewrite, values_read
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import Workspace
@@ -67,6 +67,8 @@ class RewriteCache:
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
+        self.unread_inputs: set[str] = set()
+        """Inputs of the nodes that their rewrites do not read."""
 
     def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
         """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
@@ -83,8 +85,7 @@ class RewriteCache:
         if not is_cacheable or (node is not None and not node.is_original):
             node = node or self._scope.node_of(line)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
-            self._workspace.keep_constants(values_read(result.nodes))
-            return result
+            return self._with_values_kept(result)
         names = inputs + outputs
         key = self._node_keys.get(position)
         if key is None:
@@ -99,6 +100,8 @@ class RewriteCache:
             if not cached.questions or cached.matches(names, self._scope):
                 fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
                 constants = self._constant_names.get(cached) or self._name_constants(cached)
+                if cached.unread_inputs:
+                    self.unread_inputs.update(cached.unread_inputs(names))
                 return CacheHit(cached, names + fresh + constants)
         return self._rewrite_and_store(node or self._scope.node_of(line), key, source)
 
@@ -106,8 +109,7 @@ class RewriteCache:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names)
-        result = rewrite_node(node, source, recorder, recorder, self._router)
-        self._workspace.keep_constants(values_read(result.nodes))
+        result = self._with_values_kept(rewrite_node(node, source, recorder, recorder, self._router))
         rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
@@ -116,6 +118,11 @@ class RewriteCache:
         self._constant_names[cached] = (*recorder.constants, "")
         self._shared.add(key, source, cached)
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
+
+    def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
+        self._workspace.keep_constants(values_read(result.nodes))
+        self.unread_inputs.update(result.unread_inputs)
+        return result
 
     def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
         """Whether the attributes of an operator are cheap to compare."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -220,12 +220,6 @@ class CacheHit:
     def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it."""
         return tuple(template.instantiate(self._names) for template in self._cached.templates)
-
-    @property
-    def unread_inputs(self) -> Iterable[str]:
-        """Inputs of the original that no new node reads."""
-        select = self._cached.unread_inputs
-        return select(self._names) if select else ()
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it."""
