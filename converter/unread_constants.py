@@ -35,15 +35,11 @@ def _remove_from_scope(
     containers: list[ContainerProto], names: Set[str], *, has_subgraphs: bool = True
 ) -> None:
     """Remove initializers from graphs that may read each other's values, and from their subgraphs."""
-    read: set[str] = set()
-    # The loop appends subgraphs to its own list: a separate pass over all attributes would double the time.
-    for container in containers:
-        for node in container.node:
-            read.update(node.input[:])
-            if has_subgraphs:
-                containers += graphs_of(node)
-        read.update(names_outside_nodes(container))
-    unread = names - read
+    unread = set(names)
+    for container in containers:  # a list that grows by the subgraphs
+        unread.difference_update(names_outside_nodes(container), *[node.input[:] for node in container.node])
+        if has_subgraphs and unread:
+            containers += [graph for node in container.node for graph in graphs_of(node)]
     for graph in filter(is_graph, containers) if unread else ():
         tensors, values = graph.initializer, graph.value_info
         is_removed = [each.name in unread and not _is_described(each) for each in tensors]
