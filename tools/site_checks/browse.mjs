@@ -1,0 +1,111 @@
+// Check a served site in Chromium. Arguments: its address, a folder for files, the path of playwright-core,
+// the path of Chromium, a model, the same model at opset 11, and a large model or nothing.
+// Standard output: measured figures. A failed check ends with an error.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [address, folder, library, executablePath, model, expected, large] = process.argv.slice(2);
+const { chromium } = createRequire(import.meta.url)(library);
+
+const browser = await chromium.launch({
+  executablePath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const context = await browser.newContext({ acceptDownloads: true });
+const page = await context.newPage();
+const problems = [];
+page.on("console", (message) => {
+  if (["error", "warning"].includes(message.type())) problems.push(`${page.url()}: ${message.text()}`);
+});
+page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
+page.on("requestfailed", (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`));
+context.on("request", (request) => {
+  if (!request.url().startsWith(address) && !request.url().startsWith("blob:")) problems.push(`request to ${request.url()}`);
+});
+
+/** Search with the keyboard alone. */
+async function search() {
+  await page.goto(`${address}index.html`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("interpol");
+  await page.waitForSelector("#site-results li");
+  const titles = await page.locator("#site-results li").allTextContents();
+  const position = titles.findIndex((each) => each.startsWith("Resize"));
+  assert(position >= 0, `a search for "interpol" finds ${titles}`);
+  for (let count = 0; count <= position; count += 1) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/Resize/index.html");
+}
+
+/** Look at the differences between two versions: the old one is on the left. */
+async function differences() {
+  await page.goto(`${address}operators/ai.onnx/Softmax/13.html`);
+  const cells = await page.locator(".diff tbody tr").first().locator("td").allTextContents();
+  assert.deepEqual(cells.slice(0, 2), ["1", "-1"]);
+}
+
+/** Convert a model; return the seconds until the result is shown. */
+async function convert(path, { reload = true, target = "11" } = {}) {
+  const started = Date.now();
+  if (reload) {
+    await page.goto(`${address}convert.html`);
+    await page.setInputFiles("#convert-file", path);
+    await page.selectOption("#convert-target", target);
+  }
+  await page.focus("#convert .primary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#convert-result:not([hidden])", { timeout: 300_000 });
+  return (Date.now() - started) / 1000;
+}
+
+async function download(name) {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("#convert-downloads a.primary")]);
+  await file.saveAs(join(folder, name));
+  return join(folder, name);
+}
+
+/** Return the greatest resident memory of a process of this browser that runs pages, in bytes. */
+function rendererMemory() {
+  const parent = (id) => Number(/PPid:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf-8"))[1]);
+  const isOurs = (id) => id === process.pid || (id > 1 && isOurs(parent(id)));
+  const sizes = [];
+  for (const id of readdirSync("/proc").map(Number).filter(Boolean)) {
+    try {
+      if (!readFileSync(`/proc/${id}/cmdline`, "utf-8").includes("--type=renderer") || !isOurs(id)) continue;
+      sizes.push(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf-8"))[1]) * 1024);
+    } catch {
+      // the process has ended
+    }
+  }
+  return Math.max(...sizes);
+}
+
+await search();
+await differences();
+const figures = { cold: await convert(model), again: await convert(model, { reload: false }) };
+assert(readFileSync(await download("first.onnx")).equals(readFileSync(expected)), "the bytes differ");
+await page.waitForTimeout(2000); // the snapshot is stored
+figures.warm = await convert(model);
+assert(readFileSync(await download("warm.onnx")).equals(readFileSync(expected)), "the bytes differ");
+for (const name of ["plan", "inspect", "check", "reach"]) {
+  await page.click(`#convert button[value=${name}]`);
+  await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
+  assert(await page.locator("#convert-report h1").isVisible(), name);
+}
+await convert(model, { reload: false });
+await page.click("#convert-downloads button");
+await page.waitForSelector("#convert-report svg", { timeout: 120_000 });
+if (large) {
+  figures.large = await convert(large);
+  figures.memory = rendererMemory();
+  const size = await page.locator("#convert-downloads a.primary").textContent();
+  assert(/GB/.test(size), size);
+  execFileSync("cmp", [await download("large.onnx"), `${large}.expected`]);
+}
+assert.deepEqual(problems, []);
+console.log(JSON.stringify(figures));
+await browser.close();
