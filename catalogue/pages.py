@@ -6,11 +6,15 @@ from itertools import chain
 
 from opshift.catalogue import paths
 from opshift.catalogue.documents import DocumentPage
+from opshift.catalogue.kernels import runtime_rows, versions_without_kernel
 from opshift.catalogue.operator_views import OperatorView, VersionView
 from opshift.catalogue.opset_views import OpsetView, release_with
 from opshift.catalogue.rendering import Renderer
+from opshift.model.plain_data import json_values
 from opshift.registry.models import OperatorVersion
+from opshift.registry.record import to_plain_data
 from opshift.registry.registry import Registry
+from opshift.registry.runtimes.runtime import Runtime
 
 Pages = Iterator[tuple[str, str]]
 
@@ -20,11 +24,16 @@ OperatorViews = Mapping[str, Sequence[OperatorView]]
 OpsetViews = Mapping[str, Sequence[OpsetView]]
 """Opsets by domain, oldest first."""
 
+Runtimes = Mapping[str, Sequence[Runtime]]
+"""Releases of each runtime, oldest first."""
+
 OPERATORS, ALL_OPSETS = ("Operators", paths.HOME), ("Opsets", paths.OPSETS)
 """Links to the pages above others."""
 
 
-def operator_pages(renderer: Renderer, operators: OperatorViews, registry: Registry) -> Pages:
+def operator_pages(
+    renderer: Renderer, operators: OperatorViews, registry: Registry, runtimes: Runtimes
+) -> Pages:
     """Yield the pages about all operators: home, domains, operators and versions."""
     views = list(chain.from_iterable(operators.values()))
     yield renderer.page(
@@ -42,12 +51,12 @@ def operator_pages(renderer: Renderer, operators: OperatorViews, registry: Regis
             "domain.html", path, domain, trail=(OPERATORS,), domain=domain, views=listed, newest=newest
         )
         for view in listed:
-            yield _operator_page(renderer, view)
+            yield _operator_page(renderer, view, runtimes)
             for each in view.versions:
                 yield from _version_pages(renderer, each)
 
 
-def _operator_page(renderer: Renderer, view: OperatorView) -> tuple[str, str]:
+def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> tuple[str, str]:
     domain, name = view.operator.domain, view.operator.name
     return renderer.page(
         "operator.html",
@@ -58,6 +67,7 @@ def _operator_page(renderer: Renderer, view: OperatorView) -> tuple[str, str]:
         view=view,
         rows=[(each, _release(view, each.version)) for each in reversed(view.versions)],
         numbers=[each.version.since_version for each in view.versions],
+        runtimes=list(runtime_rows(view.operator, runtimes)),
     )
 
 
@@ -109,6 +119,24 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
     existing = {(domain, each.opset) for domain, listed in opsets.items() for each in listed}
     products = registry.releases.products
     return renderer.page("releases.html", paths.RELEASES, "Releases", products=products, opsets=existing)
+
+
+def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) -> Pages:
+    """Yield the list of runtimes, and the page and data of each release."""
+    yield renderer.page("runtimes.html", paths.RUNTIMES, "Runtimes", runtimes=runtimes)
+    for each in chain.from_iterable(runtimes.values()):
+        copy = paths.runtime_path(each, "json")
+        yield renderer.page(
+            "runtime.html",
+            paths.runtime_path(each),
+            each.name,
+            trail=(("Runtimes", paths.RUNTIMES),),
+            copies=(("json", copy),),
+            runtime=each,
+            operators=each.operators.items(),
+            missing=list(versions_without_kernel(each, registry)),
+        )
+        yield copy, json.dumps(json_values(to_plain_data(each)), indent=1) + "\n"
 
 
 def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:

@@ -4,9 +4,10 @@ from posixpath import dirname, relpath
 from urllib.parse import quote
 
 from opshift.registry.models import OperatorVersion
+from opshift.registry.runtimes.runtime import Runtime
 
 HOME, OPSETS, RELEASES, DOCUMENTS = "index.html", "opsets.html", "releases.html", "docs/index.html"
-CONVERTER = "convert.html"
+CONVERTER, RUNTIMES = "convert.html", "runtimes/index.html"
 
 
 def domain_path(domain: str) -> str:
@@ -22,6 +23,11 @@ def operator_path(domain: str, name: str) -> str:
 def version_path(version: OperatorVersion, suffix: str = "html") -> str:
     """Return the path of the page of an operator version, or of its copy in another format."""
     return f"operators/{version.domain}/{version.name}/{version.since_version}.{suffix}"
+
+
+def runtime_path(runtime: Runtime, suffix: str = "html") -> str:
+    """Return the path of a runtime's page, or of its data."""
+    return f"runtimes/{runtime.name}.{suffix}"
 
 
 def opset_path(domain: str, opset: int) -> str:

@@ -9,7 +9,9 @@ from typing import Final
 from opshift.analysis.pages.markdown import code_block, code_span, escape_line, printable
 from opshift.catalogue import paths
 from opshift.catalogue.history import METHODS
+from opshift.catalogue.kernels import kernel_types
 from opshift.model.errors import UsageError
+from opshift.registry.runtimes.runtime import versions_text
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -57,6 +59,9 @@ class Renderer:
             "operator_path": paths.operator_path,
             "version_path": paths.version_path,
             "opset_path": paths.opset_path,
+            "runtime_path": paths.runtime_path,
+            "kernel_types": kernel_types,
+            "versions_text": versions_text,
             "methods": METHODS,
             "converter": converter,
         }

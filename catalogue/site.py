@@ -1,7 +1,7 @@
 """Static site of all definitions: pages, copies as JSON and Markdown, search index and site map."""
 
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -13,11 +13,12 @@ from opshift.catalogue.browser.page import converter_page
 from opshift.catalogue.documents import read_documents
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import opset_views
-from opshift.catalogue.pages import document_pages, operator_pages, opset_pages, release_page
+from opshift.catalogue.pages import document_pages, operator_pages, opset_pages, release_page, runtime_pages
 from opshift.catalogue.rendering import Renderer
 from opshift.catalogue.search_index import search_index
 from opshift.model.errors import UsageError
 from opshift.registry.registry import Registry
+from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 STATIC: Final = Path(__file__).parent / "static"
 
@@ -52,12 +53,15 @@ def build_site(registry: Registry, url: str = "", converter: str = "") -> dict[s
     opsets = {domain: opset_views(domain, listed, registry) for domain, listed in operators.items()}
     views = list(chain.from_iterable(operators.values()))
     versions = [each.version for view in views for each in view.versions]
+    releases = [get_runtime(name) for name in runtime_files()]
+    runtimes = {name: list(group) for name, group in groupby(releases, lambda each: each.runtime)}
     documents = read_documents({str(each.id): paths.version_path(each) for each in versions})
     files = dict(
         chain(
-            operator_pages(renderer, operators, registry),
+            operator_pages(renderer, operators, registry, runtimes),
             opset_pages(renderer, opsets),
             [release_page(renderer, opsets, registry)],
+            runtime_pages(renderer, runtimes, registry),
             document_pages(renderer, documents),
         )
     )

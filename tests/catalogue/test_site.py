@@ -19,12 +19,15 @@ from markdown_it import MarkdownIt
 
 from opshift.catalogue.documents import DOCS
 from opshift.catalogue.history import history_of
+from opshift.catalogue.kernels import kernel_types, runtime_rows
 from opshift.catalogue.site import build_site
 from opshift.checker.rule_table import rule_table
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry, load_registry
+from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
@@ -125,6 +128,38 @@ def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
     assert all(f'id="{code.replace(".", "")}"' in files["docs/refusals.html"] for code in refusal_causes())
     for rule in rule_table():
         assert f'<tr id="{rule}">' in files["docs/checker-rules.html"]
+
+
+def test_operators_list_the_kernels_of_runtimes(files: Mapping[str, str]) -> None:
+    rows = files["operators/ai.onnx/Gelu/index.html"].partition('<h2 id="runtimes">')[2].partition("<h2")[0]
+    runtime = get_runtime("onnxruntime-1.20.1")
+    types = kernel_types(runtime.operators["ai.onnx.Gelu"][0])
+    row = re.search(
+        r'runtimes/onnxruntime-([\d.]+)\.html">[^<]*</a>.*?<td class="new"><div>(.*?)</div>', rows
+    )
+    assert row
+    assert row[2] == types
+    assert len(rows.split("<tr>")) < len(runtime_files())  # releases with the same kernels share a row
+
+
+def test_releases_without_a_version_have_no_kernel_of_it() -> None:
+    operator = REGISTRY.operator("Gelu", "ai.onnx")
+    assert operator
+    rows = runtime_rows(
+        operator, {"onnxruntime": [get_runtime("onnxruntime-1.16"), get_runtime("onnxruntime-1.17")]}
+    )
+    assert [[each.supported for each in row.cells] for row in rows] == [[True], [False]]
+
+
+def test_every_runtime_has_a_page_and_data(files: Mapping[str, str]) -> None:
+    for name in runtime_files():
+        runtime = get_runtime(name)
+        data = json.loads(files[f"runtimes/{name}.json"])
+        assert data == json_values(to_plain_data(runtime))
+        page = files[f"runtimes/{name}.html"]
+        assert runtime.evidence.date in page
+        assert all(f">{each}<" in page for each in runtime.operators)
+        assert f'href="{name}.html"' in files["runtimes/index.html"]
 
 
 def test_documents_link_to_operator_versions(pages: Mapping[str, Page]) -> None:

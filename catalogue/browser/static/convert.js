@@ -1,6 +1,11 @@
 // Form of the page that converts. The worker does the work; see converter/worker.js.
 
-const BYTES = new Intl.NumberFormat("en", { notation: "compact", style: "unit", unit: "byte", unitDisplay: "narrow" });
+/** Return a number of bytes as text, such as 1.2 MB. */
+function bytes(count) {
+  const power = Math.min(3, Math.max(0, Math.floor(Math.log10(count || 1) / 3)));
+  const unit = ["bytes", "kB", "MB", "GB"][power];
+  return `${(count / 1000 ** power).toFixed(power ? 1 : 0)} ${unit}`;
+}
 
 function startConverter(form) {
   const [file, other, drop, hint, status, notice, result, downloads, report] = [
@@ -103,7 +108,7 @@ function startConverter(form) {
     downloads.replaceChildren();
     if (answer.model) {
       const name = `${stem}-${form.elements.target.value.replaceAll(/[ =]/g, "-")}${suffix ?? ".onnx"}`;
-      const label = `Download ${name} (${BYTES.format(answer.model.size)})`;
+      const label = `Download ${name} (${bytes(answer.model.size)})`;
       const differences = document.createElement("button");
       differences.type = "button";
       differences.textContent = "Show differences";
@@ -132,7 +137,7 @@ function startConverter(form) {
   });
   file.addEventListener("change", () => {
     if (!file.files[0]) return;
-    hint.textContent = `${file.files[0].name}, ${BYTES.format(file.files[0].size)}`;
+    hint.textContent = `${file.files[0].name}, ${bytes(file.files[0].size)}`;
     fail("");
     start();
   });

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.catalogue.type_texts import format_types
 from opshift.cli import completion, options
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
@@ -18,9 +16,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.similar_names import did_you_mean
 
 if TYPE_CHECKING:
-    from opshift.registry.models import OperatorVersion
-    from opshift.registry.registry import Registry
-    from opshift.registry.runtimes.runtime import Kernel, Runtime
+    from opshift.registry.runtimes.runtime import Runtime
 
 RuntimeArgument = Annotated[
     str | None,
@@ -91,44 +87,12 @@ def _facts(runtime: Runtime) -> dict[str, object]:
     return {"name": runtime.name, **facts}
 
 
-class _Version(NamedTuple):
-    """Operator version with its kernels, or whether it has a function body that the runtime uses."""
-
-    operator: str
-    kernels: tuple[Kernel, ...]
-    expanded: bool
-
-    @classmethod
-    def of(cls, version: OperatorVersion, runtime: Runtime) -> _Version:
-        kernels = runtime.operators.get(f"{version.domain}.{version.name}", ())
-        found = tuple(each for each in kernels if each.implements(version.since_version))
-        is_known = version.since_version <= runtime.opsets.get(version.domain, 0)
-        expanded = not found and is_known and runtime.expands_functions and version.has_function
-        return cls(str(version.id), found, expanded)
-
-    @property
-    def cells(self) -> Iterator[str]:
-        """The types of each kernel, or what happens without one."""
-        for each in self.kernels:
-            yield _types(each)
-        if not self.kernels:
-            yield "no kernel, but a function body" if self.expanded else "no kernel"
-
-    def as_dict(self) -> dict[str, object]:
-        """Return it as plain data."""
-        kernels = [dict(each.types) for each in self.kernels]
-        return {"operator": self.operator, "kernels": kernels, "function_body": self.expanded}
-
-
-def _types(kernel: Kernel) -> str:
-    return "; ".join(f"{name}: {format_types(types)}" for name, types in kernel.types.items()) or "all types"
-
-
 def _print_runtime(runtime: Runtime, form: Format) -> None:
+    from opshift.catalogue.kernels import kernel_types, versions_without_kernel
     from opshift.registry.record import to_plain_data
     from opshift.registry.runtimes.runtime import versions_text
 
-    missing = list(_without_kernel(runtime, registry_with(None)))
+    missing = list(versions_without_kernel(runtime, registry_with(None)))
 
     def write(page: Page) -> None:
         page.title(f"{runtime.name}, {runtime.provider}")
@@ -145,7 +109,7 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
         page.table(
             (Column("operator", "cyan"), "versions", "types"),
             [
-                (name, versions_text(kernel.versions), _types(kernel))
+                (name, versions_text(kernel.versions), kernel_types(kernel))
                 for name, kernels in runtime.operators.items()
                 for kernel in kernels
             ],
@@ -162,16 +126,6 @@ def _print_runtime(runtime: Runtime, form: Format) -> None:
     print_result(form, data, write)
 
 
-def _without_kernel(runtime: Runtime, registry: Registry) -> Iterator[_Version]:
-    """Yield the versions without a kernel of the operators at the newest opsets of a runtime."""
-    for domain, opset in runtime.opsets.items():
-        for name in registry.names(domain):
-            version = registry.at(name, opset, domain)
-            found = _Version.of(version, runtime) if version else None
-            if found and version and not found.kernels and not version.deprecated:
-                yield found
-
-
 def _write_notes(page: Page, notes: dict[str, str]) -> None:
     if notes:
         page.heading("Restrictions and errors of kernels")
@@ -179,15 +133,18 @@ def _write_notes(page: Page, notes: dict[str, str]) -> None:
 
 
 def _print_operator(runtime: Runtime, text: str, form: Format) -> None:
+    from opshift.catalogue.kernels import VersionKernels
+
     registry = registry_with(None)
     named = parse_operator(text, None, None)
     domain = named.domain or next(iter(domains_with(named.op_type, registry)), DEFAULT_DOMAIN)
     key = f"{domain}.{named.op_type}"
     operator = registry.operator(named.op_type, domain)
     if operator is not None:
-        versions = [_Version.of(each, runtime) for each in operator.versions]
+        versions = [VersionKernels.of(each, runtime) for each in operator.versions]
     elif key in runtime.operators:
-        versions = [_Version(f"{key}:{each.versions[0]}", (each,), False) for each in runtime.operators[key]]
+        kernels = runtime.operators[key]
+        versions = [VersionKernels(f"{key}:{each.versions[0]}", (each,), False) for each in kernels]
     else:
         names = [*runtime.operators, *registry.names(domain)]
         remedy = did_you_mean(text, names, f"`opshift runtimes {runtime.name}` lists all")
