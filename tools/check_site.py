@@ -1,7 +1,7 @@
 """Build the site of all operators, and check its search, differences and conversions in Chromium.
 
 `python tools/check_site.py` needs Node.js, npm and Chromium. It installs playwright-core into a temporary
-folder. `--models FOLDER` also converts models of a folder under Node.js and compares the bytes with those of
+folder. `--models FOLDER` also converts models of a folder under Node.js and compares the results with
 the command line; `--large` converts a model of 3 GB in Chromium.
 """
 
@@ -83,7 +83,7 @@ def write_site(folder: Path) -> None:
 
 
 def write_large_model(path: Path) -> None:
-    """Write a model whose weights are holes in its file."""
+    """Write a model with weights that are holes in its file."""
     names = "uvw"
     nodes = [onnx.helper.make_node("HardSwish", [name], [name * 2]) for name in names]
     nodes.append(onnx.helper.make_node("Sum", [name * 2 for name in names], ["y"]))
