@@ -111,6 +111,9 @@ def test_checks_each_recursive_function_once() -> None:
         ({"when": {"constant": ["k"]}}, "k = Constant <value_int = 1> () y = Trilu (x, k)", True),
         ({"when": {"computed": ["k"]}}, "k = Constant <value_int = 1> () y = Trilu (x, k)", False),
         ({"when": {"computed": ["k"]}}, "s = Size (x) y = Trilu (x, s)", True),
+        ({"when": {"computed": ["k"]}}, "s = Size (z) k = BitwiseNot (s) y = Trilu (x, k)", False),
+        ({"when": {"computed": ["k"]}}, "r = ReduceMax (i) s = Abs (r) y = Trilu (x, s)", True),
+        ({"when": {"computed": ["k"]}}, "s = Size (z) k = Add (s, i) y = Trilu (x, k)", True),
         ({"when": {"values": {"k": [1]}}}, "k = Constant <value_int = 1> () y = Trilu (x, k)", True),
         ({"when": {"values": {"k": [1]}}}, "k = Constant <value_int = 2> () y = Trilu (x, k)", False),
         ({"unless": {"ranks": {"input": [2, 3]}}}, "y = Trilu (x)", False),
@@ -125,12 +128,15 @@ def test_checks_each_recursive_function_once() -> None:
     ],
 )
 def test_evaluates_restrictions(restriction: dict[str, Any], nodes: str, is_refused: bool) -> None:
-    kernels = {"ai.onnx.Trilu": [{"versions": [14, 14]}], "ai.onnx.Size": [{"versions": [1, 19]}]}
+    used = "Abs", "Add", "BitwiseNot", "Constant", "ReduceMax", "Size", "Trilu"
     runtime = toy_runtime(
-        operators={**kernels, "ai.onnx.Constant": [{"versions": [1, 20]}]},
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in used},
         restrictions={"ai.onnx.Trilu": [{"reason": "a reason", **restriction}]},
     )
-    found = [each.reason for each in check_support(model(nodes, "float[N, 2, 3] x"), runtime)]
+    found = [
+        each.reason
+        for each in check_support(model(nodes, "float[N, 2, 3] x, float[4, 5] z, int64 i"), runtime)
+    ]
     assert found == (["toy-1.0 refuses the node: a reason"] if is_refused else [])
 
 
