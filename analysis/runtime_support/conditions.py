@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from opshift.analysis.runtime_support.model_nodes import ModelNode
 from opshift.inference.facts import InferenceScope
 from opshift.model.errors import CannotConvert
 from opshift.registry.runtimes.restrictions import Condition, Restriction
+
+MAX_VISITED: Final = 256
+"""Maximum number of values that are visited to find out whether one is constant."""
 
 
 def refuses(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -75,8 +79,31 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
 
 
 def is_constant(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is the same in every run, without reading a large initializer."""
-    while not scope.is_local(name) and scope.parent is not None:
-        scope = scope.parent
-    is_initializer = scope.initializer(name) is not None and not scope.is_overridable(name)
-    return is_initializer or scope.constant(name) is not None
+    """Return whether a value is the same in every run: runtimes fold nodes that depend on known sizes only."""
+    pending, visited = [(scope, name)], {name}
+    while pending:
+        scope, name = pending.pop()
+        while not scope.is_local(name) and scope.parent is not None:
+            scope = scope.parent
+        if _is_initializer(scope, name) or scope.constant(name) is not None:
+            continue
+        producer = scope.producer(name)
+        if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
+            return False
+        if producer.operator.holds_graphs or producer.operator.determinism != "deterministic":
+            return False
+        if producer.node.op_type in ("Shape", "Size") and _has_known_sizes(scope, producer.node.inputs):
+            continue
+        missing = [each for each in producer.node.inputs if each and each not in visited]
+        visited.update(missing)
+        pending += [(scope, each) for each in missing]
+    return True
+
+
+def _is_initializer(scope: InferenceScope, name: str) -> bool:
+    """Return whether a value is an initializer, without reading a large one."""
+    return scope.initializer(name) is not None and not scope.is_overridable(name)
+
+
+def _has_known_sizes(scope: InferenceScope, inputs: Sequence[str]) -> bool:
+    return all((shape := scope.shape(each)) is not None and None not in shape for each in inputs)
