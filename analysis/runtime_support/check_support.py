@@ -124,10 +124,16 @@ class RuntimeCheck:
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for nodes in model.groups.values():
             first = nodes[0]
+            newest = self._runtime.opsets.get(first.domain)
+            if newest and self._identity(first).since_version > newest < model.opsets.get(first.domain, 0):
+                continue  # it exists only in opsets that are too new, which `_model_problems` reports
             own = self._kernel(first)
-            is_uniform = own and not self._runtime.restrictions_of(self._identity(first))
+            is_restricted = bool(self._runtime.restrictions_of(self._identity(first)))
             places: defaultdict[str, list[str]] = defaultdict(list)
-            for node in nodes[:1] if is_uniform else nodes:
+            if own and not is_restricted:
+                self._reason(first, model)
+                continue
+            for node in nodes:
                 places[self._reason(node, model)].append(node.place)
             places.pop("", None)
             for reason, found in places.items():

@@ -38,7 +38,10 @@ class ModelNode:
         node: the node, with the attributes that the call of its function provides.
         scope: the values of its graph or function.
         operator: its operator version; `None` if the registry does not have it.
+        body: the nodes of its function body, or why they are unknown; `None` before they are needed.
     """
+
+    body: ModelNodes | CannotConvert | None = None
 
     def __init__(self, place: str, node: Node, scope: Scope) -> None:
         self.place = place
@@ -165,12 +168,14 @@ class ModelNodes:
 
     def body(self, node: ModelNode) -> ModelNodes | CannotConvert:
         """Return the nodes of the function body of a node, or why they are unknown."""
-        if node.key not in self._bodies:
-            try:
-                self._bodies[node.key] = ModelNodes(node.expanded(self._registry), self._registry)
-            except CannotConvert as error:
-                self._bodies[node.key] = error
-        return self._bodies[node.key]
+        if node.body is None:
+            if node.key not in self._bodies:
+                try:
+                    self._bodies[node.key] = ModelNodes(node.expanded(self._registry), self._registry)
+                except CannotConvert as error:
+                    self._bodies[node.key] = error
+            node.body = self._bodies[node.key]
+        return node.body
 
     def _add(self, scope: Scope, path: str, depth: int) -> None:
         """Add the nodes of a graph or function, unless a call with the same facts added them."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from opshift.analysis.model_diff.diff import diff_model as diff_model
     from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
     from opshift.analysis.pages.write_report import write_report as write_report
+    from opshift.analysis.runtime_support.runs import Runs as Runs
+    from opshift.analysis.runtime_support.runs import runs as runs
     from opshift.analysis.verification.references import load_references as load_references
     from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
@@ -77,6 +79,7 @@ _NAMES = {
     "analysis.pages.write_report": ("write_report",),
     "batch.convert_many": ("convert_many",),
     "batch.outcome": ("ModelError", "ModelOutcome"),
+    "analysis.runtime_support.runs": ("Runs", "runs"),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),

@@ -73,6 +73,12 @@ COMMANDS = [
         ),
     ),
     Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
+    Command(
+        "runs",
+        "runs",
+        "runs",
+        ("model.onnx", "model.onnx --runtime onnxruntime-1.20.1 -r tensorrt-10.1", "zoo/ -r ./device.yaml"),
+    ),
     Command("doctor", "doctor", "doctor", ("model.onnx", "zoo/ --quiet", "model.onnx fixed.onnx --fix")),
     Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
     Command(

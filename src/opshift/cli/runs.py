@@ -1,0 +1,230 @@
+"""`opshift runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from opshift.cli import completion, options
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.gate import several
+from opshift.cli.gate.several import GateOptions, inspect_models
+from opshift.cli.options import Format, registry_with
+from opshift.cli.output import count_text, print_result
+from opshift.cli.page import Column, Page
+from opshift.cli.streams import model_input
+from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.model.types import short_type
+
+if TYPE_CHECKING:
+    from opshift.analysis.runtime_support.check_support import MissingKernel
+    from opshift.analysis.runtime_support.runs import ConversionAttempt, Runs, RuntimeResult
+    from opshift.cli.findings.finding import Finding, Severity
+
+RUNS, AFTER_CONVERSION, DOES_NOT_RUN = COLUMNS = ("runs", "after conversion", "does not run")
+"""Verdicts, which are columns of the rows of several models."""
+
+MAX_CAUSES = 2
+"""Maximum number of missing operators in a row."""
+
+MAX_PLACES = 3
+"""Maximum number of nodes of one cause; `--explain` and JSON list all."""
+
+RuntimeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--runtime",
+        "-r",
+        metavar="RUNTIME",
+        autocompletion=completion.complete_runtime,
+        help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime; repeatable. Prints "
+        "details, and exits with 1 unless all of them run the model. By default, all runtimes are listed.",
+    ),
+]
+
+
+def runs(
+    sources: options.InputsArgument = None,
+    runtime: RuntimeOption = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print details for all runtimes.")] = False,
+    folders: options.DefinitionsOption = None,
+    files_from: several.FilesFromOption = None,
+    jobs: several.JobsOption = 1,
+    ledger: several.LedgerOption = None,
+    verbose: several.VerboseOption = False,
+    quiet: options.QuietOption = False,
+    sarif: several.SarifOption = None,
+    form: options.FindingsFormatOption = Format.TEXT,
+) -> None:
+    """Show which runtimes run a model.
+
+    For each runtime: whether it implements all nodes of the model; otherwise the nearest opset to convert to,
+    or the nodes that prevent it. `opshift runtimes` lists the runtimes.
+    """
+    from opshift.registry.runtimes.files import get_runtime
+
+    registry_with(folders)  # before any model is read
+    named = tuple(runtime or ())
+    for each in named:
+        get_runtime(each)
+    described = [Path(each) for each in named if each.endswith(".yaml")]
+    gate = GateOptions(
+        "runs", form, quiet, verbose, jobs, files_from, (), sarif, ledger, (*(folders or ()), *described)
+    )
+    inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=folders)
+    found = inspect_models(sources or [], gate, inspect, COLUMNS, "Reading {}")
+    if found is not None:
+        print_result(form, found.as_dict(), found.write, quiet=quiet)
+        if named and not found.answers:
+            raise typer.Exit(EXIT_FINDINGS)
+
+
+class RunsOfModel(NamedTuple):
+    """Runtimes that run a model."""
+
+    source: str
+    answers: Runs
+    is_named: bool
+    """Whether runtimes were named, so that the command fails if one does not run the model."""
+    explain: bool
+
+    @property
+    def result(self) -> str:
+        """The least favourable verdict."""
+        return max((each.verdict for each in self.answers.results), key=COLUMNS.index)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each missing kernel."""
+        from opshift.cli.findings.finding import Finding
+
+        level: Severity = "error" if self.is_named else "note"
+        for result in self.answers.results:
+            for each in result.support.missing:
+                remedy = _remedy(self.source, result) or each.remedy
+                yield Finding("runtime.missing", level, each.reason, self.source, each.places[0], remedy)
+
+    def cells(self) -> dict[str, object]:
+        """Return the numbers of runtimes with each verdict."""
+        verdicts = [each.verdict for each in self.answers.results]
+        return {each: verdicts.count(each) for each in COLUMNS}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"input": self.source, **self.answers.to_dict()}
+
+    def write(self, page: Page) -> None:
+        """Print a row for each runtime, and details."""
+        page.line(self.source, style="bold")
+        page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
+        page.blank()
+        page.table((Column("runtime", "cyan"), "result", "notes"), map(_row, self.answers.results))
+        for each in self.answers.results if self.explain or self.is_named else ():
+            self._write_details(page, each)
+
+    def _write_details(self, page: Page, result: RuntimeResult) -> None:
+        """Print the nodes that prevent that a runtime runs the model, and notes."""
+        page.heading(f"{result.runtime} {_result(result)}")
+        most = None if self.explain else MAX_PLACES
+        conversion = result.conversion
+        for each in result.support.missing:
+            if not each.operator or not conversion or conversion.succeeds:
+                _write_missing(page, each, most)
+        if conversion and not conversion.succeeds:
+            page.prose(f"After a conversion to {_versions(conversion)}:")
+            for cause in conversion.refusals:
+                page.prose(f"refused: {cause}", style="red")
+            for each in conversion.support.missing if conversion.support else ():
+                _write_missing(page, each, most)
+        remedy = _remedy(self.source, result)
+        if remedy:
+            page.prose(f"help: {remedy}")
+        support = conversion.support if conversion and conversion.support else result.support
+        for note in support.warnings:
+            page.prose(f"wrong results: {note}")
+        for note in support.uncertain:
+            page.prose(f"uncertain: {note}")
+        if support.fallback:
+            page.prose(
+                f"on the runtime that it falls back to: {', '.join(map(short_label, support.fallback))}"
+            )
+
+
+def _result(result: RuntimeResult) -> str:
+    """Return the verdict, with the opset to convert to."""
+    if result.verdict == AFTER_CONVERSION and result.conversion:
+        return f"runs at {_versions(result.conversion)}"
+    return result.verdict
+
+
+def _versions(conversion: ConversionAttempt) -> str:
+    """Return the versions to convert to: `opset 17, ai.onnx.ml=3`."""
+    targets = ", ".join(_targets(conversion))
+    return f"opset {targets}" if targets else f"IR version {conversion.ir_version}"
+
+
+def _row(result: RuntimeResult) -> tuple[object, ...]:
+    conversion = result.conversion
+    if result.verdict != DOES_NOT_RUN:
+        notes = [count_text(conversion.added_nodes, "more node")] if conversion else []
+        support = conversion.support if conversion and conversion.support else result.support
+        notes += (
+            [count_text(len(support.warnings), "operator") + " with wrong results"]
+            if support.warnings
+            else []
+        )
+        return result.runtime, _result(result), ", ".join(notes)
+    causes = list(conversion.refusals) if conversion else []
+    support = conversion.support if conversion and conversion.support else result.support
+    labels = dict.fromkeys(_label(each) for each in support.missing)
+    shown = [*labels][:MAX_CAUSES]
+    shown += [f"{len(labels) - MAX_CAUSES} more"] if len(labels) > MAX_CAUSES else []
+    return result.runtime, _result(result), causes[0] if causes else f"no {', '.join(shown)}"
+
+
+def _label(missing: MissingKernel) -> str:
+    """Return the operator version and the types of its type variables: `Add:14 (bfloat16)`."""
+    if not missing.operator:
+        return "version"
+    types = dict.fromkeys(short_type(each) for each in missing.types.values())
+    return f"{short_label(missing.operator)} ({', '.join(types)})" if types else short_label(missing.operator)
+
+
+def _remedy(source: str, result: RuntimeResult) -> str:
+    """Return the command that makes a model run; empty if it runs."""
+    conversion = result.conversion
+    if conversion is not None and conversion.succeeds:
+        targets = "".join(f" -t {each}" for each in _targets(conversion))
+        ir_version = f" --ir-version {conversion.ir_version}" if conversion.ir_version else ""
+        return f"opshift convert {source} OUT{targets}{ir_version}"
+    return f"try opshift fit {source} OUT --runtime {result.runtime}" if result.support.missing else ""
+
+
+def _targets(conversion: ConversionAttempt) -> list[str]:
+    opsets = conversion.opsets.items()
+    return [str(opset) if domain == DEFAULT_DOMAIN else f"{domain}={opset}" for domain, opset in opsets]
+
+
+def _write_missing(page: Page, missing: MissingKernel, most: int | None) -> None:
+    page.prose(missing.reason, style="red")
+    if missing.remedy:
+        page.prose(f"help: {missing.remedy}", indent=2)
+    for place in missing.places[:most] if missing.operator else ():
+        page.line(f"  {place}")
+    if most is not None and len(missing.places) > most:
+        page.line(f"  and {count_text(len(missing.places) - most, 'more node')}")
+
+
+def runs_of_file(
+    source: str, *, runtimes: tuple[str, ...], explain: bool, folders: list[Path] | None
+) -> RunsOfModel:
+    """Return which runtimes run the model in a file."""
+    from opshift.analysis.runtime_support.runs import runs as runs_on
+    from opshift.converter.streaming.weights import open_without_weights
+
+    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+        answers = runs_on(model, runtimes or None, registry=registry_with(folders))
+    return RunsOfModel(source, answers, bool(runtimes), explain)

@@ -1,0 +1,89 @@
+"""`opshift runs`: runtimes that run a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from support.toy_runtime import model
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+DEVICE = """
+runtime: acme
+version: "2.1"
+opsets: {ai.onnx: 13}
+ir_version: 7
+expands_functions: false
+evidence: {kind: documentation, source: tests, date: 2026-11-23}
+operators:
+  ai.onnx.Relu:
+  - {versions: [6, 14], types: {T: [float]}}
+wrong: {ai.onnx.Relu:13: off by one}
+"""
+
+
+@pytest.fixture
+def device(folder: Path) -> str:
+    """Write a runtime, and models that run on it after a conversion, and not at all."""
+    onnx.save(model("y = Relu (x)"), folder / "relu.onnx")
+    onnx.save(model("a = Relu (x) b = Abs (a) y = Abs (b)"), folder / "abs.onnx")
+    (folder / "acme.yaml").write_text(DEVICE, "utf-8")
+    return "acme.yaml"
+
+
+def test_lists_all_runtimes(run: Run, device: str) -> None:
+    result = run("runs", "relu.onnx")
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["onnxruntime-1.31.1", "runs"] in lines
+    assert ["onnxruntime-1.16.3", "runs", "at", "opset", "19", "0", "more", "nodes"] in lines
+
+
+def test_prints_how_to_convert_and_notes(run: Run, device: str) -> None:
+    result = run("runs", "relu.onnx", "--runtime", device)
+    assert result.exit_code == 1
+    text = " ".join(result.stdout.split())
+    assert "acme-2.1 runs at opset 13" in text
+    assert "acme-2.1 supports IR version 7, the model has 9" in text
+    assert "opshift convert relu.onnx OUT -t 13" in text
+    assert "wrong results: ai.onnx.Relu:13: off by one" in text
+
+
+def test_prints_missing_kernels(run: Run, device: str) -> None:
+    result = run("runs", "abs.onnx", "-r", device, "-r", "onnxruntime-1.31")
+    assert result.exit_code == 1
+    text = " ".join(result.stdout.split())
+    assert "acme-2.1 does not run no Abs:13 (float)" in text
+    assert "acme-2.1 has no kernel of ai.onnx.Abs graph, node Abs -> b graph, node Abs -> y" in text
+    assert "try opshift fit abs.onnx OUT --runtime acme-2.1" in text
+
+
+def test_succeeds_if_all_named_runtimes_run_the_model(run: Run, device: str) -> None:
+    assert run("runs", "abs.onnx", "-r", "onnxruntime-1.31").exit_code == 0
+
+
+def test_prints_json(run: Run, device: str) -> None:
+    result = run("runs", "abs.onnx", "-r", device, "--format", "json")
+    data = json.loads(result.stdout)
+    (found,) = data["runtimes"]
+    assert (data["input"], found["runtime"], found["verdict"]) == ("abs.onnx", "acme-2.1", "does not run")
+    assert found["conversion"]["support"]["missing"][0]["operator"] == "ai.onnx.Abs:13"
+
+
+def test_reads_several_models(run: Run, device: str) -> None:
+    result = run("runs", "abs.onnx", "relu.onnx", "-r", device)
+    assert result.exit_code == 1
+    assert "2 models: 1 does not run, 1 after conversion" in result.stdout
+    found = run("runs", "abs.onnx", "-r", device, "--format", "github").stdout
+    assert "title=runtime.missing" in found
+
+
+def test_refuses_unknown_runtimes_before_it_reads_models(run: Run) -> None:
+    result = run("runs", "missing.onnx", "-r", "onnxruntime-0.1")
+    assert result.exit_code == 1
+    assert "no data about the runtime 'onnxruntime-0.1'" in result.stderr
