@@ -146,9 +146,10 @@ def _operator_or_domain(name: str, registry: Registry) -> str:
         raise UsageError(reason, remedy=WITHOUT_REMEDY)
     if registry.has_domain(name):
         return name
-    if registry.operator(name):
-        return f"{DEFAULT_DOMAIN}.{name}"
     domain, _, op_type = name.rpartition(".")
+    is_default = domain in ("", DEFAULT_DOMAIN)
+    if is_default and (registry.operator(op_type) or op_type in registry.releases.nonstandard):
+        return f"{DEFAULT_DOMAIN}.{op_type}"
     is_known = bool(domain) and registry.has_domain(domain)
     if is_known and registry.operator(op_type, domain):
         return name

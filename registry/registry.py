@@ -18,7 +18,7 @@ from opshift.model.operator_ids import (
 )
 from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
-from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
+from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
 from opshift.registry.errors import (
     DomainNotImported,
@@ -101,13 +101,7 @@ class Registry(Selectable):
     @cached_property
     def releases(self) -> Releases:
         """The releases of ONNX, of runtimes and of other consumers, with the opsets they support."""
-        if not self.folders:
-            return Releases()
-        base, *others = self.folders
-        found = load_precompiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.from_folder(base))
-        for path in filter(Path.exists, (folder / CONSUMERS for folder in others)):
-            found = found.with_consumers(path)
-        return found
+        return Releases.of_folders(self.folders)
 
     def domains(self) -> tuple[str, ...]:
         """Return all domains that have definitions."""
@@ -193,9 +187,16 @@ class Registry(Selectable):
             raise UnknownOpset(reason, remedy=f"use an opset version from 1 to {newest}")
 
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """Return the version of an operator in effect at an opset, or `None`."""
+        """Return the version of an operator in effect at an opset, or `None`.
+
+        Nonstandard operators of the default domain have a version of another domain, see `Releases`.
+        """
         operator = self.operator(op_type, domain)
-        return operator.at(opset) if operator else None
+        found = operator.at(opset) if operator else None
+        if found is None and canonical_domain(domain) == DEFAULT_DOMAIN:
+            home = self.releases.nonstandard.get(op_type)
+            return self.at(op_type, opset, home) if home else None
+        return found
 
     def resolve(
         self,

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
+from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Checked, Record, from_file_content
 
 _NO_RELEASES: Final = ((), ())
@@ -45,6 +46,19 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX that accepts nodes of operators without a definition."""
+    nonstandard: dict[str, str] = field(default_factory=dict)
+    """Operators that runtimes write to the default domain, which lacks them, and the domains that define them."""
+
+    @classmethod
+    def of_folders(cls, folders: tuple[Path, ...]) -> Releases:
+        """Read both files of the first folder, and the consumers of the others, or raise `DefinitionError`."""
+        if not folders:
+            return cls()
+        base, *others = folders
+        found = load_precompiled(base / RELEASES, [base / CONSUMERS], lambda: cls.from_folder(base))
+        for path in filter(Path.exists, (folder / CONSUMERS for folder in others)):
+            found = found.with_consumers(path)
+        return found
 
     @classmethod
     def from_folder(cls, folder: Path) -> Releases:

@@ -12,15 +12,18 @@ import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from onnx import AttributeProto
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from import_onnx import import_all
+from opshift.registry.registry import default_registry
 
 if TYPE_CHECKING:
     from onnx import defs
+
+DOMAIN: Final = "com.microsoft"
 
 
 def main() -> int:
@@ -34,14 +37,22 @@ def main() -> int:
 
 def microsoft_schemas() -> list[defs.OpSchema]:
     """Return the schemas of `com.microsoft` with the properties of `onnx.defs.OpSchema` that are imported."""
-    listed = state.get_all_operator_schema()
-    return [cast("defs.OpSchema", _schema(each)) for each in listed if each.domain == "com.microsoft"]
+    listed = (each for each in state.get_all_operator_schema() if _is_microsoft(each))
+    return [cast("defs.OpSchema", _schema(each)) for each in listed]
+
+
+def _is_microsoft(schema: Any) -> bool:
+    """Return whether a schema belongs to the domain, or to operators that are written to the default domain."""
+    nonstandard = default_registry().releases.nonstandard
+    return schema.domain == DOMAIN or (
+        (schema.domain, schema.since_version) == ("", 1) and nonstandard.get(schema.name) == DOMAIN
+    )
 
 
 def _schema(schema: Any) -> SimpleNamespace:
     return SimpleNamespace(
         name=schema.name,
-        domain=schema.domain,
+        domain=DOMAIN,
         since_version=schema.since_version,
         deprecated=schema.deprecated,
         support_level=schema.support_level,

@@ -10,7 +10,7 @@ from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto
 from opshift.model.node import Node
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
@@ -29,9 +29,10 @@ class OpsetValidity:
         self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """Return the opsets at which a node is valid, or `None` if its domain is not in the registry."""
+        """Return the opsets at which a node is valid, or `None` if runtimes accept it at any opset."""
         domain = canonical_domain(node.domain)
-        if self._registry.is_open(domain):
+        is_nonstandard = domain == DEFAULT_DOMAIN and node.op_type in self._registry.releases.nonstandard
+        if is_nonstandard or self._registry.is_open(domain):
             return None
         types = _types(node, scope)
         key = _cache_key(node, types)
@@ -49,8 +50,8 @@ class OpsetValidity:
         for version, opsets in self._versions(node.op_type, domain):
             if opset in opsets:
                 return first_violation(node, _types(node, scope), version)
-        operator = self._registry.at(node.op_type, opset, domain)
-        reason = f"{node.op_type} is deprecated" if operator else f"{node.op_type} does not exist"
+        exists = self._registry.has(node.op_type, opset, domain)
+        reason = f"{node.op_type} is deprecated" if exists else f"{node.op_type} does not exist"
         return f"{reason} in opset {opset} of {domain}"
 
     def _versions(self, op_type: str, domain: str) -> Iterator[tuple[OperatorVersion, range]]:

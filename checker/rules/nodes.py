@@ -40,7 +40,10 @@ def domain(node: CheckedCall) -> Problems:
 def operator(node: CheckedCall) -> Problems:
     """The operator must exist in the imported opset."""
     if node.error is not None and node.proto.op_type:
-        yield Problem(node.error.reason, node.error.remedy)
+        nonstandard = node.container.model.registry.releases.nonstandard
+        home = None if node.proto.domain else nonstandard.get(node.proto.op_type)
+        remedy = f"replace it with opshift convert --without {home}" if home else node.error.remedy
+        yield Problem(f"{node.error.reason}{f', only {home} defines it' if home else ''}", remedy)
 
 
 @rule(

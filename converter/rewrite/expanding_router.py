@@ -12,6 +12,7 @@ from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
 from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse
@@ -33,10 +34,11 @@ class ExpandingRouter(Router):
         self.without = without
 
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
-        if (
-            definition.domain not in self.without
-            and f"{definition.domain}.{definition.name}" not in self.without
-        ):
+        domain, name = definition.domain, definition.name
+        names = {domain, f"{domain}.{name}"}
+        if self.registry.releases.nonstandard.get(name) == domain:
+            names.add(f"{DEFAULT_DOMAIN}.{name}")
+        if names.isdisjoint(self.without):
             return super()._path(definition, operator, target_opset)
         body = self._body_step(definition, operator, target_opset)
         if body:

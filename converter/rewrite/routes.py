@@ -91,17 +91,28 @@ class Router:
         return found
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
-        operator = self.registry.get_schema(op_type, opset, domain)
+        operator, target = self._source(op_type, opset, domain)
         definition = self.registry.operator(operator.name, operator.domain)
         assert definition is not None
-        path = self._path(definition, operator, self._targets[domain])
+        path = self._path(definition, operator, target)
         steps = tuple(step for step in path if step.function)
-        final = definition.at(self._targets[domain]) or operator
+        final = definition.at(target) or operator
         older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
         affected_types = _affected_types(steps)
         status = OperatorStatus(affected_types is None, operator.holds_graphs)
         shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
         return Route(operator, steps, final, shared, affected_types, older)
+
+    def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
+        """Return the operator version at an opset, and the target opset in the domain that defines it."""
+        target = self._targets[domain]
+        operator = self.registry.at(op_type, opset, domain)
+        if operator is None or operator.domain == domain:
+            return self.registry.get_schema(op_type, opset, domain), target
+        # A nonstandard operator: where the domain of the node has it, that one expresses the node.
+        self.registry.require_opset(opset, domain)
+        first = operator.since_version
+        return operator, first - 1 if self.registry.has(op_type, target, domain) else first
 
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         at_target = definition.at(target_opset)

@@ -1,0 +1,1 @@
+"""Operators of onnxruntime, in the domain com.microsoft, as operators of ONNX."""
