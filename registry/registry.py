@@ -189,7 +189,7 @@ class Registry(Selectable):
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
         """Return the version of an operator in effect at an opset, or `None`.
 
-        Nonstandard operators of the default domain have a version of another domain, see `Releases`.
+        Nonstandard operators of the default domain have that of a runtime, see `Releases.nonstandard`.
         """
         operator = self.operator(op_type, domain)
         found = operator.at(opset) if operator else None

@@ -45,13 +45,13 @@ class Releases(Record):
     onnxruntime: dict[str, Release] = field(default_factory=dict)
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     open_domains: dict[str, int] = field(default_factory=dict)
-    """The newest opset of each domain outside ONNX that accepts nodes of operators without a definition."""
+    """The newest opset of each domain outside ONNX whose operators may lack a definition."""
     nonstandard: dict[str, str] = field(default_factory=dict)
-    """Operators that runtimes write to the default domain, which lacks them, and the domains that define them."""
+    """The domain that defines each operator that runtimes write to the default domain, which lacks it."""
 
     @classmethod
     def of_folders(cls, folders: tuple[Path, ...]) -> Releases:
-        """Read both files of the first folder, and the consumers of the others, or raise `DefinitionError`."""
+        """Read both files of the first folder and the consumers of the others, or raise `DefinitionError`."""
         if not folders:
             return cls()
         base, *others = folders

@@ -42,7 +42,7 @@ def microsoft_schemas() -> list[defs.OpSchema]:
 
 
 def _is_microsoft(schema: Any) -> bool:
-    """Return whether a schema belongs to the domain, or to operators that are written to the default domain."""
+    """Return whether a schema belongs to the domain, or is nonstandard in the default domain."""
     nonstandard = default_registry().releases.nonstandard
     return schema.domain == DOMAIN or (
         (schema.domain, schema.since_version) == ("", 1) and nonstandard.get(schema.name) == DOMAIN

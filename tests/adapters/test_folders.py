@@ -35,6 +35,8 @@ def _module(key: StepKey) -> str:
 
 def _folder_in_onnx(key: StepKey) -> str:
     """Return the folder of an operator below `onnx/defs`; `legacy` if ONNX removed the operator."""
+    if key.domain == "com.microsoft":
+        return "com_microsoft"
     domain = "" if key.domain == "ai.onnx" else key.domain
     try:
         schema = onnx.defs.get_schema(key.op_type, max(key.source, key.target), domain)

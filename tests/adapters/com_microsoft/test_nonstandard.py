@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from support.forms import FORMS, RANKED_FORMS, in_form
 from support.running import Array, Feeds, assert_equal, run
 
 import opshift
+from opshift.analysis.model_summary import summarize_model
 from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.runtimes.files import get_runtime
 
@@ -60,8 +60,9 @@ def test_without_com_microsoft_leaves_standard_operators(op_type: str, form: str
     converted = opshift.convert_version(model, target, without="com.microsoft")
     assert RMS not in _operators(converted)
     assert (LAYER in _operators(converted)) == (op_type == LAYER and target >= 17)
-    onnx.checker.check_model(converted, full_check=True)
-    assert_equal(run(converted, feeds), run(model, feeds))
+    assert "node.operator" not in {each.rule for each in opshift.check(converted)}
+    # onnxruntime crashes on the nonstandard operators in local functions
+    assert_equal(run(converted, feeds), run(*_model(op_type, epsilon=0.1)))
 
 
 @pytest.mark.parametrize("element_type", TYPES)
@@ -76,7 +77,7 @@ def test_standard_operators_compute_the_same(
     assert_equal(run(converted, feeds), run(model, feeds), TOLERANCES[element_type])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "function"])
 @pytest.mark.parametrize("op_type", [LAYER, RMS])
 @pytest.mark.parametrize("target", [11, 16])
 def test_nodes_are_kept_where_onnx_has_no_such_operator(op_type: str, form: str, target: int) -> None:
@@ -86,12 +87,11 @@ def test_nodes_are_kept_where_onnx_has_no_such_operator(op_type: str, form: str,
     assert_equal(run(converted, feeds), run(model, feeds), 0)
 
 
-def test_a_node_becomes_the_operator_of_onnx_at_opset_17() -> None:
+def test_a_node_becomes_the_operator_of_onnx_at_opset_17_without_a_change() -> None:
     model, feeds = _model(LAYER, axis=-2)
-    converted, report = opshift.convert(model, 21)
-    (node,) = converted.graph.node
-    assert (node.op_type, node.name, list(node.input)) == (LAYER, "norm", ["x", "scale", "bias"])
-    assert [change.becomes for change in report.changed] == [("ai.onnx.LayerNormalization:17",)]
+    converted = opshift.convert_version(model, 21)
+    assert converted.graph.node == model.graph.node
+    assert "node.operator" not in {each.rule for each in opshift.check(converted)}
     assert_equal(run(converted, feeds), run(model, feeds), 0)
 
 
@@ -155,7 +155,7 @@ def test_onnxruntime_has_kernels_of_them(op_type: str) -> None:
     assert check_support(model, get_runtime("onnxruntime-1.31.1")) == ()
 
 
-def test_inspect_names_the_domain_that_defines_them(tmp_path: Path) -> None:
+def test_inspect_names_the_domain_that_defines_them() -> None:
     model, _ = _model(RMS)
-    (use,) = opshift.inspect(model).operators if hasattr(opshift, "inspect") else (None,)
-    assert use is None or use.reason == "nonstandard in ai.onnx"
+    (use,) = summarize_model(model, opshift.default_registry()).operators
+    assert (use.operator, use.reason) == (f"com.microsoft.{RMS}:1", "nonstandard in ai.onnx")
