@@ -11,6 +11,7 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
 from opshift.registry.releases import Consumer
+from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 RELEASES = default_registry().releases
 CONSUMERS = [
@@ -49,7 +50,10 @@ def test_lists_the_products_of_both_files() -> None:
     [
         ("tensorrt-8.6", 17, None),
         ("tensorrt-8.6.1.6", 17, None),
+        ("tensorrt-10.1", 20, None),
         ("tensorrt-11.2", 25, None),
+        ("migraphx-2.15.0", 19, None),
+        ("onnx-mlir-0.5.0.1", 22, None),
         ("windowsml-1809", 7, 3),
         ("rknn-1.6", 19, None),
     ],
@@ -62,7 +66,7 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
 @pytest.mark.parametrize(
     ("name", "reason", "remedy"),
     [
-        ("tensorrt-8.4", "unknown version '8.4' of tensorrt", "8.5"),
+        ("tensorrt-8.3", "unknown version '8.3' of tensorrt", "8.5"),
         ("tensorrt", "unknown release 'tensorrt'", "onnx-1.12"),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
@@ -110,3 +114,16 @@ def test_errors_have_the_line_of_the_key(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"phone\.1\.opsets\.ai\.onnx: ") as caught:
         _ = default_registry().with_folder(tmp_path).releases
     assert caught.value.place.line == 3
+
+
+def test_targets_agree_with_the_runtimes_of_the_same_name() -> None:
+    compared = 0
+    for name in runtime_files():
+        if name.rpartition("-")[0] in RELEASES.consumers:
+            try:
+                consumer = RELEASES.named(name)
+            except OpshiftError:  # a version that only the runtimes know
+                continue
+            assert consumer.opsets["ai.onnx"] == get_runtime(name).opsets["ai.onnx"], name
+            compared += 1
+    assert compared >= 5

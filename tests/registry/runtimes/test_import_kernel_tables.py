@@ -67,3 +67,9 @@ def test_describes_cuda_and_directml() -> None:
         "ai.onnx.StringSplit",
         "ai.onnx.Det",
     }
+
+
+def test_describes_combinations_of_types_of_cuda() -> None:
+    one_hot = get_runtime("onnxruntime-cuda-1.31").operators["ai.onnx.OneHot"]
+    assert len(one_hot) > 1
+    assert all(len(kernel.types["T1"]) == 1 for kernel in one_hot)

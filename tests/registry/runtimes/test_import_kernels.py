@@ -90,7 +90,7 @@ def test_omits_internal_operators() -> None:
 
 
 def test_a_file_has_the_differences_from_the_older_release() -> None:
-    text = import_kernels.cpu_file_text("1.17.0", [_kernel(7, 14, "float")])
+    text = import_kernels.kernel_file_text("1.17.0", [_kernel(7, 14, "float")])
     assert "extends: onnxruntime-1.16.3\n" in text
     assert "opsets: {ai.onnx: 20, ai.onnx.ml: 4, com.microsoft: 1}\n" in text
     assert "ir_version" not in text
@@ -99,7 +99,7 @@ def test_a_file_has_the_differences_from_the_older_release() -> None:
 
 
 def test_a_file_before_all_others_has_the_differences_from_the_next() -> None:
-    text = import_kernels.cpu_file_text("1.0", [_kernel(7, 14, "float")])
+    text = import_kernels.kernel_file_text("1.0", [_kernel(7, 14, "float")])
     assert "extends: onnxruntime-1.14.1\n" in text
 
 
