@@ -40,8 +40,7 @@ class Rewriter:
         workspace: names, constants and allowances of the conversion.
         source: the operator version that the step converts from.
         target: the operator version that the step converts to; `None` if the operator does not exist there.
-        opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
-            and are converted further from there.
+        opset: the opset of the step's target. Nodes are emitted for it by default, and converted further.
         default_opset: the opset of the default domain, for emitted nodes of that domain.
         emit_opset, emit_domain: opset (`None` for those above) and domain of nodes if `emit` gets none.
         emitted: the nodes emitted so far, in order.

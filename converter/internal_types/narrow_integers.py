@@ -111,11 +111,9 @@ class _Pass:
         operator = self._scope.operator(proto.op_type, proto.domain)
         types = [self._scope.element_type(name) for name in (*proto.input, *proto.output) if name]
         narrow = next((each for each in types if each in WIDER), None)
-        if (
-            narrow
-            and (operator is None or operator.name == "BitCast")
-            and self._scope.functions.find(proto) is None
-        ):
+        # Operators of other domains may read bytes as packed integers, such as GatherBlockQuantized.
+        only_moves = operator and operator.domain == DEFAULT_DOMAIN and operator.name != "BitCast"
+        if narrow and not only_moves and self._scope.functions.find(proto) is None:
             reason = f"{proto.op_type} may depend on the number of bits of {narrow}"
             raise CannotConvert(reason, "type.narrow-integer", subject=narrow, remedy=REMEDY)
         named = {output.type_attribute for output in operator.outputs} if operator else set()

@@ -4,6 +4,7 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
+from opshift.adapters.emit.heads import append_to_past, cap_scores, merge_heads, split_heads
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.attention_mask import attention_bias
 from opshift.model.element_types import BY_NAME, BY_NUMBER
@@ -18,10 +19,10 @@ def expand_attention(node: Node, out: Rewriter) -> None:
         reason = f"Q and V are {both}, but MatMul requires a single type"
         raise CannotConvert(reason, "type.unsupported", subject=both, remedy="cast V to the type of Q and K")
     query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
-    key = _append_to_past(node.input(4), new_key, node.output(1), out)
-    value = _append_to_past(node.input(5), new_value, node.output(2), out)
+    key = append_to_past(node.input(4), new_key, node.output(1), out)
+    value = append_to_past(node.input(5), new_value, node.output(2), out)
     scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
-    capped = _cap_scores(scores, node, out)
+    capped = cap_scores(scores, node.attribute("softcap", 0.0), out.element_type(node.inputs[0]), out)
     added = attention_bias(node, out)
     biased = out.emit("Add", [capped, added]) if added else capped
     weights = _softmax(biased, node, out)
@@ -32,8 +33,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     if out.rank(node.inputs[0]) == 4:
         out.emit("MatMul", [weights, value], node.outputs[:1])
         return
-    heads_last = out.emit("Transpose", [out.emit("MatMul", [weights, value])], perm=(0, 2, 1, 3))
-    reshape(heads_last, (0, 0, -1), out, node.outputs[:1])
+    merge_heads(out.emit("MatMul", [weights, value]), node.outputs[0], out)
 
 
 def _split_heads(node: Node, position: int, out: Rewriter) -> str:
@@ -41,8 +41,7 @@ def _split_heads(node: Node, position: int, out: Rewriter) -> str:
     name = node.inputs[position]
     if out.rank(name) == 4:
         return name
-    split = reshape(name, (0, 0, _head_count(node, position, out), -1), out)
-    return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
+    return split_heads(name, _head_count(node, position, out), out)
 
 
 def _head_count(node: Node, position: int, out: Rewriter) -> int:
@@ -54,15 +53,6 @@ def _head_count(node: Node, position: int, out: Rewriter) -> int:
         reason = f"the number of heads of {name!r} is unknown"
         raise UnknownShape(reason, name, otherwise="set q_num_heads and kv_num_heads")
     return int(heads)
-
-
-def _append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
-    """Concatenate past and new keys or values; the result is also an output of the node."""
-    if not past:
-        if out.is_used(present):
-            out.emit("Identity", [new], [present])
-        return new
-    return out.emit("Concat", [past, new], [present] if present else 1, axis=2)
 
 
 def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
@@ -106,14 +96,6 @@ def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter
     unsqueezed = out.emit("Unsqueeze", [value, out.int64([2])], opset=13)
     repeats = out.int64([1, 1, heads // shared, 1, 1])
     return reshape(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
-
-
-def _cap_scores(scores: str, node: Node, out: Rewriter) -> str:
-    """Return `softcap * tanh(scores / softcap)`, or the scores if `softcap` is 0."""
-    if not node.attribute("softcap", 0.0) > 0:
-        return scores
-    cap = out.constant(node.attribute("softcap"), out.element_type(node.inputs[0]))
-    return out.emit("Mul", [out.emit("Tanh", [out.emit("Div", [scores, cap])]), cap])
 
 
 def _softmax(scores: str, node: Node, out: Rewriter) -> str:

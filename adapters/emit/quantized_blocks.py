@@ -1,0 +1,46 @@
+"""Weights quantized in blocks: several numbers in each byte, with a scale for each block of numbers."""
+
+from opshift.adapters import Rewriter
+from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.shapes import Dimension, dimension_tensor, index_range
+
+PACKED_BITS = (2, 4, 8)
+"""Numbers of bits that divide a byte."""
+
+
+def unpack(
+    packed: str, bits: int, rank: int, element_type: str, out: Rewriter, *, high_first: bool = False
+) -> str:
+    """Return the numbers of bytes as a floating-point type; the last dimension grows.
+
+    The lowest bits of a byte hold its first number, or its last with `high_first`. Floating-point
+    arithmetic is exact on bytes, and runtimes without shifts of bytes support it.
+    """
+    rest = Expression(out.cast(packed, element_type), element_type, out)
+    if bits == 8:
+        return rest.name
+    columns: list[Expression] = []
+    for _ in range(8 // bits - 1):
+        quotient = (rest * 0.5**bits).apply("Floor")
+        columns.append(rest - quotient * 2.0**bits)
+        rest = quotient
+    last = out.int64([rank])
+    columns.append(rest)
+    if high_first:
+        columns.reverse()
+    split = [out.emit("Unsqueeze", [each.name, last]) for each in columns]
+    joined = out.emit("Concat", split, axis=rank)
+    return out.emit("Reshape", [joined, out.int64([*[0] * (rank - 1), -1])])
+
+
+def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:
+    """Return the block of each of `count` numbers."""
+    if isinstance(count, int):
+        out.require_elements(count)
+        return out.int64([index // block_size for index in range(count)])
+    return out.emit("Div", [index_range(dimension_tensor(count, out), out), out.int64(block_size)])
+
+
+def first_columns(value: str, count: Dimension, axis: int, out: Rewriter) -> str:
+    """Return the first elements of a dimension; packed rows are padded to whole bytes."""
+    return out.emit("Slice", [value, out.int64([0]), dimension_tensor(count, out), out.int64([axis])])

@@ -1,0 +1,172 @@
+"""Attention, QAttention and MultiHeadAttention of onnxruntime: `softmax(scale * Q K^T + masks) V`."""
+
+from typing import NamedTuple
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.heads import (
+    append_to_past,
+    merge_heads,
+    scaled_scores,
+    score_scale,
+    split_heads,
+)
+from opshift.adapters.emit.shapes import (
+    INT64_MAX,
+    Dimension,
+    add_dimensions,
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+)
+from opshift.adapters.ops.com_microsoft.attention_masks import Lengths, added_masks
+
+OPSET = 13
+"""Opset of the emitted nodes."""
+
+
+class Heads(NamedTuple):
+    """Queries, keys and values of shape (batch, heads, sequence, head size).
+
+    Attributes:
+        hidden_size: the head size times the number of heads, if known.
+        element_type: the type of all of them.
+    """
+
+    query: str
+    key: str
+    value: str
+    hidden_size: int | None
+    element_type: str
+
+
+class Masks(NamedTuple):
+    """Mask of the keys, and bias that is added to the scores; `""` if absent."""
+
+    keys: str
+    bias: str = ""
+
+
+@adapter("MultiHeadAttention", 1, 0, domain="com.microsoft")
+def expand_multi_head_attention(node: Node, out: Rewriter) -> None:
+    """Rewrite as MatMul, Softmax and MatMul; split the heads, append to past keys, and add masks."""
+    out = out.for_opset(OPSET, "")
+    for position, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
+        if node.input(position):
+            reason = f"{name} selects parts of a cache that is larger than the past"
+            raise CannotConvert(reason, "input.unsupported", subject=name)
+    data = node.inputs[0]
+    _require_self_attention(node, out)
+    query, key, value = _projections(node, out)
+    key = append_to_past(node.input(6), key, node.output(1), out)
+    value = append_to_past(node.input(7), value, node.output(2), out)
+    past = dimension(node.input(6), 2, out) if node.input(6) else 0
+    lengths = Lengths(dimension(data, 1, out), past, computed_dimension(key, 2, out))
+    hidden_size = out.known_dimension(data, 2) if out.rank(data) == 3 else None
+    heads = Heads(query, key, value, hidden_size, out.element_type(data))
+    _attend(node, heads, lengths, Masks(node.input(4), node.input(5)), out)
+
+
+def _require_self_attention(node: Node, out: Rewriter) -> None:
+    """Require as many queries as new keys if a mask relates their positions."""
+    data, key = node.inputs[0], node.input(1)
+    sizes = out.known_dimension(data, 1), out.known_dimension(key, out.rank(key) - 2) if key else None
+    if node.attribute("unidirectional", 0) and None not in sizes and sizes[0] != sizes[1]:
+        reason = f"unidirectional is 1, but there are {sizes[0]} queries and {sizes[1]} keys"
+        raise CannotConvert(reason, "result.runtime-dependent", subject="unidirectional")
+
+
+def _projections(node: Node, out: Rewriter) -> list[str]:
+    """Return queries, keys and values of shape (batch, heads, sequence, head size), with the bias added."""
+    given = [name for name in node.inputs[:3] if name]
+    if out.rank(given[-1]) != 5:
+        return [_with_bias_and_heads(node, position, out) for position in range(3)]
+    if node.input(3):
+        reason = "the layout of a bias for packed inputs is not defined"
+        raise CannotConvert(reason, "input.unsupported", subject="bias")
+    # Packed inputs have the shape (batch, sequence, heads, queries keys and values, head size).
+    packed = out.emit("Transpose", [given[-1]], perm=(3, 0, 2, 1, 4))
+    count = 3 if given == list(node.inputs[:1]) else 2
+    parts = [out.emit("Gather", [packed, out.int64(index)], axis=0) for index in range(count)]
+    return parts if count == 3 else [_with_bias_and_heads(node, 0, out), *parts]
+
+
+def _with_bias_and_heads(node: Node, position: int, out: Rewriter) -> str:
+    name, bias = node.inputs[position], node.input(3)
+    if out.rank(name) == 4:
+        return name
+    if bias:
+        size = dimension(node.inputs[0], 2, out)
+        start: Dimension = 0
+        for _ in range(position):
+            start = add_dimensions(start, size, out)
+        end = INT64_MAX if position == 2 else add_dimensions(start, size, out)
+        bounds = [dimension_tensor(each, out) for each in (start, end)]
+        name = out.emit("Add", [name, out.emit("Slice", [bias, *bounds, out.int64([0])])])
+    return split_heads(name, node.attribute("num_heads"), out)
+
+
+@adapter("Attention", 1, 0, domain="com.microsoft")
+def expand_attention(node: Node, out: Rewriter) -> None:
+    """Rewrite the projection as MatMul, and the attention as MatMul, Softmax and MatMul."""
+    out = out.for_opset(OPSET, "")
+    product = out.emit("MatMul", list(node.inputs[:2]))
+    if node.input(2):
+        product = out.emit("Add", [product, node.input(2)])
+    _attend_to_projection(node, product, node.input(4), Masks(node.input(3), node.input(5)), out)
+
+
+@adapter("QAttention", 1, 0, domain="com.microsoft")
+def expand_quantized_attention(node: Node, out: Rewriter) -> None:
+    """Rewrite the projection as MatMulInteger with scales, and the attention as for Attention."""
+    out = out.for_opset(OPSET, "")
+    data, weight, bias, data_scale, weight_scale, mask, data_zero, weight_zero, past = (
+        node.input(position) for position in range(9)
+    )
+    product = out.emit("MatMulInteger", [data, weight, data_zero, weight_zero])
+    scale = out.emit("Mul", [data_scale, weight_scale])
+    product = out.emit("Mul", [out.cast(product, out.element_type(bias)), scale])
+    product = out.emit("Add", [product, bias])
+    _attend_to_projection(node, product, past, Masks(mask), out)
+
+
+def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out: Rewriter) -> None:
+    """Emit the attention of queries, keys and values that are side by side in one value."""
+    for name in ("do_rotary", "past_present_share_buffer"):
+        if node.attribute(name, 0):
+            reason = f"{name} is set, which only kernels for other devices than the CPU support"
+            raise CannotConvert(reason, "attribute.unsupported", subject=name)
+    sizes = node.attribute("qkv_hidden_sizes")
+    parts = out.emit_all("Split", [product, *([out.int64(sizes)] if sizes else [])], 3, axis=2)
+    query, key, value = (split_heads(part, node.attribute("num_heads"), out) for part in parts)
+    past_length: Dimension = 0
+    if past:
+        pasts = [out.emit("Gather", [past, out.int64(index)], axis=0) for index in (0, 1)]
+        key, value = (append_to_past(old, new, "", out) for old, new in zip(pasts, (key, value), strict=True))
+        past_length = dimension(past, 3, out)
+    if out.is_used(node.output(1)):
+        first = out.int64([0])
+        both = [out.emit("Unsqueeze", [each, first]) for each in (key, value)]
+        out.emit("Concat", both, [node.output(1)], axis=0)
+    lengths = Lengths(dimension(node.inputs[0], 1, out), past_length, computed_dimension(key, 2, out))
+    width = out.known_dimension(node.inputs[1], 1)
+    hidden_size = sizes[0] if sizes else width and width // 3
+    element_type = out.element_type(node.inputs[2] if node.op_type == "QAttention" else node.inputs[0])
+    _attend(node, Heads(query, key, value, hidden_size, element_type), lengths, masks, out)
+
+
+def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewriter) -> None:
+    """Emit the attention, and the scores if they are an output."""
+    score_type = heads.element_type
+    size = heads.hidden_size and heads.hidden_size // node.attribute("num_heads")
+    scale = score_scale(node.attribute("scale", 0.0), heads.query, size, score_type, out)
+    scores = scaled_scores(heads.query, heads.key, scale, out)
+    # Kernels add the masks first, which matters where all keys of a query are masked.
+    terms = added_masks(node, masks.keys, lengths, score_type, out), masks.bias
+    added = fold("Add", filter(None, terms), out)
+    if added:
+        scores = out.emit("Add", [scores, added])
+    if out.is_used(node.output(3)):
+        out.emit("Identity", [scores], [node.output(3)])
+    weights = out.emit("Softmax", [scores], axis=-1)
+    merge_heads(out.emit("MatMul", [weights, heads.value]), node.outputs[0], out)

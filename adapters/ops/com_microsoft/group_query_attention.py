@@ -1,0 +1,200 @@
+"""GroupQueryAttention of onnxruntime: causal attention in which groups of query heads share keys and values.
+
+New keys and values are appended to a cache. It may be longer than the sequences in it, whose lengths differ
+by batch entry.
+"""
+
+import math
+from typing import NamedTuple
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.heads import (
+    cap_scores,
+    merge_heads,
+    positions,
+    scaled_scores,
+    score_scale,
+    split_heads,
+)
+from opshift.adapters.emit.shapes import computed_dimension, dimension, dimension_tensor, reshape
+
+OPSET, NORMALIZATION_OPSET = 13, 23
+"""Opset of the emitted nodes, and of RotaryEmbedding and RMSNormalization."""
+
+SCORES, WEIGHTS = 1, 2
+"""Values of `qk_output`."""
+
+PLAIN_CACHE = {"k_quant_type": b"NONE", "v_quant_type": b"NONE", "sliding_window_cache": 0}
+"""Attributes of a cache in the type of the query that holds all positions."""
+
+
+class Tokens(NamedTuple):
+    """Sequence of each batch entry, as int64.
+
+    Attributes:
+        new: number of new tokens, of shape (1,).
+        past: number of past keys, of shape (batch, 1).
+        queries: positions of the queries, of shape (batch, queries).
+        total: number of keys that are not padding, of shape (batch, 1).
+        keys: number of keys to attend to, of shape (1,).
+    """
+
+    new: str
+    past: str
+    queries: str
+    total: str
+    keys: str
+
+
+@adapter("GroupQueryAttention", 1, 0, domain="com.microsoft")
+def expand_group_query_attention(node: Node, out: Rewriter) -> None:
+    """Rewrite as MatMul, Softmax and MatMul over the cache; normalize and rotate queries and keys first."""
+    out = out.for_opset(OPSET, "")
+    _require_plain_cache(node)
+    query, key, value = _projections(node, out)
+    tokens = _tokens(node, out)
+    query, key = (
+        _rotate(_normalize(each, weight, node, out), tokens, node, out)
+        for each, weight in ((query, node.input(14)), (key, node.input(15)))
+    )
+    key, value = (_append_to_cache(node, index, new, tokens, out) for index, new in enumerate((key, value)))
+    weights = _weights(node, query, key, tokens, out)
+    width = computed_dimension(value, 3, out)
+    weights = _regroup(weights, node.attribute("kv_num_heads"), tokens.keys, node, out)
+    merged = _regroup(out.emit("MatMul", [weights, value]), node.attribute("num_heads"), width, node, out)
+    merge_heads(merged, node.outputs[0], out)
+
+
+def _require_plain_cache(node: Node) -> None:
+    for name, plain in PLAIN_CACHE.items():
+        value = node.attribute(name, plain)
+        if value != plain:
+            reason = (
+                f"{name} is {value!r}, and only a cache of all positions in the type of query is supported"
+            )
+            raise CannotConvert(reason, "attribute.unsupported", subject=name)
+    if node.attribute("local_window_size", -1) == 0:
+        raise CannotConvert("local_window_size is 0, which selects no keys", "value.unsupported")
+
+
+def _projections(node: Node, out: Rewriter) -> list[str]:
+    """Return queries, keys and values of shape (batch, heads, sequence, head size)."""
+    heads, shared = node.attribute("num_heads"), node.attribute("kv_num_heads")
+    counts = (heads, shared, shared)
+    if not node.input(1):
+        packed = split_heads(node.inputs[0], sum(counts), out)
+        return list(out.emit_all("Split", [packed, out.int64(counts)], 3, axis=1))
+    return [split_heads(name, count, out) for name, count in zip(node.inputs[:3], counts, strict=True)]
+
+
+def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
+    """Divide queries or keys by the root mean square of each head, and multiply by the weight, if given."""
+    if not weight:
+        return value
+    epsilon = node.attribute("qk_norm_epsilon", 1e-6)
+    return out.emit("RMSNormalization", [value, weight], opset=NORMALIZATION_OPSET, epsilon=epsilon)
+
+
+def _tokens(node: Node, out: Rewriter) -> Tokens:
+    count = dimension_tensor(dimension(node.inputs[0], 1, out), out)
+    last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
+    total = out.emit("Add", [last, out.int64(1)])
+    # The first tokens have no past, and with padding there are fewer keys than new tokens.
+    past = out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
+    queries = out.emit("Add", [past, positions(count, out)])
+    return Tokens(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
+
+
+def _rotate(value: str, tokens: Tokens, node: Node, out: Rewriter) -> str:
+    """Rotate queries or keys according to their positions, if the node does."""
+    if not node.attribute("do_rotary", 0):
+        return value
+    cosine, sine, ids = (node.input(position) for position in (7, 8, 9))
+    if ids:
+        # Without a past, only the first position is read, and the others follow it.
+        first = out.emit("Slice", [ids, out.int64([0, 0]), out.int64([1, 1])])
+        consecutive = out.emit("Add", [first, positions(tokens.new, out)])
+        ids = out.emit("Where", [out.emit("Equal", [tokens.new, tokens.keys]), consecutive, ids])
+    return out.emit(
+        "RotaryEmbedding", [value, cosine, sine, ids or tokens.queries], opset=NORMALIZATION_OPSET,
+        interleaved=node.attribute("rotary_interleaved", 0),
+        rotary_embedding_dim=2 * out.dimension(cosine, 1),
+    )  # fmt: skip
+
+
+def _append_to_cache(node: Node, index: int, new: str, tokens: Tokens, out: Rewriter) -> str:
+    """Return the keys or values to attend to, and emit the cache with the new ones.
+
+    The rest of a cache that is longer than the sequence is zero.
+    """
+    past, present = node.input(3 + index), node.output(1 + index)
+    if not past:
+        if out.is_used(present):
+            out.emit("Identity", [new], [present])
+        return new
+    size = dimension_tensor(dimension(past, 2, out), out)
+    # Rows of the past, of the new tokens, and one row of zeros.
+    joined = out.emit("Concat", [past, new], axis=2)
+    joined = out.emit("Pad", [joined, out.int64([0, 0, 0, 0, 0, 0, 1, 0])])
+    rows = positions(out.emit("Max", [size, tokens.keys]), out)
+    after_past = out.emit("Add", [rows, out.emit("Sub", [size, tokens.past])])
+    after_past = out.emit("Min", [after_past, out.emit("Add", [size, tokens.new])])
+    taken = out.emit("Where", [out.emit("Less", [rows, tokens.past]), rows, after_past])
+    head_sizes = [out.int64([1, node.attribute("kv_num_heads"), 1]), computed_dimension(new, 3, out)]
+    row_shape = out.emit("Concat", head_sizes, axis=0)
+    taken = out.emit("Expand", [reshape(taken, (0, 1, -1, 1), out), row_shape])
+    cache = out.emit("GatherElements", [joined, taken], [present] if present else 1, axis=2)
+    return out.emit("Slice", [cache, out.int64([0]), tokens.keys, out.int64([2])])
+
+
+def _weights(node: Node, query: str, key: str, tokens: Tokens, out: Rewriter) -> str:
+    """Return the weights of the keys, of shape (batch, query heads, queries, keys)."""
+    element_type, scores_output = out.element_type(node.inputs[0]), node.attribute("qk_output", 0)
+    scale = score_scale(node.attribute("scale", 0.0), query, None, element_type, out)
+    size = computed_dimension(query, 3, out)
+    query = _regroup(query, node.attribute("kv_num_heads"), size, node, out)
+    scores = scaled_scores(query, key, scale, out)
+    scores = _regroup(scores, node.attribute("num_heads"), tokens.keys, node, out)
+    scores = cap_scores(scores, node.attribute("softcap", 0.0), element_type, out)
+    if node.input(10):
+        scores = out.emit("Add", [scores, node.input(10)])
+    kept = _kept_keys(node, tokens, out)
+    if scores_output == SCORES and out.is_used(node.output(3)):
+        out.emit("Where", [kept, scores, out.constant(0.0, element_type)], [node.output(3)])
+    scores = out.emit("Where", [kept, scores, out.constant(-math.inf, element_type)])
+    weights = _softmax(node, scores, element_type, out)
+    if scores_output == WEIGHTS and out.is_used(node.output(3)):
+        out.emit("Identity", [weights], [node.output(3)])
+    return weights
+
+
+def _regroup(value: str, heads: int, last: str, node: Node, out: Rewriter) -> str:
+    """Change the number of heads: rows of the heads of a group follow each other. `last` is the width."""
+    if node.attribute("num_heads") == node.attribute("kv_num_heads"):
+        return value
+    return reshape(value, (0, heads, -1, last), out)
+
+
+def _kept_keys(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """Return which keys each query attends to: those up to its position, and within the window."""
+    keys, window = positions(tokens.keys, out), node.attribute("local_window_size", -1)
+    if not node.attribute("causal", 1):
+        return out.emit("Less", [keys, reshape(tokens.total, (0, 1, 1, 1), out)])
+    queries = reshape(tokens.queries, (0, 1, -1, 1), out)
+    kept = out.emit("Not", [out.emit("Greater", [keys, queries])])
+    if window < 0:
+        return kept
+    first = out.emit("Sub", [queries, out.int64(window)])
+    return out.emit("And", [kept, out.emit("Greater", [keys, first])])
+
+
+def _softmax(node: Node, scores: str, element_type: str, out: Rewriter) -> str:
+    """Return the softmax over the keys; a sink is a further score of each head, without a key."""
+    sink = node.input(11)
+    if not sink and node.attribute("smooth_softmax", -1) != 1:
+        return out.emit("Softmax", [scores], axis=-1)
+    sink = reshape(sink, (1, -1, 1, 1), out) if sink else out.constant(0.0, element_type)
+    highest = out.emit("Max", [out.emit("ReduceMax", [scores], axes=(3,), keepdims=1), sink])
+    powers, sink_power = (out.emit("Exp", [out.emit("Sub", [each, highest])]) for each in (scores, sink))
+    total = out.emit("ReduceSum", [powers, out.int64([3])], keepdims=1)
+    return out.emit("Div", [powers, out.emit("Add", [total, sink_power])])

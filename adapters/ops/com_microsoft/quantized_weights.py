@@ -1,0 +1,136 @@
+"""Operators with weights quantized in blocks, as arithmetic on dequantized weights."""
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.quantized_blocks import PACKED_BITS, block_indices, first_columns, unpack
+from opshift.adapters.emit.shapes import computed_dimension, reshape
+
+OPSET, INT4_OPSET = 13, 21
+"""Opset of the emitted nodes, and the first opset with 4-bit integers."""
+
+FLOAT4 = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
+
+FOUR_BIT_NUMBERS = (
+    (*FLOAT4, *(-number for number in FLOAT4)),
+    (
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ),
+)  # fmt: skip
+"""Numbers of the 4-bit codes, by `quant_type`: FP4, and NF4 with quantiles of a normal distribution."""
+
+
+@adapter("MatMulNBits", 1, 0, domain="com.microsoft")
+def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
+    """Rewrite as MatMul with weights that are unpacked and dequantized by arithmetic in the type of `A`."""
+    out = out.for_opset(OPSET, "")
+    bits, block_size = _bits(node), node.attribute("block_size")
+    if node.attribute("weight_prepacked", 0):
+        reason = "weight_prepacked is set, and the layout of prepacked weights is that of one kernel"
+        raise CannotConvert(reason, "attribute.unsupported", subject="weight_prepacked")
+    if node.input(4) and node.input(3) and out.element_type(node.input(3)) == "uint8":
+        reason = "with g_idx, kernels of onnxruntime ignore integer zero points, unlike the definition"
+        remedy = "reorder the rows of the weights and omit g_idx, or pass zero points of the type of A"
+        raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
+    columns, length = node.attribute("N"), node.attribute("K")
+    blocks, element_type = -(-length // block_size), out.element_type(node.inputs[0])
+    numbers = unpack(reshape(node.inputs[1], (columns, -1), out), bits, 2, element_type, out)
+    scales = reshape(node.inputs[2], (columns, blocks), out)
+    zeros = _matmul_zero_points(node, bits, columns, blocks, element_type, out)
+    if node.input(4):
+        numbers = first_columns(numbers, length, 1, out)
+        scales, zeros = (
+            each and out.emit("Gather", [each, node.input(4)], axis=1) for each in (scales, zeros)
+        )
+    else:
+        numbers = reshape(numbers, (columns, blocks, block_size), out)
+        scales, zeros = (each and reshape(each, (columns, blocks, 1), out) for each in (scales, zeros))
+    zeros = zeros or out.constant(2.0 ** (bits - 1), element_type)
+    weights = out.emit("Mul", [out.emit("Sub", [numbers, zeros]), scales])
+    if not node.input(4):
+        weights = reshape(weights, (columns, -1), out)
+        if length % block_size:
+            weights = first_columns(weights, length, 1, out)
+    factors = [node.inputs[0], out.emit("Transpose", [weights], perm=(1, 0))]
+    if node.input(5):
+        out.emit("Add", [out.emit("MatMul", factors), node.input(5)], node.outputs)
+    else:
+        out.emit("MatMul", factors, node.outputs)
+
+
+def _bits(node: Node) -> int:
+    bits = int(node.attribute("bits", 4))
+    if bits not in PACKED_BITS:
+        reason = f"numbers of {bits} bits are spread over bytes"
+        raise CannotConvert(reason, "value.unsupported", remedy="quantize to 2, 4 or 8 bits")
+    return bits
+
+
+def _matmul_zero_points(
+    node: Node, bits: int, columns: int, blocks: int, element_type: str, out: Rewriter
+) -> str:
+    """Return one zero point for each block of each column, or `""` for the default."""
+    zeros = node.input(3)
+    if not zeros:
+        return ""
+    if out.element_type(zeros) != "uint8":
+        return reshape(zeros, (columns, blocks), out)
+    unpacked = unpack(reshape(zeros, (columns, -1), out), bits, 2, element_type, out)
+    return first_columns(unpacked, blocks, 1, out)
+
+
+@adapter("MatMulBnb4", 1, 0, domain="com.microsoft")
+def expand_matmul_bnb4(node: Node, out: Rewriter) -> None:
+    """Rewrite as MatMul with weights that are unpacked, looked up and scaled."""
+    out = out.for_opset(OPSET, "")
+    for name in ("transB", "training_mode"):
+        if node.attribute(name, default := int(name == "transB")) != default:
+            reason = f"{name} is {node.attribute(name)}, which the CPU kernel ignores"
+            raise CannotConvert(reason, "attribute.unsupported", subject=name)
+    columns, length, block_size = (node.attribute(name) for name in ("N", "K", "block_size"))
+    data, packed, largest = node.inputs
+    count, element_type = columns * length, out.element_type(data)
+    table = out.constant(FOUR_BIT_NUMBERS[node.attribute("quant_type")], element_type)
+    codes = unpack(reshape(packed, (-1,), out), 4, 1, "float", out, high_first=True)
+    numbers = out.emit("Gather", [table, out.cast(codes, "int64")], axis=0)
+    blocks = out.emit("Expand", [reshape(largest, (-1, 1), out), out.int64([1, block_size])])
+    factors = [first_columns(each, count, 0, out) for each in (numbers, reshape(blocks, (-1,), out))]
+    weights = reshape(out.emit("Mul", factors), (columns, length), out)
+    out.emit("MatMul", [data, out.emit("Transpose", [weights], perm=(1, 0))], node.outputs)
+
+
+@adapter("GatherBlockQuantized", 1, 0, domain="com.microsoft")
+def expand_gather_block_quantized(node: Node, out: Rewriter) -> None:
+    """Rewrite as Gather from data, scales and zero points, and arithmetic that dequantizes the result."""
+    out = out.for_opset(OPSET, "")
+    data, indices, scales = node.inputs[:3]
+    rank, bits, element_type = out.rank(data), _bits(node), out.element_type(scales)
+    gather_axis, axis = (
+        node.attribute(name, default) % rank for name, default in (("gather_axis", 0), ("quantize_axis", 1))
+    )
+    is_packed = out.element_type(data) == "uint8"
+    per_byte = 8 // bits if is_packed and axis == rank - 1 else 1
+    known = out.known_dimension(data, axis)
+    parts = [data, *filter(None, [node.input(3)])]
+    if not is_packed:
+        # Gather accepts no 4-bit integers.
+        parts = [out.cast(each, element_type, opset=INT4_OPSET) for each in parts]
+    parts.append(scales)
+    if gather_axis != axis:
+        parts = [out.emit("Gather", [each, indices], axis=gather_axis) for each in parts]
+        added = out.rank(indices) - 1
+        axis, rank = axis + added * (axis > gather_axis), rank + added
+    if is_packed:
+        parts[:-1] = [unpack(each, bits, rank, element_type, out) for each in parts[:-1]]
+    numbers, *zeros, scales = parts
+    count = computed_dimension(numbers, axis, out) if known is None else known * per_byte
+    blocks = block_indices(count, node.attribute("block_size", 128), out)
+    scales, *zeros = (out.emit("Gather", [each, blocks], axis=axis) for each in (scales, *zeros))
+    default = 2.0 ** (bits - 1) if is_packed else 0.0
+    zero = zeros[0] if zeros else out.constant(default, element_type)
+    factors = [out.emit("Sub", [numbers, zero]), scales]
+    if gather_axis != node.attribute("quantize_axis", 1) % out.rank(data):
+        out.emit("Mul", factors, node.outputs)
+    else:
+        out.emit("Gather", [out.emit("Mul", factors), indices], node.outputs, axis=gather_axis)

@@ -1,0 +1,80 @@
+"""Models with one node of com.microsoft, and the comparison with the standard operators that replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from opshift import convert_version
+from support.forms import in_form
+from support.running import Array, Feeds, assert_equal, run
+
+DOMAIN = "com.microsoft"
+
+
+class NodeCase(NamedTuple):
+    """A node of com.microsoft and its inputs, `None` for an omitted one."""
+
+    op_type: str
+    inputs: Sequence[Array | None]
+    outputs: Sequence[Any]
+    attributes: dict[str, Any]
+
+
+def case(op_type: str, *inputs: Any, outputs: Sequence[Any] = (), **attributes: Any) -> NodeCase:
+    """Return a case; `outputs` are types of outputs, `None` for an omitted one, by default the first type."""
+    arrays = [None if each is None else np.asarray(each) for each in inputs]
+    types = outputs or [next(each.dtype for each in arrays if each is not None)]
+    return NodeCase(op_type, arrays, types, attributes)
+
+
+def model_of(given: NodeCase, form: str = "fed", opset: int = 17) -> tuple[onnx.ModelProto, Feeds]:
+    """Return a model of the node in one of the forms of `support.forms`, and its feeds."""
+    feeds = {f"x{index}": array for index, array in enumerate(given.inputs) if array is not None}
+    names = [f"x{index}" if array is not None else "" for index, array in enumerate(given.inputs)]
+    outputs = {
+        f"y{index}": helper.np_dtype_to_tensor_dtype(np.dtype(each))
+        for index, each in enumerate(given.outputs)
+        if each is not None
+    }
+    results = [f"y{index}" if each is not None else "" for index, each in enumerate(given.outputs)]
+    node = helper.make_node(
+        given.op_type, names, results, name="node", domain=DOMAIN, **given.attributes
+    )
+    model, fed = in_form(form, [node], feeds, outputs, opset)
+    for proto in (model, *model.functions):
+        proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    return model, fed
+
+
+def without_microsoft(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """Return the model with standard operators of an opset only."""
+    result = convert_version(model, opset, without=DOMAIN)
+    assert DOMAIN not in {each.domain for each in result.opset_import}
+    assert f'"{DOMAIN}"' not in str(result)
+    return result
+
+
+def assert_replaced(
+    given: NodeCase,
+    form: str = "fed",
+    opset: int = 17,
+    *,
+    expected: Sequence[Array] | None = None,
+    tolerance: float = 1e-5,
+) -> onnx.ModelProto:
+    """Assert that standard operators compute the same as the kernel, or as expected; return the model.
+
+    Integers must be equal.
+    """
+    model, feeds = model_of(given, form)
+    result = without_microsoft(model, opset)
+    found = run(result, feeds)
+    wanted = run(model, feeds) if expected is None else expected
+    for actual, other in zip(found, wanted, strict=True):
+        assert_equal([actual], [other], 0 if other.dtype.kind in "iub" else tolerance)
+    return result
