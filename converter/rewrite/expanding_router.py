@@ -83,5 +83,10 @@ class ExpandingRouter(Router):
 
 
 def _refuse(node: Node, out: Rewriter) -> None:
-    reason = f"no other operators express {out.source.id}"
-    raise CannotConvert(reason, "operator.no-equivalent", remedy=REMEDY)
+    declared = out.source.before
+    reason, remedy = f"no other operators express {out.source.id}", REMEDY
+    if isinstance(declared, Refuse):
+        reason = f"{reason}: {declared.refuse}"
+        # The declared remedy of other versions is a newer opset.
+        remedy = declared.remedy if out.source.since_version == 1 and declared.remedy else REMEDY
+    raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)

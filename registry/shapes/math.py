@@ -11,13 +11,13 @@ from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 @rule("matmul", rank_inputs=(0, 1))
 def matmul(node: ShapeContext) -> Shapes:
     """Infer the product of the first two inputs, as in NumPy."""
-    return [_product(node.shape(0), node.shape(1))]
+    return [matmul_shape(node.shape(0), node.shape(1))]
 
 
 @rule("quantized_matmul")
 def quantized_matmul(node: ShapeContext) -> Shapes:
     """Infer the product of inputs 0 and 3, because each tensor has a scale and a zero point."""
-    return [_product(node.shape(0), node.shape(3))]
+    return [matmul_shape(node.shape(0), node.shape(3))]
 
 
 @rule("gemm", rank=2)
@@ -29,7 +29,7 @@ def gemm(node: ShapeContext) -> Shapes:
     return [(rows, columns)]
 
 
-def _product(first: Shape | None, second: Shape | None) -> Shape | None:
+def matmul_shape(first: Shape | None, second: Shape | None) -> Shape | None:
     """Return the shape of a product; a 1-D operand is a row or column that the result omits."""
     if not first or not second:
         return None

@@ -79,7 +79,7 @@ def _branch(nodes: Sequence[onnx.NodeProto], outputs: Mapping[str, int], suffix:
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         copy.input[:] = [f"{name}_{suffix}" if name in produced else name for name in node.input]
-        copy.output[:] = [f"{name}_{suffix}" for name in node.output]
+        copy.output[:] = [f"{name}_{suffix}" if name else "" for name in node.output]
         copy.name = f"{node.name}_{suffix}" if node.name else ""
         copies.append(copy)
     infos = [

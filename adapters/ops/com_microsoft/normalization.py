@@ -1,0 +1,115 @@
+"""LayerNormalization, RMSNormalization and GroupNormalization of sums, and embeddings that are normalized."""
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import rename_output
+from opshift.adapters.emit.cast import cast_between
+from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.shapes import dimension, dimension_tensor
+
+OPSET, RMS_OPSET, GROUP_OPSET = 17, 23, 21
+"""Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization per channel."""
+
+EPSILON = 1e-12
+"""Default of `epsilon` of the operators for transformers."""
+
+
+@adapter("SkipLayerNormalization", 1, 0, domain="com.microsoft")
+def expand_skip_layer_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as Add and LayerNormalization."""
+    out = out.for_opset(OPSET, "")
+    total = _sum([*node.inputs[:2], node.input(4)], node.output(3), out)
+    _normalize(total, node.inputs[2], node.input(3), node, node.outputs[:3], out)
+
+
+def _sum(names: list[str], result: str, out: Rewriter) -> str:
+    """Return the sum of the values that are present, named `result` if the model reads it."""
+    *first, last = [name for name in names if name]
+    return out.emit("Add", [fold("Add", first, out), last], [result] if out.is_used(result) else 1, opset=14)
+
+
+def _normalize(
+    data: str, scale: str, offset: str, node: Node, outputs: tuple[str, ...], out: Rewriter
+) -> None:
+    epsilon = node.attribute("epsilon", EPSILON)
+    used = [name if out.is_used(name) or not position else "" for position, name in enumerate(outputs)]
+    while not used[-1]:
+        used.pop()
+    out.emit("LayerNormalization", [data, scale, *filter(None, [offset])], used, axis=-1, epsilon=epsilon)
+
+
+@adapter("SkipSimplifiedLayerNormalization", 1, 0, domain="com.microsoft")
+def expand_skip_rms_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as Add and RMSNormalization; the statistics for training have no standard form."""
+    for position, name in ((1, "mean"), (2, "inv_std_var")):
+        if out.is_used(node.output(position)):
+            reason = f"the output {name} is used, and its value depends on the kernel"
+            raise CannotConvert(reason, "output.unsupported", subject=name, remedy="omit the output")
+    out = out.for_opset(RMS_OPSET, "")
+    total = _sum([*node.inputs[:2], node.input(3)], node.output(3), out)
+    epsilon = node.attribute("epsilon", EPSILON)
+    out.emit("RMSNormalization", [total, node.inputs[2]], node.outputs[:1], axis=-1, epsilon=epsilon)
+
+
+@adapter("EmbedLayerNormalization", 1, 0, domain="com.microsoft")
+def expand_embed_layer_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as Gather of each table, Add and LayerNormalization; the mask index is a sum."""
+    out = out.for_opset(OPSET, "")
+    words, segments, word_rows, position_rows, segment_rows, scale, offset, mask, positions = (
+        node.input(position) for position in range(9)
+    )
+    if positions:
+        position_rows = out.emit("Gather", [position_rows, positions])
+    else:
+        length = dimension_tensor(dimension(words, 1, out), out)
+        position_rows = out.emit("Slice", [position_rows, out.int64([0]), length, out.int64([0])])
+    rows = [out.emit("Gather", [word_rows, words]), position_rows]
+    if segments:
+        rows.append(out.emit("Gather", [segment_rows, segments]))
+    _normalize(_sum(rows, node.output(2), out), scale, offset, node, node.outputs[:1], out)
+    if out.is_used(node.output(1)):
+        counted = mask or out.emit("Sub", [words, words])
+        out.emit("ReduceSum", [counted, out.int64([1])], [node.output(1)], keepdims=0)
+
+
+@adapter("GroupNorm", 1, 0, domain="com.microsoft")
+def expand_group_norm(node: Node, out: Rewriter) -> None:
+    """Rewrite as GroupNormalization with the channels in front, and Swish for the activation."""
+    _group_norm(node.inputs[0], node, out.for_opset(GROUP_OPSET, ""))
+
+
+@adapter("SkipGroupNorm", 1, 0, domain="com.microsoft")
+def expand_skip_group_norm(node: Node, out: Rewriter) -> None:
+    """Rewrite as Add and GroupNormalization."""
+    out = out.for_opset(GROUP_OPSET, "")
+    skip, bias = node.inputs[3], node.input(4)
+    axes = (1, 2) if node.attribute("channels_last", 1) else (2, 3)
+    if out.rank(skip) == 2:
+        skip = out.emit("Unsqueeze", [skip, out.int64(axes)])
+    if bias and axes == (2, 3):
+        bias = out.emit("Unsqueeze", [bias, out.int64((1, 2))])
+    _group_norm(_sum([node.inputs[0], skip, bias], node.output(1), out), node, out)
+
+
+def _group_norm(data: str, node: Node, out: Rewriter) -> None:
+    """Emit the first output of the node; the data has four dimensions."""
+    scale, offset = node.inputs[1:3]
+    channels_last, activation = node.attribute("channels_last", 1), node.attribute("activation", 0)
+    if activation not in (0, 1):
+        reason = f"activation is {activation}; 0 and 1 are defined"
+        raise CannotConvert(reason, "attribute.unsupported", subject="activation")
+    element_type, parameter_type = (out.element_type(name) for name in (node.inputs[0], scale))
+    # Different types are computed in the wider one.
+    compute_type = element_type if element_type == parameter_type else "float"
+    if channels_last:
+        data = out.emit("Transpose", [data], perm=(0, 3, 1, 2))
+    data = cast_between(data, element_type, compute_type, out)
+    parameters = [cast_between(name, parameter_type, compute_type, out) for name in (scale, offset)]
+    settings = {"epsilon": node.attribute("epsilon", 1e-5), "num_groups": node.attribute("groups")}
+    result = out.emit("GroupNormalization", [data, *parameters], **settings)
+    if activation:
+        result = out.emit("Mul", [result, out.emit("Sigmoid", [result])])
+    result = cast_between(result, compute_type, element_type, out)
+    if channels_last:
+        out.emit("Transpose", [result], node.outputs[:1], perm=(0, 2, 3, 1))
+    else:
+        rename_output(result, node, out)
