@@ -1,4 +1,4 @@
-"""Build hook that compiles definitions and routes into the wheel, see `registry/precompiled.py`."""
+"""Build hook that compiles definitions and routes, and writes their data, into the wheel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FILES: Final = ("registry/compiled.json", "registry/descriptions.json", "converter/rewrite/compiled.json")
+FILES: Final = (
+    "registry/compiled.json",
+    "registry/descriptions.json",
+    "converter/rewrite/compiled.json",
+    "data/operators.json",
+    "data/schema.json",
+)
 
 
 class CompiledFilesHook(BuildHookInterface[Any]):
@@ -45,9 +51,13 @@ def compile_into(folder: Path) -> None:
 
     # An sdist has no links from `src/opshift` to the packages at the top of the tree.
     opshift.__path__.append(str(root))
+    from opshift.catalogue.data_package import data_files
     from opshift.converter.compile_files import compile_files
 
     compile_files(folder)
+    (folder / "data").mkdir()
+    for name, content in data_files(opshift.default_registry(), opshift.__version__).items():
+        (folder / name).write_text(content, "ascii")
 
 
 if __name__ == "__main__":

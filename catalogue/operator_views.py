@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from opshift.analysis.pages.body_diagram import body_boxes
 from opshift.analysis.pages.diagram import svg
+from opshift.catalogue.data_package import version_data
 from opshift.catalogue.function_text import function_lines
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
 from opshift.catalogue.type_texts import format_types
-from opshift.model.plain_data import Json, json_values
+from opshift.model.plain_data import Json
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
@@ -145,11 +146,7 @@ class VersionView:
 
     def as_dict(self) -> Mapping[str, Json]:
         """Return the definition, its history and its changes as JSON data."""
-        return {
-            **self.version.to_dict(),
-            "history": json_values(self.entry.as_dict()),
-            "changes": [each.as_dict() for each in self.changes],
-        }
+        return version_data(self.entry)
 
 
 class OperatorView:

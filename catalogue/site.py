@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 from opshift.analysis.pages.markdown import escape_line
 from opshift.catalogue import paths
 from opshift.catalogue.browser.page import converter_page
+from opshift.catalogue.data_package import data_files
 from opshift.catalogue.documents import read_documents
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import opset_views
@@ -27,15 +28,17 @@ LLMS_HEAD: Final = """# Operator catalogue
 > Definitions of ONNX operators by version: signature, types, changes, and conversions between versions.
 
 Each operator version has a page `operators/DOMAIN/NAME/VERSION.md`, and its data with the suffix `.json`.
+`data/operators.json` has the data of all versions.
 A node resolves to the newest version that is not newer than the opset which the model imports for the domain.
 """
 
 
-def build_site(registry: Registry, url: str = "", converter: str = "") -> dict[str, str]:
+def build_site(registry: Registry, package: str, *, url: str = "", converter: str = "") -> dict[str, str]:
     """Return the content of all files of the site by path.
 
     Args:
         registry: the definitions.
+        package: the version of opshift.
         url: address of the site's folder on the web; with it, the site has a site map.
         converter: digest of the result of `converter_files`; with it, the site has a page that converts
             models with these files.
@@ -70,6 +73,7 @@ def build_site(registry: Registry, url: str = "", converter: str = "") -> dict[s
     if url:
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)
+    files |= data_files(registry, package)
     files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), documents)
     return files | {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
 

@@ -36,6 +36,8 @@ COMPILED = {
     "opshift/registry/compiled.json",
     "opshift/registry/descriptions.json",
     "opshift/converter/rewrite/compiled.json",
+    "opshift/data/operators.json",
+    "opshift/data/schema.json",
 }
 MAX_WHEEL_BYTES = 2_000_000
 

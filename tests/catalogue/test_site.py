@@ -84,7 +84,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def files() -> Mapping[str, str]:
     started = time.process_time()
-    built = build_site(REGISTRY, URL)
+    built = build_site(REGISTRY, "1.2.3", url=URL)
     assert time.process_time() - started < 60
     return built
 
@@ -286,7 +286,7 @@ def _tags(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
-    files = build_site(load_registry([_definitions(tmp_path)]))
+    files = build_site(load_registry([_definitions(tmp_path)]), "1.2.3")
     assert "sitemap.xml" not in files
     tags = list(_tags({path: text for path, text in files.items() if not path.startswith("docs/")}))
     assert "img" not in tags
@@ -305,7 +305,7 @@ def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "example.com", "https://", "file:///site"])
 def test_refuses_other_addresses(url: str) -> None:
     with pytest.raises(UsageError, match="not an address on the web"):
-        build_site(REGISTRY, url)
+        build_site(REGISTRY, "1.2.3", url=url)
 
 
 QUERIES = {

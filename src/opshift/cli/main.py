@@ -131,6 +131,7 @@ COMMANDS = [
         "site",
         ("site", "public --url https://example.com/operators --force", "site --opsets acme"),
     ),
+    Command("data", "registry.data", "data", ("", "--schema", "--opsets acme")),
     Command("targets", "registry.listing", "targets", ("",)),
     Command(
         "runtimes",

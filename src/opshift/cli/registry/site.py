@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import opshift
 from opshift.cli.options import (
     AdaptersOption,
     DefinitionsOption,
@@ -55,7 +56,12 @@ def site(
         raise UsageError("is not empty", place=str(out), remedy="replace files in it with --force")
     with show_progress("Building the site", quiet=quiet or form is Format.JSON):
         loaded = converter_files() if converter else {}
-        built = build_site(registry_with(folders), url, digest(loaded) if loaded else "")
+        built = build_site(
+            registry_with(folders),
+            opshift.__version__,
+            url=url,
+            converter=digest(loaded) if loaded else "",
+        )
         files = {path: text.encode() for path, text in built.items()} | loaded
         write_files({out / path: content for path, content in files.items()})
     pages = sum(path.endswith(".html") for path in files)
