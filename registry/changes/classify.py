@@ -117,7 +117,7 @@ def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]
     if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
         replacements = (", ".join(each.replacements) or None for each in (old.deprecation, new.deprecation))
         yield Change("deprecation_text", old.name, *replacements)
-    for name in old.attributes.keys() & new.attributes.keys():
+    for name in filter(old.attributes.__contains__, new.attributes):
         before, after = old.attributes[name].absent, new.attributes[name].absent
         if before != after:
             yield Change("attribute_absent", name, before or None, after or None)
