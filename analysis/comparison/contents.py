@@ -55,7 +55,7 @@ def _highest_opsets(model: ModelProto) -> dict[str, int]:
 
 def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
     before, after = _image_metadata(old), _image_metadata(new)
-    for key in before.keys() & after.keys():
+    for key in filter(after.__contains__, before):
         if before[key] != after[key]:
             yield ModelChange("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
 

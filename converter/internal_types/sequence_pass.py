@@ -109,7 +109,7 @@ class SequencePass:
 
     def write_to(self, container: ContainerProto) -> None:
         """Move the new nodes to a copy of the graph or function; refuse sequences among the outputs."""
-        for name in {*Container(container).outputs} & self.sequences.keys():
+        for name in filter(self.sequences.__contains__, Container(container).outputs):
             record = self.scope.producing_records.get(name)
             place = self._path if record is None else self.place(self.scope.proto_of(record))
             reason = f"the graph or function returns sequence {name!r}"
