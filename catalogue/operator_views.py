@@ -111,12 +111,7 @@ class VersionView:
     @property
     def differences(self) -> Iterator[ComparisonRow]:
         """Rows of the comparison with the previous version, most severe first."""
-        severity = list(ChangeClass).index
-        for each in sorted(self.changes, key=lambda each: -severity(each.change_class)):
-            change = each.change
-            old, new = _sides(change.kind, change.old, change.new)
-            kind = change.kind.replace("_", " ")
-            yield ComparisonRow(each.change_class, kind, change.subject, old, new, each.purpose)
+        return comparison_rows(self.changes)
 
     @property
     def conversions(self) -> Iterator[ConversionRow]:
@@ -181,6 +176,16 @@ class OperatorView:
         """Types in the constraints of each version."""
         found = [_types(each.version.type_constraints.values()) for each in self.versions]
         return _type_rows([(each, each) for each in found])
+
+
+def comparison_rows(changes: Iterable[ClassifiedChange]) -> Iterator[ComparisonRow]:
+    """Yield rows of the comparison of two versions, most severe first."""
+    severity = list(ChangeClass).index
+    for each in sorted(changes, key=lambda each: -severity(each.change_class)):
+        change = each.change
+        old, new = _sides(change.kind, change.old, change.new)
+        kind = change.kind.replace("_", " ")
+        yield ComparisonRow(each.change_class, kind, change.subject, old, new, each.purpose)
 
 
 def _types(constraints: Iterable[Iterable[str]]) -> frozenset[str]:

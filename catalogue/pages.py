@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, combinations
 
 from opshift.catalogue import paths
 from opshift.catalogue.documents import DocumentPage
 from opshift.catalogue.kernels import runtime_rows, versions_without_kernel
-from opshift.catalogue.operator_views import OperatorView, VersionView
+from opshift.catalogue.operator_views import OperatorView, VersionView, comparison_rows
 from opshift.catalogue.opset_views import OpsetView, release_with
-from opshift.catalogue.rendering import Renderer
+from opshift.catalogue.rendering import Links, Renderer
 from opshift.model.plain_data import json_values
+from opshift.registry.changes.classify import classify
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import to_plain_data
 from opshift.registry.registry import Registry
@@ -54,6 +55,8 @@ def operator_pages(
             yield _operator_page(renderer, view, runtimes)
             for each in view.versions:
                 yield from _version_pages(renderer, each)
+            for old, new in combinations(view.operator.versions, 2):
+                yield from _comparison_pages(renderer, view, old, new)
 
 
 def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> tuple[str, str]:
@@ -80,7 +83,7 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
     version = view.version
     domain, name = version.domain, version.name
     conversions, release = list(view.conversions), _release(view.operator, version)
-    trail = (OPERATORS, (domain, paths.domain_path(domain)), (name, paths.operator_path(domain, name)))
+    trail = (*_trail(version), (name, paths.operator_path(domain, name)))
     copies = tuple((suffix, paths.version_path(version, suffix)) for suffix in ("json", "md"))
     here = str(version.since_version)
     path, title = paths.version_path(version), str(version.id)
@@ -101,6 +104,32 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
         paths.version_path(version, "json"),
         json.dumps(view.as_dict(), indent=1, allow_nan=False) + "\n",
     )
+
+
+def _comparison_pages(
+    renderer: Renderer, view: OperatorView, old: OperatorVersion, new: OperatorVersion
+) -> Pages:
+    """Yield the comparison of two versions, and the same in JSON."""
+    changes = classify(old, new)
+    copy = paths.comparison_path(old, new, "json")
+    yield renderer.page(
+        "comparison.html",
+        paths.comparison_path(old, new),
+        f"{new.domain}.{new.name} {old.since_version} and {new.since_version}",
+        trail=(*_trail(new), (new.name, paths.operator_path(new.domain, new.name))),
+        here=f"{old.since_version} and {new.since_version}",
+        copies=(("json", copy),),
+        view=view,
+        old=old,
+        new=new,
+        rows=list(comparison_rows(changes)),
+    )
+    data = {"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]}
+    yield copy, json.dumps(json_values(data), indent=1) + "\n"
+
+
+def _trail(version: OperatorVersion) -> Links:
+    return OPERATORS, (version.domain, paths.domain_path(version.domain))
 
 
 def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:

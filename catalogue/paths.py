@@ -25,6 +25,11 @@ def version_path(version: OperatorVersion, suffix: str = "html") -> str:
     return f"operators/{version.domain}/{version.name}/{version.since_version}.{suffix}"
 
 
+def comparison_path(old: OperatorVersion, new: OperatorVersion, suffix: str = "html") -> str:
+    """Return the path of the comparison of two versions of an operator."""
+    return f"operators/{new.domain}/{new.name}/{old.since_version}-{new.since_version}.{suffix}"
+
+
 def runtime_path(runtime: Runtime, suffix: str = "html") -> str:
     """Return the path of a runtime's page, or of its data."""
     return f"runtimes/{runtime.name}.{suffix}"

@@ -59,6 +59,7 @@ class Renderer:
             "operator_path": paths.operator_path,
             "version_path": paths.version_path,
             "opset_path": paths.opset_path,
+            "comparison_path": paths.comparison_path,
             "runtime_path": paths.runtime_path,
             "kernel_types": kernel_types,
             "versions_text": versions_text,

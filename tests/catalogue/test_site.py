@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
@@ -24,6 +25,7 @@ from opshift.catalogue.site import build_site
 from opshift.checker.rule_table import rule_table
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
+from opshift.registry.changes.classify import classify
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry, load_registry
@@ -104,7 +106,17 @@ def test_every_operator_version_has_a_page_and_copies(files: Mapping[str, str]) 
             assert f"| `{name}` |" in files[f"{path}.md"], path
         assert f"<title>{version.id} - " in files[f"{path}.html"], path
     copies = {path for path in files if path.startswith("operators/") and path.endswith((".json", ".md"))}
-    assert len(copies) == 2 * len(VERSIONS)
+    pairs = sum(len(each.versions) * (len(each.versions) - 1) // 2 for each in REGISTRY.operators())
+    assert len(copies) == 2 * len(VERSIONS) + pairs
+
+
+def test_all_pairs_of_versions_are_compared(files: Mapping[str, str]) -> None:
+    for operator in REGISTRY.operators():
+        for old, new in combinations(operator.versions, 2):
+            path = f"operators/{operator.domain}/{operator.name}/{old.since_version}-{new.since_version}"
+            changes = json_values({"changes": [each.as_dict() for each in classify(old, new)]})
+            assert json.loads(files[f"{path}.json"]).items() >= changes.items()
+            assert files[f"{path}.html"].count('class="badge') == len(classify(old, new))
 
 
 def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> None:
