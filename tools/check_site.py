@@ -25,6 +25,7 @@ from typing import Final
 import onnx
 from onnx import parser
 
+import opshift
 from opshift.catalogue.browser.bundle import converter_files, digest
 from opshift.catalogue.site import build_site
 from opshift.converter.streaming.convert_file import convert_file
@@ -76,7 +77,7 @@ def write_site(folder: Path) -> None:
     """Build the site, and check its size."""
     started = time.monotonic()
     loaded = converter_files()
-    files = build_site(default_registry(), converter=digest(loaded))
+    files = build_site(default_registry(), opshift.__version__, converter=digest(loaded))
     write_files({folder / path: text for path, text in files.items()})
     write_files({folder / path: content for path, content in loaded.items()})
     print(f"built {len(files):,} files in {time.monotonic() - started:.1f} s")
