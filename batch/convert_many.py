@@ -94,20 +94,20 @@ def convert_many(
         OpshiftError: the executor does not accept tasks any more.
     """
     settings = Settings(
-        tuple(_texts(target)),
-        None if ir_version is None else str(ir_version),
-        tuple([allow] if isinstance(allow, str) else allow),
-        check,
-        reversible,
-        bump,
-        tuple(shapes),
-        infer_shapes,
-        tuple([without] if isinstance(without, str) else without),
-        external,
-        force,
-        tuple(map(Path, opsets)),
-        tuple(map(Path, adapters)),
-        verify,
+        target=tuple(_texts(target)),
+        ir_version=None if ir_version is None else str(ir_version),
+        allow=tuple([allow] if isinstance(allow, str) else allow),
+        check=check,
+        reversible=reversible,
+        bump=bump,
+        shapes=tuple(shapes),
+        infer_shapes=infer_shapes,
+        without=tuple([without] if isinstance(without, str) else without),
+        external=external,
+        force=force,
+        opsets=tuple(map(Path, opsets)),
+        adapters=tuple(map(Path, adapters)),
+        verify=verify,
     )
     names = [sources] if isinstance(sources, str | os.PathLike) else sources
     batch = Batch(

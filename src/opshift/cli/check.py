@@ -53,9 +53,18 @@ def check(
         _print_rules(form)
         return
     gate = GateOptions(
-        "check", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+        "check",
+        form,
+        quiet=quiet,
+        verbose=verbose,
+        jobs=jobs,
+        files_from=files_from,
+        adapters=adapters or (),
+        sarif=sarif,
+        ledger=ledger,
+        folders=folders or (),
     )
-    settings = ConversionSettings(target, None, [], folders, adapters=adapters)
+    settings = ConversionSettings(target, folders=folders, adapters=adapters)
     if target:
         settings.read()  # before any model is read
     registry_with(folders)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,9 +25,9 @@ class ConversionSettings(NamedTuple):
     """Options that apply to every converted file, as given on the command line."""
 
     target: list[str] | None
-    ir_version: str | None
-    allow: list[str]
-    folders: list[Path] | None
+    ir_version: str | None = None
+    allow: Sequence[str] = ()
+    folders: list[Path] | None = None
     check: bool = False
     reversible: bool = False
     verify: bool = False
@@ -59,25 +60,25 @@ class ConversionSettings(NamedTuple):
     def shared(self) -> Settings:
         """Return the options that decide about the results."""
         return Settings(
-            tuple(self.target or ()),
-            self.ir_version,
-            tuple(self.allow),
-            self.check,
-            self.reversible,
-            self.bump,
-            self.shapes,
-            self.infer_shapes,
-            self.without,
-            self.external,
-            self.force,
-            tuple(self.folders or ()),
-            tuple(self.adapters or ()),
-            self.verify,
-            self.inputs,
-            self.input_files,
-            self.tolerance,
-            self.references,
-            self.custom_ops,
+            target=tuple(self.target or ()),
+            ir_version=self.ir_version,
+            allow=tuple(self.allow),
+            check=self.check,
+            reversible=self.reversible,
+            bump=self.bump,
+            shapes=self.shapes,
+            infer_shapes=self.infer_shapes,
+            without=self.without,
+            external=self.external,
+            force=self.force,
+            opsets=tuple(self.folders or ()),
+            adapters=tuple(self.adapters or ()),
+            verify=self.verify,
+            inputs=self.inputs,
+            input_files=self.input_files,
+            tolerance=self.tolerance,
+            references=self.references,
+            custom_ops=self.custom_ops,
         )
 
 

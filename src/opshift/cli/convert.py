@@ -191,29 +191,38 @@ def convert(
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
     settings = ConversionSettings(
-        target,
-        ir_version,
-        allow or [],
-        folders,
-        check,
-        reversible,
-        verify,
-        inputs,
-        tuple(named_files(input_files or [])),
-        tolerance,
-        external,
-        force,
-        adapters,
-        quiet or form is Format.JSON,
-        bump,
-        tuple(references or ()),
-        tuple(custom_ops or ()),
-        report,
-        tuple(shape or ()),
-        infer_shapes,
-        tuple(without or ()),
+        target=target,
+        ir_version=ir_version,
+        allow=allow or [],
+        folders=folders,
+        check=check,
+        reversible=reversible,
+        verify=verify,
+        inputs=inputs,
+        input_files=tuple(named_files(input_files or [])),
+        tolerance=tolerance,
+        external=external,
+        force=force,
+        adapters=adapters,
+        quiet=quiet or form is Format.JSON,
+        bump=bump,
+        references=tuple(references or ()),
+        custom_ops=tuple(custom_ops or ()),
+        report=report,
+        shapes=tuple(shape or ()),
+        infer_shapes=infer_shapes,
+        without=tuple(without or ()),
     )
     sources = _sources(source, more, files_from)
+    gate = GateOptions(
+        "convert",
+        form,
+        quiet=quiet,
+        verbose=verbose,
+        jobs=jobs,
+        files_from=files_from,
+        adapters=adapters or (),
+    )
     conversion_options = settings.read()  # before any model is read
     if dry_run:
         from opshift.cli.plan import show_plans
@@ -223,10 +232,7 @@ def convert(
             raise UsageError(reason, remedy="remove them")
         if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
-        gate = GateOptions(
-            "plan", form, quiet, verbose, jobs, files_from, adapters or (), None, ledger, folders or ()
-        )
-        show_plans(sources, settings, gate)
+        show_plans(sources, settings, gate._replace(command="plan", ledger=ledger, folders=folders or ()))
         return
     if folder is not None:
         if in_place:
@@ -234,7 +240,6 @@ def convert(
             raise UsageError(reason, place=folder, remedy="remove one of them")
         from opshift.cli.batch.run_batch import BatchOptions, run_batch
 
-        gate = GateOptions("convert", form, quiet, verbose, jobs, files_from, adapters or ())
         run_batch(sources, settings, BatchOptions(folder, ledger, skip_existing, dask), gate)
         return
     if ledger or skip_existing or dask or files_from:

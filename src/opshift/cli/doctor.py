@@ -69,9 +69,18 @@ def doctor(
         raise UsageError("--in-place requires --fix", remedy="add --fix")
     if not fix:
         gate = GateOptions(
-            "doctor", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+            "doctor",
+            form,
+            quiet=quiet,
+            verbose=verbose,
+            jobs=jobs,
+            files_from=files_from,
+            adapters=adapters or (),
+            sarif=sarif,
+            ledger=ledger,
+            folders=folders or (),
         )
-        settings = ConversionSettings(target, None, [], folders, adapters=adapters)
+        settings = ConversionSettings(target, folders=folders, adapters=adapters)
         if target:
             settings.read()  # before any model is read
         registry_with(folders)

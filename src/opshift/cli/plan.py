@@ -67,7 +67,16 @@ def plan(
         without=tuple(without or ()),
     )
     gate = GateOptions(
-        "plan", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+        "plan",
+        form,
+        quiet=quiet,
+        verbose=verbose,
+        jobs=jobs,
+        files_from=files_from,
+        adapters=adapters or (),
+        sarif=sarif,
+        ledger=ledger,
+        folders=folders or (),
     )
     show_plans(sources or [], settings, gate, explain=explain)
 

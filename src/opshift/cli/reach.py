@@ -50,7 +50,16 @@ def reach(
     from opshift.converter.options import read_allow
 
     gate = GateOptions(
-        "reach", form, quiet, verbose, jobs, files_from, adapters or (), sarif, ledger, folders or ()
+        "reach",
+        form,
+        quiet=quiet,
+        verbose=verbose,
+        jobs=jobs,
+        files_from=files_from,
+        adapters=adapters or (),
+        sarif=sarif,
+        ledger=ledger,
+        folders=folders or (),
     )
     registry_with(folders)  # before any model is read
     inspect = partial(
