@@ -1,6 +1,7 @@
 """Plan with its cost: file sizes and unchanged operators."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from opshift.converter.convert import try_convert
@@ -12,10 +13,16 @@ from opshift.model.offloaded_tensors import serialized_size
 from opshift.model.operator_ids import canonical_domain
 
 
-def plan_with_cost(model: ModelProto, options: Options, file_size: int) -> Report:
+def plan_with_cost(
+    model: ModelProto,
+    options: Options,
+    file_size: int,
+    find_unsupported: Callable[[ModelProto], tuple[str, ...]] = lambda result: (),
+) -> Report:
     """Return the report of a plan with file sizes and unchanged operators.
 
-    Converts the model in place to measure it: its caller must not need it any more.
+    `find_unsupported` returns the attribute `unsupported` of the report, given the converted model. The model
+    is converted in place to measure it: its caller must not need it any more.
     """
     size = serialized_size(model)
     nodes = nested_nodes(*root_graphs(model), *model.functions)
@@ -24,7 +31,9 @@ def plan_with_cost(model: ModelProto, options: Options, file_size: int) -> Repor
     report = Report.of(plan, result)
     # The file may be encoded differently, so only the difference of two serializations of one library counts.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
-    return replace(report, sizes=sizes, kept_operators=_kept(operators, report))
+    unsupported = () if result is None else find_unsupported(result)
+    kept = _kept(operators, report)
+    return replace(report, sizes=sizes, kept_operators=kept, unsupported=unsupported)
 
 
 def _kept(operators: Counter[str], report: Report) -> dict[str, int]:

@@ -108,6 +108,8 @@ class Report(FrozenRecord):
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
         unreleased: targets that are not released yet, a sentence each.
+        unsupported: target runtimes that do not implement all nodes of the result, a sentence each; only on
+            the command line.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -124,6 +126,7 @@ class Report(FrozenRecord):
     added_bytes: int = 0
     model_version: str | None = None
     unreleased: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     nodes: tuple[int, int] = (0, 0)
     sizes: tuple[int, int] | None = None
     kept_operators: dict[str, int] = field(default_factory=dict)
@@ -150,7 +153,7 @@ class Report(FrozenRecord):
             sum(sum(container.constant_sizes.values()) for container in containers),
             plan.model_version,
             plan.unreleased,
-            nodes,
+            nodes=nodes,
         )
 
     def groups(self) -> list[ChangeGroup]:

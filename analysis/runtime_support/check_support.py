@@ -159,9 +159,8 @@ class RuntimeCheck:
         if own.kernel is not None:
             self._add_notes(node, own.kernel)
             return ""
-        version = node.operator
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
-        if version is None or not (version.has_function and is_known and runtime.expands_functions):
+        if not (runtime.expands_functions and is_known and node.has_usable_body):
             return own.reason
         body = model.body(node)
         if isinstance(body, CannotConvert):

@@ -79,7 +79,7 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
 
 
 def is_constant(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is the same in every run: runtimes fold nodes that depend on known sizes only."""
+    """Return whether a value is the same in every run; runtimes fold nodes that depend on known sizes."""
     pending, visited = [(scope, name)], {name}
     while pending:
         scope, name = pending.pop()

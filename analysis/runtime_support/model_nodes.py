@@ -67,6 +67,25 @@ class ModelNode:
                         yield name, formal.name, formal.type
 
     @cached_property
+    def has_usable_body(self) -> bool:
+        """Whether its operator has a function body that onnxruntime uses.
+
+        The operators in the body must have the same versions at the opset of the model.
+        """
+        version, registry = self.operator, self.scope.registry
+        if version is None or not version.has_function or registry.is_open(self.domain):
+            return False
+        if version.body is None:
+            return True
+        imports, opsets = version.body.opset_imports, self.scope.opsets
+        written = {**opsets, version.domain: max(version.since_version, imports.get(version.domain, 1))}
+        return all(
+            registry.at(each.op_type, written.get(each.domain, 1), each.domain)
+            == registry.at(each.op_type, opsets.get(each.domain, 1), each.domain)
+            for each in version.body.nodes
+        )
+
+    @cached_property
     def types(self) -> tuple[tuple[str, str | None], ...]:
         """Types such as `tensor(float)` by type variable and by parameter; `None` for unknown ones."""
         found: dict[str, str | None] = {}

@@ -118,12 +118,16 @@ class ConvertedFile(NamedTuple):
 
 def convert_file(source: str, out: str, settings: ConversionSettings, options: Options) -> ConvertedFile:
     """Convert a model file. If an error is raised, nothing was written."""
+    from dataclasses import replace
+
+    from opshift.cli.runtime_targets import unsupported_by
     from opshift.converter.convert import convert_with, plan_with
     from opshift.converter.errors import ConversionRefused
     from opshift.converter.report import Report
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
 
+    find_unsupported = unsupported_by(settings.target or (), options.registry)
     imports: dict[str, int] = {}
     reports: list[Report] = []
 
@@ -136,7 +140,8 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
                 if settings.report is not None:
                     reports.append(Report.of(plan_with(model, options)))
                 raise
-            reports.append(Report.of(plan, result))
+            report = Report.of(plan, result)
+            reports.append(replace(report, unsupported=find_unsupported(result)))
             return reports[-1]
 
     external, verification = "keep" if out == STDOUT else settings.external, None

@@ -76,7 +76,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     if report.constants and not report.refusals:
         facts["constants"] = f"{report.constants:,} added, {count_text(report.added_bytes, 'byte')}"
     page.facts(facts)
-    write_warnings(page, (*report.unreleased, *report.repairs))
+    write_warnings(page, (*report.unreleased, *report.repairs, *report.unsupported))
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:

@@ -137,6 +137,7 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
     """Plan the conversion of a model file."""
+    from opshift.cli.runtime_targets import unsupported_by
     from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
@@ -146,4 +147,6 @@ def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
-        return PlannedModel(source, plan_with_cost(model, settings.read(), file.size), imports)
+        options = settings.read()
+        find_unsupported = unsupported_by(settings.target or (), options.registry)
+        return PlannedModel(source, plan_with_cost(model, options, file.size, find_unsupported), imports)

@@ -16,9 +16,9 @@ from opshift.cli.gate.several import GateOptions, inspect_models
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.runtime_targets import missing_label
 from opshift.cli.streams import model_input
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
-from opshift.model.types import short_type
 
 if TYPE_CHECKING:
     from opshift.analysis.runtime_support.check_support import MissingKernel
@@ -179,18 +179,10 @@ def _row(result: RuntimeResult) -> tuple[object, ...]:
         return result.runtime, _result(result), ", ".join(notes)
     causes = list(conversion.refusals) if conversion else []
     support = conversion.support if conversion and conversion.support else result.support
-    labels = dict.fromkeys(_label(each) for each in support.missing)
+    labels = dict.fromkeys(missing_label(each) for each in support.missing)
     shown = [*labels][:MAX_CAUSES]
     shown += [f"{len(labels) - MAX_CAUSES} more"] if len(labels) > MAX_CAUSES else []
     return result.runtime, _result(result), causes[0] if causes else f"no {', '.join(shown)}"
-
-
-def _label(missing: MissingKernel) -> str:
-    """Return the operator version and the types of its type variables: `Add:14 (bfloat16)`."""
-    if not missing.operator:
-        return "version"
-    types = dict.fromkeys(short_type(each) for each in missing.types.values())
-    return f"{short_label(missing.operator)} ({', '.join(types)})" if types else short_label(missing.operator)
 
 
 def _remedy(source: str, result: RuntimeResult) -> str:

@@ -55,6 +55,20 @@ def test_expands_function_bodies() -> None:
     assert inner == "toy-1.0 has no kernel of ai.onnx.Mul:14 for T: double"
 
 
+def test_expands_only_bodies_whose_operators_have_not_changed() -> None:
+    kernels = {name: [{"versions": [1, 28]}] for name in ("CastLike", "Constant", "Mul", "Sigmoid")}
+    operators = {f"ai.onnx.{name}": each for name, each in kernels.items()}
+    runtime = toy_runtime(opsets={"ai.onnx": 28}, operators=operators)
+    assert check_support(model("y = Swish (x)", opset=24), runtime) == ()
+    (found,) = check_support(model("y = Swish (x)", opset=25), runtime)
+    assert found.reason == "toy-1.0 has no kernel of ai.onnx.Swish"
+
+
+def test_does_not_expand_operators_of_open_domains() -> None:
+    (found,) = check_support(model("y = com.microsoft.FastGelu (x)"), RUNTIME)
+    assert found.reason == "toy-1.0 has no kernel of com.microsoft.FastGelu"
+
+
 def test_checks_subgraphs_and_called_functions() -> None:
     branches = "then_branch = t () => (a) { a = Abs (x) }, else_branch = e () => (b) { b = Relu (x) }"
     (found,) = check_support(model(f"y = If <{branches}> (c)", "bool c, float[2] x"), RUNTIME)
