@@ -22,6 +22,10 @@ IN_BODY: Final = "; in its function body, "
 """Text between the reasons for a node and for a node in its function body."""
 
 
+ASSUMED_TYPES: Final = {"tensor(float)"}
+"""Types that kernels implement if their documentation names no types."""
+
+
 class UnsupportedNode(FrozenRecord):
     """Node that a runtime does not implement, or a property of the model that it does not accept."""
 
@@ -157,7 +161,7 @@ class RuntimeCheck:
             if is_refused is None:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
         if own.kernel is not None:
-            self._add_notes(node, own.kernel)
+            self._add_notes(node, own.kernel, model)
             return ""
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
         if not (runtime.expands_functions and is_known and node.has_usable_body):
@@ -178,13 +182,18 @@ class RuntimeCheck:
             self._kernels[question] = self._runtime.kernel(question[0], known)
         return self._kernels[question]
 
-    def _add_notes(self, node: ModelNode, kernel: Kernel) -> None:
+    def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         identity = str(self._identity(node))
         wrong = self._runtime.wrong.get(identity)
         if wrong:
             self._notes.warnings[f"{identity}: {wrong}"] = None
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
+        is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
+        if is_documented or {each for _, each in node.types} <= ASSUMED_TYPES:
+            return
+        if self._fallback is None or self._fallback._reason(node, model):
+            self._notes.uncertain[f"{identity}: the types of its kernels are not documented"] = None
 
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an operator of the runtime, that of its kernel."""

@@ -23,8 +23,8 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Runtime
 
-RUNS, AFTER_CONVERSION, DOES_NOT_RUN = "runs", "after conversion", "does not run"
-"""Verdicts on a model and a runtime."""
+RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = "runs", "may run", "after conversion", "does not run"
+"""Verdicts on a model and a runtime, the most favourable first; `may run` if some facts are unknown."""
 
 
 class ConversionAttempt(FrozenRecord):
@@ -51,6 +51,8 @@ class RuntimeResult(FrozenRecord):
     """Answer to whether a runtime runs a model."""
 
     runtime: str
+    evidence: str
+    """Kind of the source of the facts: `kernel_registry`, `documentation` or `measurement`."""
     support: ModelSupport
     """Nodes of the model that prevent it, and notes."""
     conversion: ConversionAttempt | None = None
@@ -61,9 +63,9 @@ class RuntimeResult(FrozenRecord):
 
     @property
     def verdict(self) -> str:
-        """One of `runs`, `after conversion` and `does not run`."""
+        """One of `runs`, `may run`, `after conversion` and `does not run`."""
         if not self.support.missing:
-            return RUNS
+            return MAY_RUN if self.support.uncertain else RUNS
         return AFTER_CONVERSION if self.conversion and self.conversion.succeeds else DOES_NOT_RUN
 
     def as_dict(self) -> dict[str, Json]:
@@ -80,8 +82,8 @@ class Runs(FrozenRecord):
     results: tuple[RuntimeResult, ...]
 
     def __bool__(self) -> bool:
-        """Return whether all runtimes run the unchanged model."""
-        return all(each.verdict == RUNS for each in self.results)
+        """Return whether all runtimes run the unchanged model, as far as is known."""
+        return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
 
     def to_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
@@ -147,9 +149,10 @@ class _Candidates:
         for opsets in self._promising_opsets(runtime, support) if support.missing else ():
             attempt = self._attempt(check, opsets, runtime.ir_version)
             if attempt.succeeds:
-                return RuntimeResult(runtime.name, support, attempt)
+                nearest = attempt
+                break
             nearest = nearest or (attempt if is_too_new else None)
-        return RuntimeResult(runtime.name, support, nearest)
+        return RuntimeResult(runtime.name, runtime.evidence.kind, support, nearest)
 
     def _attempt(
         self, check: RuntimeCheck, opsets: Mapping[str, int], newest_ir: int | None

@@ -45,7 +45,16 @@ IMPORTED: Final = ("google.protobuf", "markdown_it", "mdurl")
 ON_DEMAND: Final = ("networkx",)
 """Packages that few models need."""
 
-UNUSED: Final = ("batch/", "catalogue/", "cli/", "compat/", "docs/", "proposals/", "data/", "opsets/runtimes/")
+UNUSED: Final = (
+    "batch/",
+    "catalogue/",
+    "cli/",
+    "compat/",
+    "docs/",
+    "proposals/",
+    "data/",
+    "opsets/runtimes/",
+)
 """Parts of opshift that the page does not import."""
 
 

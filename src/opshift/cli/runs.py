@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
     from opshift.analysis.runtime_support.runs import ConversionAttempt, Runs, RuntimeResult
     from opshift.cli.findings.finding import Finding, Severity
 
-RUNS, AFTER_CONVERSION, DOES_NOT_RUN = COLUMNS = ("runs", "after conversion", "does not run")
+RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = COLUMNS = (
+    "runs",
+    "may run",
+    "after conversion",
+    "does not run",
+)
 """Verdicts, which are columns of the rows of several models."""
+
+EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
+"""Origins of the facts, as a table names them: `package` lists its kernels."""
 
 MAX_CAUSES = 2
 """Maximum number of missing operators in a row."""
@@ -117,11 +126,11 @@ class RunsOfModel(NamedTuple):
         return {"input": self.source, **self.answers.to_dict()}
 
     def write(self, page: Page) -> None:
-        """Print a row for each runtime, and details."""
+        """Print a row for releases with the same answer, and details."""
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
-        page.table((Column("runtime", "cyan"), "result", "notes"), map(_row, self.answers.results))
+        page.table((Column("runtime", "cyan"), "result", "notes", "source"), _rows(self.answers.results))
         for each in self.answers.results if self.explain or self.is_named else ():
             self._write_details(page, each)
 
@@ -156,7 +165,9 @@ class RunsOfModel(NamedTuple):
 def _result(result: RuntimeResult) -> str:
     """Return the verdict, with the opset to convert to."""
     if result.verdict == AFTER_CONVERSION and result.conversion:
-        return f"runs at {_versions(result.conversion)}"
+        support = result.conversion.support
+        verb = "may run" if support and support.uncertain else "runs"
+        return f"{verb} at {_versions(result.conversion)}"
     return result.verdict
 
 
@@ -166,23 +177,36 @@ def _versions(conversion: ConversionAttempt) -> str:
     return f"opset {targets}" if targets else f"IR version {conversion.ir_version}"
 
 
-def _row(result: RuntimeResult) -> tuple[object, ...]:
+def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for consecutive releases of a runtime with the same answer."""
+    for (product, *cells), found in groupby(results, _cells):
+        versions = [each.runtime.removeprefix(f"{product}-") for each in found]
+        name = (
+            f"{product}-{versions[0]}" if len(versions) == 1 else f"{product} {versions[0]} to {versions[-1]}"
+        )
+        yield name, *cells
+
+
+def _cells(result: RuntimeResult) -> tuple[str, ...]:
+    """Return the runtime without its version, and the other cells of the row of a result."""
+    product = result.runtime.rpartition("-")[0]
+    return product, _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
+
+
+def _notes(result: RuntimeResult) -> str:
     conversion = result.conversion
+    support = conversion.support if conversion and conversion.support else result.support
     if result.verdict != DOES_NOT_RUN:
         notes = [count_text(conversion.added_nodes, "more node")] if conversion else []
-        support = conversion.support if conversion and conversion.support else result.support
-        notes += (
-            [count_text(len(support.warnings), "operator") + " with wrong results"]
-            if support.warnings
-            else []
-        )
-        return result.runtime, _result(result), ", ".join(notes)
-    causes = list(conversion.refusals) if conversion else []
-    support = conversion.support if conversion and conversion.support else result.support
+        for name, listed in (("wrong", support.warnings), ("uncertain", support.uncertain)):
+            notes += [f"{len(listed)} {name}"] if listed else []
+        return ", ".join(notes)
+    if conversion and conversion.refusals:
+        return conversion.refusals[0]
     labels = dict.fromkeys(missing_label(each) for each in support.missing)
     shown = [*labels][:MAX_CAUSES]
     shown += [f"{len(labels) - MAX_CAUSES} more"] if len(labels) > MAX_CAUSES else []
-    return result.runtime, _result(result), causes[0] if causes else f"no {', '.join(shown)}"
+    return f"no {', '.join(shown)}"
 
 
 def _remedy(source: str, result: RuntimeResult) -> str:

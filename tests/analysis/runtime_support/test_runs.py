@@ -88,6 +88,7 @@ def test_answers_for_all_runtimes_of_the_project_by_default() -> None:
     verdicts = {each.runtime: each.verdict for each in found.results}
     assert len(verdicts) > 15
     assert verdicts["onnxruntime-1.31.1"] == "runs"
+    assert {each.evidence for each in found.results} >= {"kernel_registry", "documentation"}
 
 
 def test_results_pickle_and_become_json() -> None:
@@ -141,3 +142,24 @@ def test_changes_only_the_ir_version_if_that_helps() -> None:
     assert result.conversion is not None
     assert (result.verdict, dict(result.conversion.opsets)) == ("after conversion", {})
     assert result.conversion.ir_version == 8
+
+
+DOCUMENTED = {"evidence": {"kind": "documentation", "source": "tests", "date": "2026-11-23"}}
+UNTYPED = {"operators": {"ai.onnx.Relu": [{"versions": [6, 14]}]}, **DOCUMENTED}
+
+
+@pytest.mark.parametrize(
+    ("types", "fallback", "verdict"),
+    [
+        ("float[2] x", "", "runs"),
+        ("bfloat16[2] x", "", "may run"),
+        ("bfloat16[2] x", "onnxruntime-1.31.1", "may run"),
+        ("double[2] x", "onnxruntime-1.31.1", "runs"),
+    ],
+)
+def test_does_not_promise_types_without_documentation(types: str, fallback: str, verdict: str) -> None:
+    runtime = toy_runtime(**UNTYPED, falls_back=fallback)
+    found = opshift.runs(model("y = Relu (x)", types), runtime)
+    (result,) = found.results
+    assert (bool(found), result.verdict) == (True, verdict)
+    assert bool(result.support.uncertain) == (verdict == "may run")
