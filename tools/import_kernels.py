@@ -4,7 +4,8 @@
     python tools/import_kernels.py --provider cuda 1.31.1
 
 Each wheel is installed from PyPI into a temporary folder, and a separate process lists its kernels.
-Releases before 1.16 cannot. CUDA needs gcc, readelf and nm, but no GPU: see stub_libraries.py.
+Releases before 1.16 cannot, nor those of onnxruntime-gpu before 1.23. CUDA needs gcc, readelf and nm, but no
+GPU: see stub_libraries.py.
 A file contains the differences from the newest older release that has a file. Existing files are not changed.
 Then run tools/write_fingerprints.py.
 """

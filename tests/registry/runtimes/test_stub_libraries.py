@@ -1,4 +1,4 @@
-"""`tools/stub_libraries.py`: libraries that take the place of those of a GPU."""
+"""`tools/stub_libraries.py`: libraries that replace those of a GPU."""
 
 from __future__ import annotations
 
