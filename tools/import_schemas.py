@@ -56,8 +56,12 @@ def _schema(schema: Any) -> SimpleNamespace:
         since_version=schema.since_version,
         deprecated=schema.deprecated,
         support_level=schema.support_level,
-        # onnxruntime does not declare it
-        node_determinism=SimpleNamespace(name="Deterministic"),
+        # onnxruntime does not declare it; in training, dropout is random
+        node_determinism=SimpleNamespace(
+            name="NonDeterministic"
+            if any(each.name == "training_mode" for each in schema.inputs)
+            else "Deterministic"
+        ),
         inputs=[_parameter(each, schema.min_input - i) for i, each in enumerate(schema.inputs)],
         outputs=[_parameter(each, schema.min_output - i) for i, each in enumerate(schema.outputs)],
         attributes={name: _attribute(each) for name, each in schema.attributes.items()},

@@ -21,6 +21,17 @@ def quantized_convolution(node: ShapeContext) -> Shapes:
     return [_convolved(node, node.shape(0), node.shape(3))]
 
 
+@rule("convolution_in_layout", keeps_rank=True)
+def convolution_in_layout(node: ShapeContext) -> Shapes:
+    """Infer the output with the channels last; only quantized convolutions may have them second."""
+    is_quantized = "channels_last" in node.version.attributes
+    data, weights = node.shape(0), node.shape(3 if is_quantized else 1)
+    if is_quantized and not node.integer("channels_last", 0):
+        return [_convolved(node, data, weights)]
+    moved = _convolved(node, data and (data[0], data[-1], *data[1:-1]), weights)
+    return [moved and (moved[0], *moved[2:], moved[1])]
+
+
 @rule("conv_transpose", keeps_rank=True)
 def conv_transpose(node: ShapeContext) -> Shapes:
     """Infer the output of a transposed convolution.

@@ -4,6 +4,7 @@ from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.float32 import Float32, float32_scalar
 from opshift.adapters.emit.quantization import as_scalar
 from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.ops.com_microsoft.channels_last import channels_first, channels_last_order
 from opshift.adapters.ops.com_microsoft.quantized import OPSET, quantized_operands
 
 POOL_OPSET = 12
@@ -15,16 +16,8 @@ def expand_nhwc_max_pool(node: Node, out: Rewriter) -> None:
     """Rewrite as MaxPool between two Transpose."""
     out = out.for_opset(POOL_OPSET, "")
     rank = len(node.attribute("kernel_shape")) + 2
-    pooled = out.emit("MaxPool", [_channels_first(node.inputs[0], rank, out)], **node.attributes)
-    out.emit("Transpose", [pooled], node.outputs, perm=_channels_last(rank))
-
-
-def _channels_first(data: str, rank: int, out: Rewriter) -> str:
-    return out.emit("Transpose", [data], perm=(0, rank - 1, *range(1, rank - 1)))
-
-
-def _channels_last(rank: int) -> tuple[int, ...]:
-    return (0, *range(2, rank), 1)
+    pooled = out.emit("MaxPool", [channels_first(node.inputs[0], rank, out)], **node.attributes)
+    out.emit("Transpose", [pooled], node.outputs, perm=channels_last_order(rank))
 
 
 @adapter("QLinearAveragePool", 1, 0, domain="com.microsoft", error="at most one step of the quantized result")
@@ -37,10 +30,10 @@ def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
     channels_last = node.attribute("channels_last", 0)
     data = operand.dequantize(out)
     if channels_last:
-        data = _channels_first(data, rank, out)
+        data = channels_first(data, rank, out)
     data = out.emit("AveragePool", [data], opset=11, **node.without("channels_last"))
     if channels_last:
-        data = out.emit("Transpose", [data], perm=_channels_last(rank))
+        data = out.emit("Transpose", [data], perm=channels_last_order(rank))
     scaled = Float32(data, out) / float32_scalar(result.scale, out)
     result.saturate((scaled + float32_scalar(result.zero_point, out)).name, node, out)
 

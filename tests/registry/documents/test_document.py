@@ -99,7 +99,8 @@ def test_a_registry_of_documents_lists_the_same_operators(read_back: Registry) -
 def test_a_registry_of_documents_answers_the_same_queries(read_back: Registry, domain: str) -> None:
     """Queries include unknown, removed and later operators, and opsets beyond the newest."""
     newest = DEFAULT.newest_opset(domain)
-    for name in (*DEFAULT.names(domain), "Cnov"):
+    # documents do not declare nonstandard operators
+    for name in {*DEFAULT.names(domain), "Cnov"} - DEFAULT.releases.nonstandard.keys():
         for opset in (None, *range(newest + 2)):
             assert _results(read_back, name, opset, domain) == _results(DEFAULT, name, opset, domain)
 

@@ -136,6 +136,8 @@ def type_of(text: str) -> onnx.TypeProto:
     kind, _, inner = text.removesuffix(")").partition("(")
     if kind == "tensor":
         return helper.make_tensor_type_proto(NUMBERS[inner], None)
+    if kind == "sparse_tensor":
+        return helper.make_sparse_tensor_type_proto(NUMBERS[inner], None)
     if kind == "seq":
         return helper.make_sequence_type_proto(type_of(inner))
     if kind == "optional":
