@@ -12,6 +12,7 @@ from typing import Final, TypedDict
 
 from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.document import Document
+from opshift.analysis.pages.markdown import code_span
 from opshift.catalogue.browser import result_pages
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
@@ -100,7 +101,13 @@ def _conversion(
     path: str, report: Report, located: Mapping[str, int], pieces: Sequence[Piece] = ()
 ) -> Answer:
     data = {"input": path, **report.as_dict(), "external_data": tuple(located)}
-    return _answer(conversion_page(report, path), data, pieces, possible=not report.refusals)
+    page = conversion_page(report, path)
+    if located:
+        names = ", ".join(map(code_span, located))
+        page = Document(
+            f"{page.markdown}\nThe model has weights in separate files: save it next to {names}.\n"
+        )
+    return _answer(page, data, pieces, possible=not report.refusals)
 
 
 def plan(path: str, settings: Mapping[str, object]) -> Answer:

@@ -60,9 +60,9 @@ function startConverter(form) {
   let command = "";
   let started = 0;
 
-  function run(name) {
-    const files = name === "compare" || name === "diff" ? [file.files[0], converted ?? other.files[0]] : [file.files[0]];
-    converted = null;
+  function run(name, newer = other.files[0]) {
+    const files = name === "compare" || name === "diff" ? [file.files[0], newer] : [file.files[0]];
+    if (newer !== converted) converted = null;
     if (files.some((each) => !each)) {
       fail(files[0] ? "Choose the newer model first." : "Choose a model first.");
       (files[0] ? other : file).focus();
@@ -73,7 +73,8 @@ function startConverter(form) {
     if (!worker) return;
     const values = new FormData(form);
     const settings = {
-      target: values.get("target").split(" "),
+      target: values.get("target") ? [values.get("target")] : null,
+      without: values.getAll("without"),
       allow: values.getAll("allow"),
       shapes: values.get("shapes").split("\n").filter((each) => each.trim()),
       check: values.has("check"),
@@ -107,16 +108,16 @@ function startConverter(form) {
     const text = (content, type) => new Blob([content], { type });
     downloads.replaceChildren();
     if (answer.model) {
-      const name = `${stem}-${form.elements.target.value.replaceAll(/[ =]/g, "-")}${suffix ?? ".onnx"}`;
-      const label = `Download ${name} (${bytes(answer.model.size)})`;
+      const name = `${stem}-${form.elements.target.value || "converted"}${suffix ?? ".onnx"}`;
+      converted = new File([answer.model], name, { type: answer.model.type });
+    }
+    if (converted) {
       const differences = document.createElement("button");
       differences.type = "button";
       differences.textContent = "Show differences";
-      differences.onclick = () => {
-        converted = new File([answer.model], name);
-        run("diff");
-      };
-      downloads.append(link(label, name, answer.model, true), differences);
+      differences.onclick = () => run("diff", converted);
+      const label = `Download ${converted.name} (${bytes(converted.size)})`;
+      downloads.append(link(label, converted.name, converted, true), differences);
     }
     downloads.append(
       link("Report as page", `${stem}-${command}.html`, text(answer.page, "text/html")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -54,11 +55,16 @@ def test_converts_to_the_bytes_of_the_command_line(target: str) -> None:
     assert json.loads(found["json"])["nodes"] == list(report.nodes)
 
 
+def test_replaces_operators_of_a_domain_at_the_opset_of_the_model() -> None:
+    text = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[2] x) => (float[2] y)'
+    onnx.save(parser.parse_model(f"{text} {{ y = com.microsoft.Gelu (x) }}"), "gelu.onnx")
+    found = answer("convert", "gelu.onnx", target=None, without=["com.microsoft"], allow=[], shapes=[])
+    convert_file("gelu.onnx", "expected.onnx", without="com.microsoft")
+    assert content(found, Path("gelu.onnx")) == Path("expected.onnx").read_bytes()
+
+
 def test_large_weights_are_ranges_of_the_file() -> None:
-    weights = numpy_helper.from_array(
-        numpy_helper.to_array(helper.make_tensor("w", 1, [1], [1])).repeat(1 << 19)
-    )
-    weights.name = "w"
+    weights = numpy_helper.from_array(numpy.ones(1 << 19, "float32"), "w")
     graph = helper.make_graph(
         [helper.make_node("Clip", ["w"], ["c"]), helper.make_node("Identity", ["c"], ["y"])],
         "large",
@@ -71,6 +77,17 @@ def test_large_weights_are_ranges_of_the_file() -> None:
     convert_file("large.onnx", "expected.onnx", 10)
     assert any(isinstance(each, tuple) for each in found["pieces"])
     assert content(found, Path("large.onnx")) == Path("expected.onnx").read_bytes()
+
+
+def test_names_the_files_with_weights() -> None:
+    graph = onnx.load("model.onnx")
+    graph.graph.initializer.append(numpy_helper.from_array(numpy.zeros(1000, "float32"), "w"))
+    onnx.save(graph, "external.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    found = answer("convert", "external.onnx", target=["11"])
+    assert "`weights.bin`" in found["markdown"]
+    assert json.loads(found["json"])["external_data"] == ["weights.bin"]
+    convert_file("external.onnx", "expected.onnx", 11)
+    assert content(found, Path("external.onnx")) == Path("expected.onnx").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["convert", "plan"])
