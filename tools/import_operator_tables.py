@@ -29,10 +29,7 @@ TYPE_NAMES: Final = {
 }  # fmt: skip
 """Element types by their names in tables."""
 
-WEBNN_TYPES: Final = frozenset(
-    ("bool", "float", "float16", "int4", "int8", "int32", "int64", "uint4", "uint8", "uint32", "uint64")
-)
-"""Types of operands in https://www.w3.org/TR/webnn/; onnxruntime passes bool as uint8."""
+INDICES: Final = {"tensor(int32)", "tensor(int64)"}
 
 DOMAINS: Final = (DEFAULT_DOMAIN, "ai.onnx.ml", "com.microsoft")
 """Domains of operators in tables without domains."""
@@ -57,8 +54,10 @@ class Format(NamedTuple):
     """Format of a table, and facts about the runtime."""
 
     read: Callable[[str], Iterator[Entry]]
-    facts: dict[str, Any]
+    facts: dict[str, Any] = {}
     """Keys of the file; empty for providers of onnxruntime."""
+    types: str = ""
+    """Element types of the device, for tables without types."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -77,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         facts = {**form.facts, "opsets": _opsets(newest)}
     else:
         first, facts = 1, onnxruntime_facts(options.version, options.runtime.rpartition("-")[2])
-    entries = list(form.read(options.table.read_text("utf-8")))
+    device_types = frozenset(form.types.split())
+    read = form.read(options.table.read_text("utf-8"))
+    entries = [each._replace(types=each.types or device_types) for each in read]
     rows = operator_rows(listed_kernels(entries, first, facts["opsets"]))
     if form.facts:
         domains = {name.rpartition(".")[0] for name in rows}
@@ -101,7 +102,7 @@ def listed_kernels(entries: Iterable[Entry], first: int, newest: Mapping[str, in
     """Yield a kernel for each operator version that a runtime supports.
 
     A table without type variables lists types of all inputs and outputs: each type variable accepts those
-    that the definition allows. A type variable that allows none of them accepts all.
+    that the definition allows. A type variable accepts all if it allows none of them, or only indices.
 
     Args:
         entries: rows of a table.
@@ -138,10 +139,12 @@ def _versions(operator: str) -> tuple[str, str, list[OperatorVersion]]:
 
 
 def _types(listed: frozenset[str], version: OperatorVersion) -> dict[str, list[str]]:
-    """Return the types of each type variable that allows some of the listed ones."""
+    """Return the types of each type variable that allows some of the listed ones, except for indices."""
     tensors = {f"tensor({each})" for each in listed}
-    found = {name: sorted(tensors & set(types)) for name, types in version.type_constraints.items()}
-    return {name: types for name, types in found.items() if types}
+    constrained = {
+        name: set(types) for name, types in version.type_constraints.items() if set(types) - INDICES
+    }
+    return {name: sorted(tensors & types) for name, types in constrained.items() if tensors & types}
 
 
 def _cells(page: str) -> Iterator[list[str]]:
@@ -187,7 +190,7 @@ def read_onnx_mlir(page: str) -> Iterator[Entry]:
             yield Entry(name.strip("*"), ((int(numbers[0]), high),), note=note)
 
 
-def read_web(page: str, types: frozenset[str] = frozenset(), *, open_ended: bool) -> Iterator[Entry]:
+def read_web(page: str, *, open_ended: bool) -> Iterator[Entry]:
     """Yield the rows of a table of onnxruntime-web: operator, `ai.onnx(7-12, 13+)`, notes.
 
     `13+` are all later opsets if ranges are open-ended, and otherwise exactly operator version 13.
@@ -196,7 +199,7 @@ def read_web(page: str, types: frozenset[str] = frozenset(), *, open_ended: bool
         for domain, ranges in re.findall(r"([\w.]+)\(([^)]+)\)", opsets):
             spans = tuple(_span(each, open_ended=open_ended) for each in ranges.split(","))
             if domain not in INTERNAL_DOMAINS and name not in INTERNAL:
-                yield Entry(f"{domain}:{name}", spans, types, note)
+                yield Entry(f"{domain}:{name}", spans, note=note)
 
 
 def _span(text: str, *, open_ended: bool) -> tuple[int, int | None]:
@@ -216,11 +219,23 @@ FORMATS: Final = {
         read_tensorrt, {"provider": "cuda", "expands_functions": False, "computes_in": {"double": "float"}}
     ),
     "migraphx": Format(read_migraphx, {"provider": "rocm", "expands_functions": False}),
-    "onnx-mlir": Format(read_onnx_mlir, {"provider": "cpu", "expands_functions": False}),
-    "onnxruntime-webnn": Format(lambda page: read_web(page, WEBNN_TYPES, open_ended=True), {}),
-    "onnxruntime-webgpu": Format(lambda page: read_web(page, open_ended=False), {}),
-    "onnxruntime-coreml": Format(read_mobile, {}),
-    "onnxruntime-nnapi": Format(read_mobile, {}),
+    # notes say that float16 needs certain processors
+    "onnx-mlir": Format(
+        read_onnx_mlir,
+        {"provider": "cpu", "expands_functions": False},
+        "bool double float int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
+    ),
+    # types of operands in https://www.w3.org/TR/webnn/; onnxruntime passes bool as uint8
+    "onnxruntime-webnn": Format(
+        lambda page: read_web(page, open_ended=True),
+        types="bool float float16 int4 int8 int32 int64 uint4 uint8 uint32 uint64",
+    ),
+    # the types of the other providers are those that their sources name
+    "onnxruntime-webgpu": Format(
+        lambda page: read_web(page, open_ended=False), types="float float16 int32 uint32"
+    ),
+    "onnxruntime-coreml": Format(read_mobile, types="bool float float16 int32 int64"),
+    "onnxruntime-nnapi": Format(read_mobile, types="bool float int8 int32 uint8"),
 }
 
 

@@ -144,6 +144,24 @@ def test_lists_kernels_by_version(entry: tables.Entry, name: str, rows: list[Any
     assert _rows(entry) == {name: rows}
 
 
+def test_indices_accept_all_their_types() -> None:
+    (row,) = _rows(ENTRY("Gather", ((13, 13),), types=frozenset({"float", "int32"})), 13, 13)[
+        "ai.onnx.Gather"
+    ]
+    assert row["types"] == {"T": ["float", "int32"]}
+
+
+def test_a_table_without_types_has_those_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, target = tmp_path / "operators.md", tmp_path / "1.32.1.yaml"
+    table.write_text("|ai.onnx:Relu||\n", "utf-8")
+    monkeypatch.setattr(tables, "new_path", lambda runtime, version: target)
+    tables.main(["onnxruntime-nnapi", "1.32.0", str(table), "--source", "https://example.com"])
+    types = get_runtime(str(target)).operators["ai.onnx.Relu"][-1].types
+    assert set(types["T"]) == {"tensor(float)", "tensor(int32)", "tensor(int8)"}
+
+
 def test_omits_operators_of_newer_opsets() -> None:
     assert _rows(ENTRY("Swish")) == _rows(ENTRY("Add", ((21, None),))) == {}
 

@@ -64,6 +64,17 @@ AXES = "axes = Constant<value_ints = [0]> ()"
         pytest.param(
             "onnx-mlir-0.5.0", "y = Add (x, x)", "int16[2] x", "`A` must not be a short integer", id="int16"
         ),
+        pytest.param("onnx-mlir-0.5.0", "y = Add (x, x)", "bfloat16[2] x", "no kernel of", id="bfloat16"),
+        pytest.param("onnxruntime-webgpu-1.30", "y = Add (x, x)", "float16[2] x", "", id="WebGPU"),
+        pytest.param(
+            "onnxruntime-webgpu-1.30", "y = Add (x, x)", "bfloat16[2] x", "no kernel", id="WebGPU, bfloat16"
+        ),
+        pytest.param(
+            "onnxruntime-coreml-1.32", "y = Add (x, x)", "bfloat16[2] x", "no kernel", id="CoreML, bfloat16"
+        ),
+        pytest.param(
+            "onnxruntime-nnapi-1.32", "y = Gather (x, i)", "float[2] x, int64[1] i", "", id="indices"
+        ),
         pytest.param(
             "onnx-mlir-0.5.0", "y = Reshape (x, s)", "float[2] x, int64[1] s", "", id="undecided restriction"
         ),
