@@ -219,7 +219,7 @@ FORMATS: Final = {
         read_tensorrt, {"provider": "cuda", "expands_functions": False, "computes_in": {"double": "float"}}
     ),
     "migraphx": Format(read_migraphx, {"provider": "rocm", "expands_functions": False}),
-    # notes say that float16 needs certain processors
+    # float16 needs certain processors
     "onnx-mlir": Format(
         read_onnx_mlir,
         {"provider": "cpu", "expands_functions": False},
