@@ -1,11 +1,19 @@
 """Weights quantized in blocks: several numbers in each byte, with a scale for each block of numbers."""
 
-from opshift.adapters import Rewriter
+from opshift.adapters import CannotConvert, Rewriter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import Dimension, dimension_tensor, index_range
 
 PACKED_BITS = (2, 4, 8)
 """Numbers of bits that divide a byte."""
+
+
+def require_packed_bits(bits: int) -> int:
+    """Return the number of bits of packed numbers; refuse numbers that bytes divide."""
+    if bits not in PACKED_BITS:
+        reason = f"numbers of {bits} bits are spread over bytes"
+        raise CannotConvert(reason, "value.unsupported", remedy="quantize to 2, 4 or 8 bits")
+    return bits
 
 
 def unpack(

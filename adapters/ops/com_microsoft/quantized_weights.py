@@ -1,7 +1,7 @@
 """Operators with weights quantized in blocks, as arithmetic on dequantized weights."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.quantized_blocks import PACKED_BITS, block_indices, first_columns, unpack
+from opshift.adapters.emit.quantized_blocks import block_indices, first_columns, require_packed_bits, unpack
 from opshift.adapters.emit.shapes import computed_dimension, reshape
 
 OPSET, INT4_OPSET = 13, 21
@@ -9,15 +9,15 @@ OPSET, INT4_OPSET = 13, 21
 
 FLOAT4 = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 
-FOUR_BIT_NUMBERS = (
-    (*FLOAT4, *(-number for number in FLOAT4)),
-    (
+FOUR_BIT_NUMBERS = {
+    0: (*FLOAT4, *(-number for number in FLOAT4)),
+    1: (
         -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
         -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
         0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
         0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
     ),
-)  # fmt: skip
+}  # fmt: skip
 """Numbers of the 4-bit codes, by `quant_type`: FP4, and NF4 with quantiles of a normal distribution."""
 
 
@@ -25,7 +25,7 @@ FOUR_BIT_NUMBERS = (
 def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul with weights that are unpacked and dequantized by arithmetic in the type of `A`."""
     out = out.for_opset(OPSET, "")
-    bits, block_size = _bits(node), node.attribute("block_size")
+    bits, block_size = require_packed_bits(node.attribute("bits", 4)), node.attribute("block_size")
     if node.attribute("weight_prepacked", 0):
         reason = "weight_prepacked is set, and the layout of prepacked weights is that of one kernel"
         raise CannotConvert(reason, "attribute.unsupported", subject="weight_prepacked")
@@ -35,36 +35,23 @@ def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
     columns, length = node.attribute("N"), node.attribute("K")
     blocks, element_type = -(-length // block_size), out.element_type(node.inputs[0])
-    numbers = unpack(reshape(node.inputs[1], (columns, -1), out), bits, 2, element_type, out)
-    scales = reshape(node.inputs[2], (columns, blocks), out)
+    numbers = unpack(reshape(node.inputs[1], (columns, blocks, -1), out), bits, 3, element_type, out)
+    scales = reshape(node.inputs[2], (columns, blocks, 1), out)
     zeros = _matmul_zero_points(node, bits, columns, blocks, element_type, out)
-    if node.input(4):
-        numbers = first_columns(numbers, length, 1, out)
-        scales, zeros = (
-            each and out.emit("Gather", [each, node.input(4)], axis=1) for each in (scales, zeros)
-        )
-    else:
-        numbers = reshape(numbers, (columns, blocks, block_size), out)
-        scales, zeros = (each and reshape(each, (columns, blocks, 1), out) for each in (scales, zeros))
+    order = node.input(4)
+    if order:
+        numbers = first_columns(reshape(numbers, (columns, -1, 1), out), length, 1, out)
+        scales, zeros = (each and out.emit("Gather", [each, order], axis=1) for each in (scales, zeros))
     zeros = zeros or out.constant(2.0 ** (bits - 1), element_type)
     weights = out.emit("Mul", [out.emit("Sub", [numbers, zeros]), scales])
-    if not node.input(4):
-        weights = reshape(weights, (columns, -1), out)
-        if length % block_size:
-            weights = first_columns(weights, length, 1, out)
+    weights = reshape(weights, (columns, -1), out)
+    if length % block_size and not order:
+        weights = first_columns(weights, length, 1, out)
     factors = [node.inputs[0], out.emit("Transpose", [weights], perm=(1, 0))]
     if node.input(5):
         out.emit("Add", [out.emit("MatMul", factors), node.input(5)], node.outputs)
     else:
         out.emit("MatMul", factors, node.outputs)
-
-
-def _bits(node: Node) -> int:
-    bits = int(node.attribute("bits", 4))
-    if bits not in PACKED_BITS:
-        reason = f"numbers of {bits} bits are spread over bytes"
-        raise CannotConvert(reason, "value.unsupported", remedy="quantize to 2, 4 or 8 bits")
-    return bits
 
 
 def _matmul_zero_points(
@@ -74,10 +61,11 @@ def _matmul_zero_points(
     zeros = node.input(3)
     if not zeros:
         return ""
-    if out.element_type(zeros) != "uint8":
-        return reshape(zeros, (columns, blocks), out)
-    unpacked = unpack(reshape(zeros, (columns, -1), out), bits, 2, element_type, out)
-    return first_columns(unpacked, blocks, 1, out)
+    if out.element_type(zeros) == "uint8":
+        zeros = unpack(reshape(zeros, (columns, -1), out), bits, 2, element_type, out)
+        if blocks * bits % 8:
+            zeros = first_columns(zeros, blocks, 1, out)
+    return reshape(zeros, (columns, blocks, 1), out)
 
 
 @adapter("MatMulBnb4", 1, 0, domain="com.microsoft")
@@ -105,7 +93,11 @@ def expand_gather_block_quantized(node: Node, out: Rewriter) -> None:
     """Rewrite as Gather from data, scales and zero points, and arithmetic that dequantizes the result."""
     out = out.for_opset(OPSET, "")
     data, indices, scales = node.inputs[:3]
-    rank, bits, element_type = out.rank(data), _bits(node), out.element_type(scales)
+    rank, bits, element_type = (
+        out.rank(data),
+        require_packed_bits(node.attribute("bits", 4)),
+        out.element_type(scales),
+    )
     gather_axis, axis = (
         node.attribute(name, default) % rank for name, default in (("gather_axis", 0), ("quantize_axis", 1))
     )

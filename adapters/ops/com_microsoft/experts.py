@@ -1,0 +1,157 @@
+"""MoE and QMoE of onnxruntime: networks of two layers, of which a router selects some for each token.
+
+The standard operators compute all networks for all tokens, and weight the results of the others with 0.
+"""
+
+from typing import NamedTuple
+
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.quantized_blocks import first_columns, require_packed_bits, unpack
+from opshift.adapters.emit.shapes import INT64_MAX, reshape
+
+OPSET, GELU_OPSET = 13, 20
+"""Opset of the emitted nodes, and the first opset with Gelu."""
+
+DEFAULTS = (("alpha", 1.0), ("beta", 0.0))
+"""Defaults of the attributes of SwiGLU."""
+
+INTERLEAVED = 1
+"""Value of `swiglu_fusion` for gates and values that alternate."""
+
+
+class Layer(NamedTuple):
+    """Weights of shape (experts, columns, rows), and the bias, `""` if absent."""
+
+    weights: str
+    bias: str
+
+
+@adapter("MoE", 1, 0, domain="com.microsoft")
+def expand_experts(node: Node, out: Rewriter) -> None:
+    """Rewrite as TopK for the router, and MatMul for all networks and tokens."""
+    out = out.for_opset(OPSET, "")
+    _require_common_form(node, range(6, 8))
+    scores = node.inputs[1]
+    _, chosen = _chosen(node, out)
+    weights = out.emit("GatherElements", [out.emit("Softmax", [scores], axis=-1), chosen], axis=1)
+    if node.attribute("normalize_routing_weights", 0):
+        total = out.emit("ReduceSum", [weights, out.int64([1])], keepdims=1)
+        weights = out.emit("Div", [weights, total])
+    layers = [Layer(node.inputs[position], node.input(position + 1)) for position in (2, 4)]
+    _emit_experts(node, layers, weights, chosen, out)
+
+
+@adapter("QMoE", 1, 0, domain="com.microsoft")
+def expand_quantized_experts(node: Node, out: Rewriter) -> None:
+    """Rewrite like MoE, with weights that are unpacked and dequantized by arithmetic."""
+    out = out.for_opset(OPSET, "")
+    _require_common_form(node, (8, 9, 10, *range(13, 21)))
+    if node.attribute("quant_type", b"int") != b"int" or node.attribute("weights_prepacked", -1) > 0:
+        reason = "the layout of weights that are prepacked or no integers is that of one kernel"
+        raise CannotConvert(reason, "attribute.unsupported", subject="quant_type")
+    if not node.attribute("normalize_routing_weights", 0):
+        reason = "normalize_routing_weights is 0, but the CPU kernel normalizes the weights"
+        raise CannotConvert(reason, "result.runtime-dependent", remedy="set normalize_routing_weights to 1")
+    layers = [
+        Layer(_dequantized(node, layer, position, out), node.input(position + 2))
+        for layer, position in ((1, 2), (2, 5))
+    ]
+    scores, chosen = _chosen(node, out)
+    _emit_experts(node, layers, out.emit("Softmax", [scores], axis=-1), chosen, out)
+
+
+def _require_common_form(node: Node, other_inputs: range | tuple[int, ...]) -> None:
+    """Refuse forms that the CPU kernel does not support."""
+    for name, value in (("use_sparse_mixer", 0), ("swiglu_fusion", INTERLEAVED)):
+        needed = name != "swiglu_fusion" or _activation(node) == "swiglu"
+        if needed and node.attribute(name, 0) != value:
+            reason = f"{name} is {node.attribute(name, 0)}, which the CPU kernel does not support"
+            raise CannotConvert(reason, "attribute.unsupported", subject=name)
+    if any(node.input(position) for position in other_inputs):
+        reason = "the node has inputs that the CPU kernel does not support, such as weights of a third layer"
+        raise CannotConvert(reason, "input.unsupported")
+
+
+def _chosen(node: Node, out: Rewriter) -> tuple[str, ...]:
+    """Return the scores and the indices of the networks of each token."""
+    return out.emit_all("TopK", [node.inputs[1], out.int64([node.attribute("k", 1)])], 2, axis=1)
+
+
+def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
+    """Return the weights of a layer, with a scale and a zero point for each column or block."""
+    common = node.attribute("expert_weight_bits", 4)
+    bits = require_packed_bits(node.attribute(f"fc{layer}_expert_weight_bits", 0) or common)
+    packed, scales, zeros = node.inputs[position], node.inputs[position + 1], node.input(10 + layer)
+    size, element_type = node.attribute("block_size", 0), out.element_type(node.inputs[0])
+    experts, columns = (out.dimension(packed, axis) for axis in (0, 1))
+    blocks = out.dimension(packed, 2) * 8 // bits // size if size else 1
+    numbers = unpack(packed, bits, 3, element_type, out)
+    if zeros:
+        # Without blocks, bytes hold the zero points of several columns, otherwise those of several blocks.
+        rank, count = (3, blocks) if size else (2, columns)
+        zeros = first_columns(unpack(zeros, bits, rank, element_type, out), count, rank - 1, out)
+    numbers = reshape(numbers, (experts, columns, blocks, -1), out)
+    scales, zeros = (each and reshape(each, (experts, columns, blocks, 1), out) for each in (scales, zeros))
+    zeros = zeros or out.constant(2.0 ** (bits - 1), element_type)
+    product = out.emit("Mul", [out.emit("Sub", [numbers, zeros]), scales])
+    return reshape(product, (experts, columns, -1), out)
+
+
+def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, out: Rewriter) -> None:
+    """Emit all networks for all tokens, and the sum of their results with the weights of the chosen ones."""
+    data, scores = node.inputs[:2]
+    element_type = out.element_type(data)
+    shape = out.emit("Shape", [data])
+    width = out.emit("Slice", [shape, out.int64([-1]), out.int64([INT64_MAX])])
+    tokens = reshape(data, (1, -1, width), out)
+    hidden = _activate(_apply(layers[0], tokens, out), node, element_type, out)
+    results = _apply(layers[1], hidden, out)
+    zero = out.constant(0.0, element_type)
+    none = out.emit("Mul", [scores, zero])
+    gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
+    gates = out.emit("Unsqueeze", [out.emit("Transpose", [gates], perm=(1, 0)), out.int64([2])])
+    weighted = out.emit("Mul", [results, gates])
+    # A result that is not finite must not reach the sum unless it is chosen.
+    weighted = out.emit("Where", [out.emit("Greater", [gates, zero]), weighted, zero])
+    total = out.emit("ReduceSum", [weighted, out.int64([0])], keepdims=0)
+    out.emit("Reshape", [total, shape], node.outputs)
+
+
+def _apply(layer: Layer, data: str, out: Rewriter) -> str:
+    product = out.emit("MatMul", [data, out.emit("Transpose", [layer.weights], perm=(0, 2, 1))])
+    if not layer.bias:
+        return product
+    return out.emit("Add", [product, out.emit("Unsqueeze", [layer.bias, out.int64([1])])])
+
+
+def _activation(node: Node) -> str:
+    return bytes(node.attribute("activation_type", b"relu")).decode()
+
+
+def _activate(value: str, node: Node, element_type: str, out: Rewriter) -> str:
+    match kind := _activation(node):
+        case "relu":
+            return out.emit("Relu", [value])
+        case "gelu":
+            return out.emit("Gelu", [value], opset=GELU_OPSET, approximate=b"tanh")
+        case "silu":
+            return out.emit("Mul", [value, out.emit("Sigmoid", [value])])
+        case "identity":
+            return value
+        case "swiglu":
+            return _gate(value, node, element_type, out)
+    raise CannotConvert(f"the activation {kind!r} is not defined", "value.unsupported")
+
+
+def _gate(value: str, node: Node, element_type: str, out: Rewriter) -> str:
+    """Return `gate * sigmoid(alpha * gate) * (linear + beta)` for alternating gates and linear values."""
+    steps = [out.int64([each]) for each in (INT64_MAX, -1, 2)]
+    gate, linear = (out.emit("Slice", [value, out.int64([start]), *steps]) for start in (0, 1))
+    limit = node.attribute("swiglu_limit")
+    if limit is not None:
+        high, low = (out.constant(each, element_type) for each in (limit, -limit))
+        gate, linear = out.emit("Min", [gate, high]), out.emit("Clip", [linear, low, high])
+    gates, linears = (Expression(each, element_type, out) for each in (gate, linear))
+    alpha, beta = (float(node.attribute(f"activation_{name}", default)) for name, default in DEFAULTS)
+    return (gates * (gates * alpha).apply("Sigmoid") * (linears + beta)).name
