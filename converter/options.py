@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import OpshiftError, UsageError
@@ -13,6 +13,9 @@ from opshift.model.similar_names import hint_at_similar
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.steps import Allow
+
+if TYPE_CHECKING:
+    from opshift.adapters.core.type_bridges import Unwanted
 
 KEEP: Literal["keep"] = "keep"
 
@@ -62,7 +65,10 @@ class ConvertArguments(TypedDict, total=False):
 
 
 class Options(FrozenRecord):
-    """Validated options of a conversion, see `convert_version`; plans omit the nodes at `skipped` places."""
+    """Validated options of a conversion, see `convert_version`.
+
+    Plans omit the nodes at `skipped` places. `without` may also contain types of operators.
+    """
 
     target: Target
     registry: Registry
@@ -74,7 +80,7 @@ class Options(FrozenRecord):
     shapes: tuple[tuple[str, Dims], ...] = ()
     infer_shapes: bool = False
     skipped: frozenset[str] = frozenset()
-    without: frozenset[str] = frozenset()
+    without: frozenset[Unwanted] = frozenset()
 
     @classmethod
     def of(
@@ -129,7 +135,7 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
     return frozenset(each for each in ALLOW_VALUES if each in wanted)
 
 
-def read_without(without: WithoutLike, registry: Registry) -> frozenset[str]:
+def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted]:
     """Return the domains, and operators such as `ai.onnx.Gelu`, that a result may not contain.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.element_types import type_string
@@ -58,7 +57,7 @@ def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard |
 
 def _cast_to_wider_types(node: Node, out: Rewriter, *, lost: LostTypes, refuses: bool) -> bool:
     wider = {}
-    for variable, (name, element_type) in _unsupported(node, lost, out).items():
+    for variable, (name, element_type) in unsupported_types(node, lost, out).items():
         remaining = set(out.source.type_constraints.get(variable, (variable,))) - lost[variable]
         found = wider_type(element_type, remaining, out.source.bridge)
         if found is not None:
@@ -66,11 +65,11 @@ def _cast_to_wider_types(node: Node, out: Rewriter, *, lost: LostTypes, refuses:
         elif refuses:
             raise _refusal(name, element_type, out)
     if wider:
-        _emit_in_wider_types(node, wider, out)
+        emit_in_types(node, wider, out)
     return bool(wider)
 
 
-def _unsupported(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, tuple[str, str]]:
+def unsupported_types(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, tuple[str, str]]:
     """Return the name and the type of the first value with an unsupported type, by type variable."""
     found: dict[str, tuple[str, str]] = {}
     known: set[str] = set()
@@ -103,20 +102,20 @@ def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=TYPE_REMEDY)
 
 
-def _emit_in_wider_types(node: Node, wider: dict[str, tuple[str, str]], out: Rewriter) -> None:
-    """Emit the node between casts; `wider` has the type and the wider type of each type variable."""
-    # The node is emitted in its source version: with its wider types, this step applies to it next.
+def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewriter) -> None:
+    """Emit the node between casts; `types` has the type and its replacement by type variable."""
+    # The node is emitted in its source version: with its new types, this step applies to it next.
     opset = out.source.since_version
     cast_opset = max(opset, NUMERIC_CAST_OPSET)
     inputs, outputs = list(node.inputs), list(node.outputs)
     for position, name, formal in _present(out.source.inputs, node.inputs):
-        if formal.type in wider:
-            inputs[position] = out.cast(name, wider[formal.type][1], opset=cast_opset)
+        if formal.type in types:
+            inputs[position] = out.cast(name, types[formal.type][1], opset=cast_opset)
     casts_back = []
     for position, name, formal in _present(out.source.outputs, node.outputs):
-        if formal.type in wider:
+        if formal.type in types:
             outputs[position] = out.fresh(f"{name}_wide")
-            casts_back.append((outputs[position], wider[formal.type][0], [name]))
+            casts_back.append((outputs[position], types[formal.type][0], [name]))
     out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, element_type, names in casts_back:
         out.cast(wide, element_type, names, opset=cast_opset)
@@ -177,6 +176,10 @@ TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
 
 def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | None) -> str | None:
     """Return the preferred wider type among those allowed, such as `tensor(float)`; `None` without one."""
-    tables = TYPES_FOR_BRIDGE[bridge] if bridge else ()
-    candidates = chain.from_iterable(table.get(element_type, ()) for table in tables)
-    return next((each for each in candidates if f"tensor({each})" in allowed), None)
+    return next((each for each in wider_types(element_type, bridge) if f"tensor({each})" in allowed), None)
+
+
+def wider_types(element_type: str, bridge: Bridge | None) -> Iterator[str]:
+    """Yield the wider types with the same result, such as `float`, in order of preference."""
+    for table in TYPES_FOR_BRIDGE[bridge] if bridge else ():
+        yield from table.get(element_type, ())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from opshift.adapters.core.type_bridges import Unwanted
 from opshift.converter.functions.inlining import called_functions, inline_functions, inlining_obstacles
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
@@ -23,7 +24,7 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     return replace(plan, repairs=(*plan.repairs, *removals), refusals=(*plan.refusals, *refusals))
 
 
-def remove(model: ModelProto, without: frozenset[str]) -> None:
+def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:
     """Inline functions and remove imports, in place, after the conversion of all nodes."""
     names = _removed_functions(model, without)
     if names:
@@ -32,7 +33,7 @@ def remove(model: ModelProto, without: frozenset[str]) -> None:
         remove_messages(imports, [canonical_domain(each.domain) in without for each in imports])
 
 
-def _removed_functions(model: ModelProto, without: frozenset[str]) -> list[LocalFunction]:
+def _removed_functions(model: ModelProto, without: frozenset[Unwanted]) -> list[LocalFunction]:
     names = map(function_id, model.functions)
     return [each for each in names if not without.isdisjoint((each.domain, f"{each.domain}.{each.name}"))]
 

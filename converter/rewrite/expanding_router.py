@@ -1,4 +1,4 @@
-"""Router whose routes end in the operators that express others: in their function bodies and expansions."""
+"""Router whose routes end in what expresses a node: function bodies, expansions, and other element types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_bridges import TypeBridge, Unwanted, make_bridge_step
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.errors import CannotConvert
@@ -21,14 +22,14 @@ REMEDY = "keep the operator, or define it with a function body or `before:` in a
 
 
 class ExpandingRouter(Router):
-    """Router to some targets for models that may not contain the operators and domains in `without`."""
+    """Router to some targets for models that may not contain what is in `without`, see `Options`."""
 
     def __init__(
         self,
         registry: Registry,
         table: Mapping[StepKey, Adapter],
         targets: Mapping[str, int],
-        without: frozenset[str],
+        without: frozenset[Unwanted],
     ) -> None:
         super().__init__(registry, table, targets)
         self.without = without
@@ -39,7 +40,9 @@ class ExpandingRouter(Router):
         if self.registry.releases.nonstandard.get(name) == domain:
             names.add(f"{DEFAULT_DOMAIN}.{name}")
         if names.isdisjoint(self.without):
-            return super()._path(definition, operator, target_opset)
+            path = super()._path(definition, operator, target_opset)
+            reached = path[-1].target if path else operator
+            return [*path, *self._bridge_steps(reached, target_opset)] if reached else path
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
@@ -66,6 +69,13 @@ class ExpandingRouter(Router):
         first = definition.versions[0]
         if first.before is not None and not isinstance(first.before, Refuse):
             yield super()._path(definition, operator, first.since_version - 1)
+
+    def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield the step from the version at the target to itself with other element types, if any."""
+        bridges = [each for each in self.without if isinstance(each, TypeBridge)]
+        own = [each for each in bridges if each.operator == version.id]
+        if own:
+            yield VersionStep(version, version, opset, "adapter", make_bridge_step(own))
 
     def _body_step(
         self, definition: Operator, version: OperatorVersion, target_opset: int

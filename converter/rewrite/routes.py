@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from opshift.adapters.core.adapter_table import (
     Adapter,
@@ -26,6 +26,9 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.adapters.core.type_bridges import Unwanted
 
 
 class Route(NamedTuple):
@@ -46,9 +49,9 @@ class Route(NamedTuple):
 
 @lru_cache(maxsize=64)
 def router_for(
-    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[str] = frozenset()
+    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted] = frozenset()
 ) -> Router:
-    """Return the shared router to some targets, without some operators and domains."""
+    """Return the shared router to some targets; results may not contain what is in `without`."""
     # Routes depend on these arguments only, so all models share them.
     if without:
         from opshift.converter.rewrite.expanding_router import ExpandingRouter  # few conversions need it
@@ -70,8 +73,8 @@ class Router:
         self.fact_querying_opsets: set[int] = set()
         """Opsets of the default domain from which steps have queried facts, and probably will again."""
         self._routes: dict[tuple[str, str, int], Route] = {}
-        self.without: frozenset[str] = frozenset()
-        """Operators and domains that other operators have to express."""
+        self.without: frozenset[Unwanted] = frozenset()
+        """Operators, domains and types that a result may not contain."""
 
     def final_opset(self, domain: str) -> int:
         """Return the target opset of a domain."""

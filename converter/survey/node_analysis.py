@@ -18,6 +18,7 @@ from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
+    from opshift.adapters.core.type_bridges import Unwanted
     from opshift.inference.call_facts import CallSite
     from opshift.inference.function_scope import FunctionTable
 
@@ -34,7 +35,7 @@ class NodeAnalysis:
         registry: Registry,
         targets: Mapping[str, int],
         functions: FunctionTable | None,
-        without: frozenset[str] = frozenset(),
+        without: frozenset[Unwanted] = frozenset(),
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}

@@ -1,0 +1,147 @@
+"""Attempt to fit a model at given opsets: convert it, then convert the nodes without a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from itertools import chain
+
+from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
+from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.result import FitReport
+from opshift.analysis.fit.targets import APPROXIMATION_COST, TargetOpsets
+from opshift.analysis.runtime_support.check_support import (
+    MissingKernel,
+    ModelSupport,
+    RuntimeCheck,
+    UnsupportedNode,
+)
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.converter.convert import try_convert
+from opshift.converter.options import Options, Target
+from opshift.converter.refusals import Refusal
+from opshift.converter.report import Report
+from opshift.model.errors import OpshiftError
+from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
+from opshift.registry.runtimes.runtime import Runtime
+
+MAX_ROUNDS = 12
+"""Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""
+
+
+class Attempt:
+    """Conversion of a copy of a model to some opsets, and of its nodes without a kernel.
+
+    Attributes:
+        model: the converted copy.
+        missing: nodes that prevent the model from running; empty if the runtime implements all of them.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        target: TargetOpsets,
+        runtime: Runtime,
+        check: RuntimeCheck,
+        options: Options,
+    ) -> None:
+        self.model = deepcopy(model)
+        self.opset = target.opsets[DEFAULT_DOMAIN]
+        self._check = check
+        self._registry = options.registry
+        self._runtime = runtime
+        self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
+        self._options = replace(options, target=Target({}, runtime.ir_version))
+        self._reports: list[Report] = []
+        self._without: dict[Unwanted, None] = {}
+        self._failed: set[Unwanted] = set()
+        domains = opset_imports(model.opset_import, model.ir_version)
+        foreign = frozenset(each for each in domains if each not in runtime.opsets)
+        first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=foreign)
+        refusals = self._convert(first)
+        self.missing = tuple(map(_refused_node, refusals)) or self._complete()
+
+    @property
+    def cost(self) -> int:
+        """Number of added nodes, and the cost of each inexact conversion."""
+        added = sum(max(each.added_nodes, 0) for each in self._reports)
+        return added + APPROXIMATION_COST * sum(len(each.concessions) for each in self._reports)
+
+    def report(self, tried: int) -> FitReport:
+        """Return the report of a model that the runtime implements."""
+        return FitReport(
+            self._runtime.name,
+            opset_imports(self.model.opset_import, self.model.ir_version),
+            self.model.ir_version,
+            self.cost,
+            tuple(each for each in self._without if isinstance(each, str)),
+            tuple(str(each) for each in self._without if isinstance(each, TypeBridge)),
+            tuple(self._reports),
+            tried,
+            self._support.warnings,
+            self._support.uncertain,
+        )
+
+    def _convert(self, options: Options) -> tuple[Refusal, ...]:
+        """Convert the model, or return the refusals."""
+        result, plan = try_convert(self.model, options)
+        if result is not None:
+            self.model = result
+            self._reports.append(Report.of(plan, result))
+        return plan.refusals
+
+    def _complete(self) -> tuple[UnsupportedNode, ...]:
+        """Convert nodes without a kernel until none is left, or return those that remain."""
+        for _ in range(MAX_ROUNDS):
+            nodes = ModelNodes(self.model, self._registry)
+            self._support = self._check.check(nodes)
+            remedies = {place: each for each, places in self._remedies() for place in places}
+            if not remedies:
+                break
+            # Nodes with a kernel stay, but emitted ones have to do without everything that was replaced.
+            kept = frozenset(_planned_place(each.place) for each in nodes.nodes).difference(remedies)
+            new = dict.fromkeys(chain.from_iterable(remedies.values()))
+            refusals = self._convert(
+                replace(self._options, without=frozenset({*self._without, *new}), skipped=kept)
+            )
+            if not refusals:
+                self._without |= new
+            refused = [remedies.get(each.place, ()) for each in refusals]
+            self._failed.update(chain.from_iterable(refused) if all(refused) else new)
+        return tuple(_unsupported_nodes(self._support))
+
+    def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
+        """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
+        for missing in self._support.missing:
+            name = missing.operator.rpartition(":")[0] or missing.operator
+            choices: tuple[tuple[Unwanted, ...], ...] = (self._find_bridges(missing), (name,))
+            for unwanted in filter(any, choices):
+                if self._failed.isdisjoint(unwanted) and not self._without.keys() >= set(unwanted):
+                    yield unwanted, list(map(_planned_place, missing.places))
+                    break
+
+    def _find_bridges(self, missing: MissingKernel) -> tuple[TypeBridge, ...]:
+        try:
+            operator = OperatorId.parse(missing.operator)
+        except OpshiftError:  # a call of a function, or no node
+            return ()
+        version = self._registry.at(operator.op_type, operator.since_version, operator.domain)
+        return self._bridges.find(version, missing.types) if version else ()
+
+
+def _planned_place(place: str) -> str:
+    """Return the place of a node in a plan, which does not name the call of the function with the node."""
+    _, separator, last = place.rpartition(", function ")
+    return f"function {last}" if separator else place
+
+
+def _refused_node(refusal: Refusal) -> UnsupportedNode:
+    return UnsupportedNode(refusal.place, refusal.operator, {}, refusal.reason, refusal.remedy)
+
+
+def _unsupported_nodes(support: ModelSupport) -> Iterator[UnsupportedNode]:
+    for each in support.missing:
+        for place in each.places:
+            yield UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)

@@ -1,0 +1,80 @@
+"""Choice of the element types in which a node computes if the runtime has no kernel for its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+
+from opshift.adapters.core.type_bridges import TypeBridge
+from opshift.adapters.core.type_guard import wider_types
+from opshift.model.element_types import type_string
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.types import short_type
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.runtime import Runtime
+from opshift.registry.steps import Allow
+
+MOVED_AS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("int4", "int2"), ("int8", "int32")),
+    **dict.fromkeys(("uint4", "uint2"), ("uint8", "int32")),
+    **dict.fromkeys(("float8e4m3fn", "float8e5m2", "float4e2m1"), ("float16", "float")),
+    **dict.fromkeys(("float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0"), ("float",)),
+}
+"""Types with all values of a narrow type, for operators that only move, select or compare values."""
+
+
+class Bridges:
+    """Bridges for one runtime and one opset of the default domain."""
+
+    def __init__(
+        self, runtime: Runtime, registry: Registry, opset: int, allow: Collection[Allow] = ()
+    ) -> None:
+        self._runtime = runtime
+        self._cast = registry.at("Cast", opset)
+        self._allow = allow
+
+    def find(self, version: OperatorVersion, types: Mapping[str, str]) -> tuple[TypeBridge, ...]:
+        """Return the fewest bridges with which the runtime has a kernel for a node; none if it cannot.
+
+        Args:
+            version: the operator version.
+            types: types such as `tensor(float)` by type variable and parameter.
+        """
+        variables = [each for each in dict.fromkeys(p.type for p in version.inputs) if each in types]
+        choices = [(None, *self._replacements(version, short_type(types[each]))) for each in variables]
+        for chosen in sorted(product(*choices), key=lambda each: len(each) - each.count(None)):
+            bridges = tuple(
+                TypeBridge(version.id, variable, short_type(types[variable]), replacement)
+                for variable, replacement in zip(variables, chosen, strict=True)
+                if replacement is not None
+            )
+            if bridges and self._runtime.kernel(version.id, _with_bridges(version, types, bridges)):
+                return bridges
+        return ()
+
+    def _replacements(self, version: OperatorVersion, element_type: str) -> Iterator[str]:
+        found = [*wider_types(element_type, version.bridge)]
+        if version.bridge == "order":
+            found += MOVED_AS.get(element_type, ())
+        if version.bridge is not None and element_type == "double" and "approximate" in self._allow:
+            found.append("float")
+        yield from (each for each in found if self._casts(element_type, each))
+
+    def _casts(self, one: str, other: str) -> bool:
+        """Return whether the runtime casts between two types, in both directions."""
+        cast = self._cast.id if self._cast else OperatorId(DEFAULT_DOMAIN, "Cast", 1)
+        pairs = ((one, other), (other, one))
+        return all(
+            self._runtime.kernel(cast, {"T1": type_string(source), "T2": type_string(target)})
+            for source, target in pairs
+        )
+
+
+def _with_bridges(
+    version: OperatorVersion, types: Mapping[str, str], bridges: tuple[TypeBridge, ...]
+) -> dict[str, str]:
+    """Return the types of a node between the casts of some bridges."""
+    replaced = {each.variable: type_string(each.replacement) for each in bridges}
+    formals = {each.name: each.type for each in (*version.inputs, *version.outputs)}
+    return {name: replaced.get(formals.get(name, name), each) for name, each in types.items()}

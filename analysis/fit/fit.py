@@ -1,0 +1,106 @@
+"""Convert a model so that a runtime implements all of its nodes."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from opshift.analysis.fit.attempt import Attempt
+from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
+from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
+from opshift.analysis.runtime_support.check_support import RuntimeCheck
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.converter.options import AllowLike, Options, Target, read_allow
+from opshift.model.errors import InvalidModel
+from opshift.model.files import (
+    BYTES_TYPES,
+    BytesLike,
+    FileLike,
+    Model,
+    ModelLike,
+    ModelObject,
+    is_message,
+    model_of,
+    serialize_model,
+)
+from opshift.model.messages import ModelProto
+from opshift.model.onnx_ir.models import is_onnx_ir
+from opshift.registry.registry import Registry, default_registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Runtime
+
+
+@overload
+def fit(
+    model: Model, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+) -> Fitted[Model]: ...
+@overload
+def fit(
+    model: BytesLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+) -> Fitted[bytes]: ...
+@overload
+def fit(
+    model: FileLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+) -> Fitted[ModelProto]: ...
+def fit(
+    model: ModelLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+) -> Fitted[ModelObject | bytes]:
+    """Convert a model at the lowest cost so that a runtime implements all of its nodes.
+
+    Args:
+        model: a model in any form that `convert_version` accepts. It is not modified.
+        runtime: a runtime, its name such as `"onnxruntime-1.20.1"`, or the path of a YAML file.
+        allow: inexact conversions to allow, see `convert_version`; with `"approximate"`, nodes may also
+            compute in float instead of double.
+        registry: operator definitions; by default the project's own.
+
+    Returns:
+        A model of the same class, with a report; bytes for bytes.
+
+    Raises:
+        DoesNotFit: nodes prevent it; the error lists all of them for the opset with the fewest.
+        InvalidModel: the model cannot be read, or is invalid.
+        OpshiftError: there is no data about the runtime.
+    """
+    found = get_runtime(runtime) if isinstance(runtime, str) else runtime
+    options = Options(Target({}), registry or default_registry(), read_allow(allow), inplace=True)
+    if not is_message(model) and is_onnx_ir(model):
+        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
+
+        with OnnxIrMessage(model) as message:
+            result, report = fit_message(message.proto, found, options)
+            return Fitted(message.converted(result, inplace=False), report)
+    result, report = fit_message(model_of(model)[0], found, options)
+    return Fitted(serialize_model(result) if isinstance(model, BYTES_TYPES) else result, report)
+
+
+def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
+    """Fit a message like `fit`, with the allowances and the registry of some options."""
+    model, nodes = _ordered(model, options.registry)
+    ranked = rank_targets(nodes, runtime, options.registry, options.allow)
+    check = RuntimeCheck(runtime)
+    best: Attempt | None = None
+    failed: list[Attempt] = []
+    for target in ranked:
+        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
+        if (best and best.cost <= target.cost) or (failed and target.cost >= IMPOSSIBLE_COST):
+            break
+        attempt = Attempt(model, target, runtime, check, options)
+        if attempt.missing:
+            failed.append(attempt)
+        elif best is None or attempt.cost < best.cost:
+            best = attempt
+    if best is None:
+        nearest = min(failed, key=lambda each: len(each.missing))
+        raise DoesNotFit(runtime.name, nearest.opset, nearest.missing)
+    return best.model, best.report(len(failed))
+
+
+def _ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
+    """Return a model, or a copy with nodes in order, and its nodes."""
+    try:
+        return model, ModelNodes(model, registry)
+    except InvalidModel as error:
+        from opshift.converter.survey.repair import repaired_copy  # few models need it
+
+        model, _ = repaired_copy(model, error, registry)
+        return model, ModelNodes(model, registry)

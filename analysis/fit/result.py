@@ -1,0 +1,91 @@
+"""Result of fitting a model to a runtime, and the error if that is impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Generic, NamedTuple
+
+from opshift.analysis.runtime_support.check_support import UnsupportedNode
+from opshift.converter.convert import Converted
+from opshift.converter.report import Report
+from opshift.model.errors import OpshiftError
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.plain_data import Json
+
+
+class FitReport(FrozenRecord):
+    """Conversions that fit a model to a runtime.
+
+    Attributes:
+        runtime: name of the runtime, such as `onnxruntime-1.20.1`.
+        opsets: opset imports of the result by domain.
+        ir_version: IR version of the result.
+        cost: added nodes, and 1,000 for each inexact conversion.
+        replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`.
+        bridges: operator versions that compute in another element type, a sentence each.
+        conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
+        tried: number of combinations of opsets that were converted to find the cheapest one.
+        warnings: known wrong results of kernels that the result uses.
+        uncertain: reasons why nodes that count as implemented may not be.
+    """
+
+    runtime: str
+    opsets: Mapping[str, int]
+    ir_version: int
+    cost: int
+    replaced: tuple[str, ...]
+    bridges: tuple[str, ...]
+    conversions: tuple[Report, ...]
+    tried: int
+    warnings: tuple[str, ...]
+    uncertain: tuple[str, ...]
+
+    @property
+    def concessions(self) -> tuple[tuple[str, str], ...]:
+        """Allowed inexact conversions, each kind with its reason."""
+        return tuple(dict.fromkeys(each for report in self.conversions for each in report.concessions))
+
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """Number of nodes before and after."""
+        return self.conversions[0].nodes[0], self.conversions[-1].nodes[1]
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return plain data for JSON."""
+        data: dict[str, Json] = asdict(self)
+        return {
+            **data,
+            "nodes": self.nodes,
+            "concessions": self.concessions,
+            "conversions": [each.as_dict() for each in self.conversions],
+        }
+
+
+class Fitted(NamedTuple, Generic[Converted]):
+    """Model that a runtime implements, with the report of the conversions."""
+
+    model: Converted
+    report: FitReport
+
+
+class DoesNotFit(OpshiftError):
+    """No conversion of the model is implemented by the runtime; the model is unchanged.
+
+    Attributes:
+        runtime: name of the runtime.
+        opset: opset of the default domain with the fewest nodes that prevent it.
+        missing: these nodes, with reasons and remedies.
+    """
+
+    def __init__(self, runtime: str, opset: int, missing: Sequence[UnsupportedNode]) -> None:
+        self.runtime = runtime
+        self.opset = opset
+        self.missing = tuple(missing)
+        first, *others = self.missing
+        more = f", and {len(others):,} more" if others else ""
+        operator = f"{first.operator}: " if first.operator else ""
+        super().__init__(f"{operator}{first.reason}{more}", place=first.place, remedy=first.remedy)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; at opset {self.opset}, which has the fewest nodes that prevent it"

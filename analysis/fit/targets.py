@@ -1,0 +1,141 @@
+"""Opsets that a model may be converted to for a runtime, the cheapest first.
+
+A graph has the operator versions of a model, with the steps between them, and an end for each opset and
+each group of nodes with the same operator and types: what the runtime does with them at this opset. The
+shortest path from the version of a group to an end is the cost of this opset for a node of the group. These
+costs are estimates: adapters choose operators when they run, so the result of a conversion is checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from typing import Final, NamedTuple
+
+import networkx as nx
+
+from opshift.adapters.core.adapter_table import adapter_table
+from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.converter.rewrite.version_graph import build_version_graph
+from opshift.converter.rewrite.version_steps import StepKind
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Runtime
+from opshift.registry.steps import Allow, Refuse
+
+STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
+"""Cost of a step of a node, about the number of nodes that it adds; refused steps are not in the graph."""
+
+BODY_COST: Final = 1
+"""Cost of a node that the runtime replaces by its function body."""
+
+BRIDGE_COST: Final = 3
+"""Cost of a type bridge: casts of the inputs and of an output."""
+
+EXPANSION_COST: Final = 10
+"""Cost of a node that other operators express."""
+
+APPROXIMATION_COST: Final = 1_000
+"""Cost of an inexact conversion, which only the caller allows: more than nodes that would avoid it."""
+
+IMPOSSIBLE_COST: Final = 1_000_000
+"""Cost of a node that the runtime does not implement in any form."""
+
+Types = tuple[tuple[str, str | None], ...]
+
+
+class TargetOpsets(NamedTuple):
+    """Opsets by domain, and the estimated cost of the conversion to them."""
+
+    opsets: Mapping[str, int]
+    cost: int
+
+
+class _Group(NamedTuple):
+    operator: OperatorVersion
+    types: Types
+
+
+def rank_targets(
+    nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
+) -> list[TargetOpsets]:
+    """Return the opsets of all domains that a runtime supports, the cheapest first, then the nearest."""
+    costs = {
+        domain: _opset_costs(domain, nodes, runtime, registry, allow)
+        for domain in {**nodes.opsets, DEFAULT_DOMAIN: 0}
+        if domain in runtime.opsets and not registry.is_open(domain)
+    }
+    found = [
+        TargetOpsets(dict(zip(costs, opsets, strict=True)), sum(map(lambda d, o: costs[d][o], costs, opsets)))
+        for opsets in product(*costs.values())
+    ]
+    return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, nodes.opsets)))
+
+
+def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
+    return sum(abs(opset - current.get(domain, opset)) for domain, opset in opsets.items())
+
+
+def _opset_costs(
+    domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
+) -> dict[int, int]:
+    """Return the cost of each supported opset of a domain."""
+    groups = Counter(
+        _Group(each.operator, each.types) for each in nodes.nodes if each.operator and each.domain == domain
+    )
+    definitions = {registry.operator(each.operator.name, domain) for each in groups}
+    operators = {each.name: each for each in definitions if each is not None}
+    graph = build_version_graph(operators.values(), adapter_table())
+    steps: nx.DiGraph[object] = nx.DiGraph()
+    steps.add_nodes_from(graph)
+    for source, target, data in graph.edges(data=True):
+        if "step" in data and data["kind"] in STEP_COSTS:
+            steps.add_edge(source, target, cost=STEP_COSTS[data["kind"]])
+    opsets = range(1, min(runtime.opsets[domain], registry.newest_opset(domain)) + 1)
+    for opset in opsets:
+        default = opset if domain == DEFAULT_DOMAIN else nodes.opsets.get(DEFAULT_DOMAIN, opset)
+        ends = _Ends(runtime, Bridges(runtime, registry, default, allow))
+        for group in groups:
+            for reached, cost in ends.of(operators[group.operator.name], group.types, opset):
+                steps.add_edge(reached, (opset, group), cost=cost)
+    found = dict.fromkeys(opsets, 0)
+    for group, count in groups.items():
+        lengths = nx.single_source_dijkstra_path_length(steps, group.operator.id, weight="cost")
+        for opset in opsets:
+            found[opset] += count * int(lengths.get((opset, group), IMPOSSIBLE_COST))
+    return found
+
+
+class _Ends:
+    """Costs of what a runtime does with nodes at one opset."""
+
+    def __init__(self, runtime: Runtime, bridges: Bridges) -> None:
+        self._runtime = runtime
+        self._fallback = get_runtime(runtime.falls_back) if runtime.falls_back else runtime
+        self._bridges = bridges
+
+    def of(self, operator: Operator, types: Types, opset: int) -> Iterator[tuple[OperatorId, int]]:
+        """Yield the versions and expansions of an operator at the opset, each with the cost of its nodes."""
+        version = operator.at(opset)
+        if version is not None:
+            yield version.id, self._cost(operator, version, {name: each for name, each in types if each})
+            return
+        for each in operator.versions:
+            if each.removal:
+                yield OperatorId(*each.id[:2], each.removal.removed_in), EXPANSION_COST
+        yield OperatorId(*operator.versions[0].id[:2], operator.versions[0].since_version - 1), EXPANSION_COST
+
+    def _cost(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
+        if self._runtime.kernel(version.id, types) or self._fallback.kernel(version.id, types):
+            return 0
+        if version.has_function and self._runtime.expands_functions:
+            return BODY_COST
+        if self._bridges.find(version, types):
+            return BRIDGE_COST
+        before = operator.versions[0].before
+        is_expressible = version.has_function or (before is not None and not isinstance(before, Refuse))
+        return EXPANSION_COST if is_expressible else IMPOSSIBLE_COST

@@ -1,0 +1,166 @@
+"""Fit models to the installed onnxruntime, load the results, and compare their outputs.
+
+    python tools/measure_fit.py
+    PYTHONPATH=src:folder/of/another/release python tools/measure_fit.py --errors 100
+
+The models are the cases of operators in the package onnx. The command prints how many fit, load, and have the
+expected outputs, and the others by cause: `kernel` if onnx.reference computes the expected outputs with the
+fitted model, so that a kernel of onnxruntime is the cause, otherwise `conversion`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+from onnx.backend.test.loader import load_model_tests
+from onnx.reference import ReferenceEvaluator
+
+from opshift.analysis.fit.fit import fit
+from opshift.analysis.fit.result import DoesNotFit
+from opshift.model.errors import OpshiftError
+from opshift.registry.runtimes.files import get_runtime
+
+Outputs = Sequence[Any]
+
+RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
+"""Operators with random outputs."""
+
+NOT_IN_NUMPY = set(range(onnx.TensorProto.BFLOAT16, max(onnx.TensorProto.DataType.values()) + 1))
+"""Numbers of element types that onnxruntime neither reads from numpy nor returns."""
+
+ROUNDING = {"float16": 1e-3, "bfloat16": 1e-2}
+"""Error of sums relative to the largest output, if it is not that of float."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 1 if a conversion changes an output."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--errors", type=int, default=1000, help="number of cases to list")
+    parser.add_argument("--only", default="", help="text in the names of the cases")
+    options = parser.parse_args(arguments)
+    runtime = get_runtime(f"onnxruntime-{onnxruntime.__version__}")
+    onnxruntime.set_default_logger_severity(4)
+    counts: Counter[str] = Counter()
+    for case in load_model_tests(kind="node"):
+        if options.only not in case.name:
+            continue
+        found = list(outcomes(case, runtime))
+        counts.update(each.partition(":")[0] for each in found)
+        if ":" in found[-1] and options.errors > 0:
+            options.errors -= 1
+            print(f"{case.name}: {found[-1][:300]}")
+    total = counts["model"]
+    shares = ", ".join(f"{name} {count} ({count / total:.1%})" for name, count in counts.items())
+    print(f"{runtime.name}: {shares}")
+    return int(counts["conversion"] > 0)
+
+
+def outcomes(case: Any, runtime: Any) -> Iterator[str]:
+    """Yield what a case achieves, and the reason why it achieves no more."""
+    yield "model"
+    try:
+        fitted = fit(case.model.SerializeToString(), runtime).model
+    except DoesNotFit as error:
+        yield f"does not fit: {error}"
+        return
+    except OpshiftError as error:
+        yield f"error: {error}"
+        return
+    yield "fits"
+    try:
+        onnxruntime.InferenceSession(fitted, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(_with_floats(fitted), providers=["CPUExecutionProvider"])
+    except Exception as error:  # its classes have no common base
+        yield f"does not load: {error}"
+        return
+    yield "loads"
+    if not RANDOM.intersection(node.op_type for node in case.model.graph.node):
+        yield from _compare(case, fitted, session)
+
+
+def _with_floats(fitted: bytes) -> bytes:
+    """Return a model that casts its outputs of types that numpy lacks to float."""
+    model = onnx.ModelProto.FromString(fitted)
+    for output in model.graph.output:
+        kind = output.type.tensor_type
+        if kind.elem_type in NOT_IN_NUMPY:
+            model.graph.node.add(
+                op_type="Cast", input=[output.name], output=[f"{output.name}_float"]
+            ).attribute.add(name="to", type=onnx.AttributeProto.INT, i=onnx.TensorProto.FLOAT)
+            output.name += "_float"
+            kind.elem_type = onnx.TensorProto.FLOAT
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
+    names = [each.name for each in case.model.graph.input]
+    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    feeds = dict(zip(names, inputs, strict=False))
+    try:
+        results = session.run(None, {name: _fed(each) for name, each in feeds.items()})
+    except Exception as error:  # types that onnxruntime cannot read from numpy, or return
+        yield f"does not run: {error}"
+        return
+    yield "comparable"
+    if _are_equal(results, expected, case):
+        yield "right"
+        return
+    try:
+        reference = ReferenceEvaluator(onnx.ModelProto.FromString(fitted)).run(None, feeds)
+    except Exception as error:  # any operator may fail
+        yield f"unknown: onnx.reference: {error}"
+        return
+    yield "kernel: wrong" if _are_equal(reference, expected, case) else "conversion: wrong"
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _fed(value: Any) -> Any:
+    number = helper.np_dtype_to_tensor_dtype(value.dtype) if isinstance(value, np.ndarray) else 0
+    if number not in NOT_IN_NUMPY:
+        return value
+    bits = value.view(f"uint{value.dtype.itemsize * 8}")
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
+
+
+def _are_equal(results: Outputs, expected: Outputs, case: Any) -> bool:
+    return len(results) == len(expected) and all(
+        _is_equal(one, other, case) for one, other in zip(results, expected, strict=True)
+    )
+
+
+def _is_equal(one: Any, other: Any, case: Any) -> bool:
+    if isinstance(other, list):
+        return isinstance(one, list) and _are_equal(one, other, case)
+    if other is None:
+        return one is None
+    left, right = np.asarray(one), np.asarray(other)
+    if right.dtype.kind not in "fcV":
+        return left.shape == right.shape and bool(np.array_equal(left, right))
+    name = right.dtype.name
+    if right.dtype.kind == "V":
+        left, right = left.astype(np.float32), right.astype(np.float32)
+    finite = right[np.isfinite(right)]
+    size = float(np.abs(finite).max(initial=0))
+    least = ROUNDING.get(name, 1e-6) * size
+    close = left.shape == right.shape and np.allclose(
+        left, right, rtol=case.rtol, atol=max(case.atol, least), equal_nan=True
+    )
+    return bool(close)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
