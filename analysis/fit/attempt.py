@@ -11,12 +11,7 @@ from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.result import FitReport
 from opshift.analysis.fit.targets import APPROXIMATION_COST, TargetOpsets
-from opshift.analysis.runtime_support.check_support import (
-    MissingKernel,
-    ModelSupport,
-    RuntimeCheck,
-    UnsupportedNode,
-)
+from opshift.analysis.runtime_support.check_support import MissingKernel, RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options, Target
@@ -92,7 +87,7 @@ class Attempt:
             self._reports.append(Report.of(plan, result))
         return plan.refusals
 
-    def _complete(self) -> tuple[UnsupportedNode, ...]:
+    def _complete(self) -> tuple[MissingKernel, ...]:
         """Convert nodes without a kernel until none is left, or return those that remain."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
@@ -110,7 +105,7 @@ class Attempt:
                 self._without |= new
             refused = [remedies.get(each.place, ()) for each in refusals]
             self._failed.update(chain.from_iterable(refused) if all(refused) else new)
-        return tuple(_unsupported_nodes(self._support))
+        return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
         """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
@@ -137,11 +132,5 @@ def _planned_place(place: str) -> str:
     return f"function {last}" if separator else place
 
 
-def _refused_node(refusal: Refusal) -> UnsupportedNode:
-    return UnsupportedNode(refusal.place, refusal.operator, {}, refusal.reason, refusal.remedy)
-
-
-def _unsupported_nodes(support: ModelSupport) -> Iterator[UnsupportedNode]:
-    for each in support.missing:
-        for place in each.places:
-            yield UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)
+def _refused_node(refusal: Refusal) -> MissingKernel:
+    return MissingKernel((refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import overload
 
 from opshift.analysis.fit.attempt import Attempt
@@ -27,6 +28,8 @@ from opshift.model.onnx_ir.models import is_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
+
+OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
 
 @overload
@@ -90,8 +93,9 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
         elif best is None or attempt.cost < best.cost:
             best = attempt
     if best is None:
-        nearest = min(failed, key=lambda each: len(each.missing))
-        raise DoesNotFit(runtime.name, nearest.opset, nearest.missing)
+        nearest = min(failed, key=lambda each: sum(len(missing.places) for missing in each.missing))
+        missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
+        raise DoesNotFit(runtime.name, nearest.opset, missing)
     return best.model, best.report(len(failed))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Generic, NamedTuple
 
-from opshift.analysis.runtime_support.check_support import UnsupportedNode
+from opshift.analysis.runtime_support.check_support import MissingKernel
 from opshift.converter.convert import Converted
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
@@ -75,17 +75,19 @@ class DoesNotFit(OpshiftError):
     Attributes:
         runtime: name of the runtime.
         opset: opset of the default domain with the fewest nodes that prevent it.
-        missing: these nodes, with reasons and remedies.
+        missing: these nodes by cause, with reasons and remedies.
     """
 
-    def __init__(self, runtime: str, opset: int, missing: Sequence[UnsupportedNode]) -> None:
+    def __init__(self, runtime: str, opset: int, missing: Sequence[MissingKernel]) -> None:
         self.runtime = runtime
         self.opset = opset
         self.missing = tuple(missing)
-        first, *others = self.missing
-        more = f", and {len(others):,} more" if others else ""
+        first = self.missing[0]
+        more = f", and {self.nodes - 1:,} more" if self.nodes > 1 else ""
         operator = f"{first.operator}: " if first.operator else ""
-        super().__init__(f"{operator}{first.reason}{more}", place=first.place, remedy=first.remedy)
+        super().__init__(f"{operator}{first.reason}{more}", place=first.places[0], remedy=first.remedy)
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}; at opset {self.opset}, which has the fewest nodes that prevent it"
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that prevent it."""
+        return sum(len(each.places) for each in self.missing)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
     from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
     from opshift.analysis.doctor.restamp import restamp as restamp
+    from opshift.analysis.fit.fit import fit as fit
+    from opshift.analysis.fit.result import DoesNotFit as DoesNotFit
+    from opshift.analysis.fit.result import Fitted as Fitted
     from opshift.analysis.model_diff.diff import diff_model as diff_model
     from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
     from opshift.analysis.pages.write_report import write_report as write_report
@@ -74,6 +77,8 @@ _NAMES = {
     "analysis.doctor.diagnose": ("diagnose",),
     "analysis.doctor.diagnosis": ("Diagnosis",),
     "analysis.doctor.restamp": ("restamp",),
+    "analysis.fit.fit": ("fit",),
+    "analysis.fit.result": ("DoesNotFit", "Fitted"),
     "analysis.model_diff.diff": ("diff_model",),
     "analysis.model_diff.result": ("ModelDiff",),
     "analysis.pages.write_report": ("write_report",),

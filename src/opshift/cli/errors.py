@@ -44,11 +44,11 @@ def add_file_to_errors(path: str) -> Iterator[None]:
         yield
     except UsageError:  # concerns the command line, not the file
         raise
-    except ConversionRefused as error:  # each refusal has its own place in the file
-        error.place = Place(node=path)
-        raise
     except OpshiftError as error:
-        if not error.place.file and str(error.place) != path:
+        # each refusal, and each node without a kernel, has its own place in the file
+        if hasattr(error, "refusals") or hasattr(error, "missing"):
+            error.place = Place(node=path)
+        elif not error.place.file and str(error.place) != path:
             error.place = Place(node=": ".join(filter(None, (path, str(error.place)))))
         raise
     except OSError as error:
@@ -60,8 +60,9 @@ def add_file_to_errors(path: str) -> Iterator[None]:
 
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout; see `error_data` for `name`."""
+    from opshift.analysis.fit.result import DoesNotFit
     from opshift.analysis.verification.result import VerificationFailed
-    from opshift.cli.refusal_text import write_refusals
+    from opshift.cli.refusal_text import write_missing, write_refusals
     from opshift.cli.verification_text import write_location, write_verification
 
     if form is Format.JSON:
@@ -76,6 +77,12 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     elif isinstance(error, IllegalModel) and error.findings:
         page.line(f"error: {error.reason}; nothing was written", style="bold red")
         write_findings(page, error.findings)
+    elif isinstance(error, DoesNotFit):
+        nodes = count_text(error.nodes, "node")
+        verb = "keeps" if error.nodes == 1 else "keep"
+        verdict = f"{nodes} {verb} {error.runtime} from running the model, at best at opset {error.opset}"
+        page.line(f"error: {where}{verdict}; nothing was written", style="bold red")
+        write_missing(page, error.missing)
     else:
         unwritten = "; nothing was written" if isinstance(error, VerificationFailed) else ""
         page.line(f"error: {where}{error.reason}{unwritten}", style="bold red")
@@ -90,6 +97,7 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
 
 def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
     """Return an error as plain data for JSON; `name` replaces the name of its class."""
+    from opshift.analysis.fit.result import DoesNotFit
     from opshift.analysis.verification.result import VerificationFailed
 
     data: dict[str, object] = {**error.as_dict(), "refusals": []}
@@ -98,6 +106,8 @@ def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
     if isinstance(error, ConversionRefused):
         data["refusals"] = [asdict(each) for each in error.refusals]
         data["refusal_groups"] = [each.as_dict() for each in error.groups]
+    if isinstance(error, DoesNotFit):
+        data["missing"] = [asdict(each) for each in error.missing]
     if isinstance(error, IllegalModel):
         data["findings"] = [asdict(each) for each in error.findings]
     if isinstance(error, VerificationFailed):

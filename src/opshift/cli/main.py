@@ -72,6 +72,15 @@ COMMANDS = [
             "zoo/ 'more/*.onnx' -t 17 --jobs 4",
         ),
     ),
+    Command(
+        "fit",
+        "runtimes.fit",
+        "fit",
+        (
+            "model.onnx fitted.onnx --runtime onnxruntime-1.20.1",
+            "model.onnx --in-place -r device.yaml --allow approximate",
+        ),
+    ),
     Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
     Command(
         "runs",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from opshift.cli.page import Column, Page
 from opshift.converter.refusals import Refusal, RefusalGroup
 from opshift.model.operator_ids import short_label
+
+if TYPE_CHECKING:
+    from opshift.analysis.runtime_support.check_support import MissingKernel
 
 QUOTED_NAME = re.compile(r"'[^']*'")
 
@@ -31,6 +35,22 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
     if len(shown) < len(groups):
         page.blank()
         page.prose(f"and {len(groups) - len(shown):,} more causes; `opshift plan --explain` lists all")
+
+
+def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
+    """Print each cause that prevents that a runtime runs a model, with a few of its nodes."""
+    for each in missing[:MAX_GROUPS]:
+        page.blank()
+        page.prose(each.reason, style="red")
+        if each.remedy:
+            page.prose(f"help: {each.remedy}", indent=2)
+        rows = [("", short_label(each.operator), place) for place in each.places[:MAX_NODES]]
+        page.table(("", Column("", "cyan"), ""), rows)
+        if len(rows) < len(each.places):
+            page.line(f"  and {len(each.places) - len(rows):,} more")
+    if missing[MAX_GROUPS:]:
+        page.blank()
+        page.prose(f"and {len(missing) - MAX_GROUPS:,} more causes; `opshift runs --explain` lists all")
 
 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:

@@ -1,0 +1,135 @@
+"""`opshift fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from opshift.cli import completion, options
+from opshift.cli.errors import add_file_to_errors
+from opshift.cli.options import Format, registry_with
+from opshift.cli.output import print_result
+from opshift.cli.page import Page
+from opshift.cli.paths import output_file, require_file
+from opshift.cli.progress import BYTES, show_progress
+from opshift.cli.streams import STDOUT, model_input, model_output
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+
+if TYPE_CHECKING:
+    from opshift.analysis.fit.result import FitReport
+    from opshift.converter.report import Report
+    from opshift.model.messages import ModelProto
+
+
+def fit(
+    source: options.InputArgument,
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            "-r",
+            rich_help_panel=options.TARGET,
+            metavar="RUNTIME",
+            autocompletion=completion.complete_runtime,
+            help="A name such as onnxruntime-1.20.1, which `opshift runtimes` lists, or a YAML file.",
+        ),
+    ],
+    out: options.OutputArgument = None,
+    in_place: options.InPlaceOption = False,
+    force: options.ForceOption = False,
+    allow: options.AllowOption = None,
+    external: Annotated[
+        Literal["copy", "link", "keep"],
+        typer.Option(
+            "--external",
+            rich_help_panel=options.OUTPUT,
+            help="As for `opshift convert`.",
+        ),
+    ] = "copy",
+    folders: options.DefinitionsOption = None,
+    adapters: options.AdaptersOption = None,
+    quiet: options.QuietOption = False,
+    form: options.FormatOption = Format.TEXT,
+) -> None:
+    """Convert a model so that a runtime implements all of its nodes.
+
+    The opset, the replaced operators and the element types to compute in are those of the lowest cost: few
+    added nodes, and no inexact conversion unless --allow permits it. If no conversion helps, the nodes that
+    prevent it are listed, and nothing is written.
+    """
+    from opshift.adapters.core.adapter_table import load_adapters
+    from opshift.analysis.fit.fit import fit_message
+    from opshift.converter.options import Options, Target, read_allow
+    from opshift.converter.streaming.convert_file import converting
+    from opshift.model.operator_ids import opset_imports
+    from opshift.registry.runtimes.files import get_runtime
+
+    for each in adapters or ():
+        load_adapters(each)
+    found = get_runtime(runtime)
+    settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
+    source = require_file(source)
+    written = output_file(source, out, in_place=in_place, force=force, form=form)
+    reports: list[FitReport] = []
+    imports: dict[str, int] = {}
+
+    def change(model: ModelProto) -> Report:
+        with add_file_to_errors(source):
+            imports.update(opset_imports(model.opset_import, model.ir_version))
+            result, report = fit_message(model, found, settings)
+            model.CopyFrom(result)
+            reports.append(report)
+            return report.conversions[-1]
+
+    handling = "keep" if written == STDOUT else external
+    is_quiet = quiet or form is Format.JSON
+    with (
+        show_progress(f"Fitting {source}", quiet=is_quiet, unit=BYTES) as progress,
+        model_output(written) as path,
+        converting(model_input(source), path, change, handling, force, progress),
+    ):
+        pass
+    fitted = FittedFile(source, written, imports, reports[0])
+    print_result(form, fitted.as_dict(), fitted.write, quiet=quiet, on_stderr=written == STDOUT)
+
+
+class FittedFile(NamedTuple):
+    """Model file that was fitted, with its opset imports before."""
+
+    source: str
+    out: str
+    imports: dict[str, int]
+    report: FitReport
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"input": self.source, "output": self.out, **self.report.as_dict()}
+
+    def write(self, page: Page) -> None:
+        """Print what changed."""
+        report = self.report
+        page.line(f"{self.source} -> {self.out}" if self.source != self.out else self.source, style="bold")
+        facts = {"runtime": report.runtime}
+        for domain in {**self.imports, **report.opsets}:
+            versions = [each.get(domain) for each in (self.imports, report.opsets)]
+            facts["opset" if domain == DEFAULT_DOMAIN else domain] = _step(*versions)
+        facts["IR version"] = _step(report.conversions[0].ir_version[0], report.ir_version)
+        facts["nodes"] = _step(*report.nodes)
+        page.facts(facts)
+        for title, lines in (
+            ("Replaced operators", report.replaced),
+            ("Element types", report.bridges),
+            ("Inexact conversions", [f"{kind}: {reason}" for kind, reason in report.concessions]),
+            ("Wrong results of the runtime", report.warnings),
+            ("Uncertain", report.uncertain),
+        ):
+            if lines:
+                page.heading(title)
+                for each in lines:
+                    page.prose(each, indent=2)
+
+
+def _step(before: object, after: object) -> str:
+    values = ["none" if each is None else f"{each:,}" for each in (before, after)]
+    return values[0] if before == after else " -> ".join(values)

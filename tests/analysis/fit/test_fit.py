@@ -1,0 +1,205 @@
+"""Models converted to what a runtime implements; results run in onnxruntime."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from support.forms import in_form
+from support.running import assert_equal, build, run, run_reference
+
+import opshift
+from opshift import DoesNotFit, fit
+from opshift.analysis.runtime_support.check_support import check_support
+from opshift.model.graphs import nested_nodes
+from opshift.registry.runtimes.runtime import Kernel, Runtime, RuntimeEvidence
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+FLOAT = ("tensor(float)",)
+EVIDENCE = RuntimeEvidence("documentation", "https://example.com", "2026-11-23")
+
+
+def _runtime(operators: Mapping[str, tuple[Kernel, ...]], **options: Any) -> Runtime:
+    fields = {"opsets": {"ai.onnx": 22}, "ir_version": 10, "expands_functions": False, **options}
+    return Runtime(runtime="device", version="1", evidence=EVIDENCE, operators=dict(operators), **fields)
+
+
+def _kernels(*names: str, types: tuple[str, ...] = FLOAT, versions: tuple[int, int] = (1, 99)) -> Any:
+    return {f"ai.onnx.{name}": (Kernel(versions, {"T": types}),) for name in names}
+
+
+ANY = {f"ai.onnx.{name}": (Kernel((1, 99)),) for name in ("Cast", "Constant")}
+
+
+def _op_types(model: Any) -> set[str]:
+    return {each.op_type for each in nested_nodes(model.graph, *model.functions)}
+
+
+def _assert_fits(model: onnx.ModelProto, runtime: Runtime, **options: Any) -> Any:
+    before = model.SerializeToString(deterministic=True)
+    fitted = fit(model, runtime, **options)
+    assert model.SerializeToString(deterministic=True) == before
+    assert not check_support(fitted.model, runtime)
+    return fitted
+
+
+def test_keeps_a_model_that_runs() -> None:
+    model = build([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], 13)
+    fitted = _assert_fits(model, _runtime(_kernels("Relu")))
+    assert fitted.model.SerializeToString() == model.SerializeToString()
+    assert (fitted.report.cost, fitted.report.nodes, fitted.report.tried) == (0, (1, 1), 0)
+
+
+@pytest.mark.parametrize(("versions", "opset"), [((13, 13), 13), ((14, 99), 14), ((6, 6), 12)])
+def test_converts_to_the_nearest_opset_with_a_kernel(versions: tuple[int, int], opset: int) -> None:
+    model = build([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], 13)
+    fitted = _assert_fits(model, _runtime(_kernels("Relu", versions=versions)))
+    assert fitted.report.opsets == {"ai.onnx": opset}
+
+
+def test_chooses_one_opset_for_all_nodes() -> None:
+    nodes = [
+        helper.make_node("Clip", ["x"], ["h"], min=-1.0, max=1.0),
+        helper.make_node("Relu", ["h"], ["y"]),
+    ]
+    model = build(nodes, {"x": X}, ["y"], 9)
+    kernels = {**_kernels("Clip", versions=(11, 13)), **_kernels("Relu", versions=(13, 13))}
+    fitted = _assert_fits(model, _runtime(kernels))
+    assert fitted.report.opsets == {"ai.onnx": 13}
+    assert_equal(run(fitted.model, {"x": X}), run(model, {"x": X}))
+
+
+@pytest.mark.parametrize("form", ["fed", "symbolic", "function", "branch", "no shapes"])
+def test_other_operators_express_nodes_without_a_kernel(form: str) -> None:
+    nodes = [helper.make_node("Mish", ["x"], ["h"]), helper.make_node("Softplus", ["h"], ["y"])]
+    model, feeds = in_form(form, nodes, {"x": X}, {"y": TensorProto.FLOAT}, 18)
+    kernels = {**_kernels("Mul", "Tanh", "Exp", "Add", "Log", "Max", "Neg", "Sub", "Abs", "If"), **ANY}
+    fitted = _assert_fits(model, _runtime(kernels, expands_functions=form == "function"))
+    assert {"Mish", "Softplus"}.isdisjoint(_op_types(fitted.model))
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
+def test_keeps_nodes_with_a_kernel_when_others_lack_one() -> None:
+    bfloat16 = np.array(X, ml_dtypes.bfloat16)
+    nodes = [helper.make_node("Gelu", ["x"], ["y"]), helper.make_node("Gelu", ["b"], ["z"])]
+    model = build(nodes, {"x": X, "b": bfloat16}, {"y": 1, "z": TensorProto.BFLOAT16}, 20, ir_version=9)
+    fitted = _assert_fits(model, _runtime({**_kernels("Gelu"), **ANY}))
+    assert [each.op_type for each in fitted.model.graph.node] == ["Gelu", "Cast", "Gelu", "Cast"]
+    assert fitted.report.bridges == ("ai.onnx.Gelu:20: T in float instead of bfloat16",)
+
+
+@pytest.mark.parametrize("form", ["fed", "initializer", "computed", "function", "branch"])
+def test_computes_in_a_wider_type(form: str) -> None:
+    half = X.astype(np.float16)
+    nodes = [helper.make_node("Add", ["x", "b"], ["h"]), helper.make_node("Transpose", ["h"], ["y"])]
+    model, feeds = in_form(form, nodes, {"x": half, "b": half + 1}, {"y": TensorProto.FLOAT16}, 13)
+    kernels = {
+        **_kernels("Add", "Transpose", "If"),
+        **_kernels("Identity", types=("tensor(float16)",)),
+        **ANY,
+    }
+    fitted = _assert_fits(model, _runtime(kernels, expands_functions=form == "function"))
+    assert_equal(run(fitted.model, feeds), run(model, feeds), 0)
+
+
+def test_moves_narrow_values_in_a_wider_type() -> None:
+    values = X.astype(ml_dtypes.float8_e4m3fn)
+    nodes = [helper.make_node("Transpose", ["x"], ["y"])]
+    model = build(nodes, {"x": values}, {"y": TensorProto.FLOAT8E4M3FN}, 21, ir_version=10)
+    fitted = _assert_fits(model, _runtime({**_kernels("Transpose"), **ANY}))
+    assert [each.op_type for each in fitted.model.graph.node] == ["Cast", "Transpose", "Cast"]
+    (found,) = run_reference(fitted.model, {"x": values})
+    assert found.tobytes() == np.ascontiguousarray(values.T).tobytes()
+
+
+def test_computes_in_float_instead_of_double_only_if_allowed() -> None:
+    double = X.astype(np.float64)
+    model = build([helper.make_node("Exp", ["x"], ["y"])], {"x": double}, {"y": TensorProto.DOUBLE}, 13)
+    runtime = _runtime({**_kernels("Exp"), **ANY})
+    with pytest.raises(DoesNotFit, match=r"has no kernel of ai\.onnx\.Exp:13 for T: double"):
+        fit(model, runtime)
+    fitted = _assert_fits(model, runtime, allow="approximate")
+    assert fitted.report.concessions == (
+        ("approximate", "ai.onnx.Exp:13 computes in float instead of double"),
+    )
+    assert fitted.report.cost > 1000
+    assert_equal(run(fitted.model, {"x": double}), run(model, {"x": double}), 1e-5)
+
+
+def test_inlines_functions_for_a_runtime_without_them() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    model, feeds = in_form("function", nodes, {"x": X}, {"y": TensorProto.FLOAT}, 15)
+    fitted = _assert_fits(model, _runtime(_kernels("Relu")))
+    assert [each.op_type for each in fitted.model.graph.node] == ["Relu"]
+    assert not fitted.model.functions
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
+def test_removes_imports_that_the_runtime_does_not_know() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    model = build(nodes, {"x": X}, ["y"], {"": 13, "com.acme": 3})
+    fitted = _assert_fits(model, _runtime(_kernels("Relu")))
+    assert fitted.report.opsets == {"ai.onnx": 13}
+
+
+def test_lists_all_nodes_that_prevent_it() -> None:
+    nodes = [
+        helper.make_node("Sin", ["x"], ["a"], "one"),
+        helper.make_node("Sin", ["a"], ["b"], "two"),
+        helper.make_node("Det", ["b"], ["y"]),
+    ]
+    model = build(nodes, {"x": X[:, :3]}, ["y"], 13)
+    with pytest.raises(DoesNotFit) as caught:
+        fit(model, _runtime(_kernels("Relu")))
+    error = caught.value
+    assert error.nodes >= 2
+    assert error.missing[0].places == ("graph, node 'one'", "graph, node 'two'")
+    assert error.missing[0].reason == "device-1 has no kernel of ai.onnx.Sin"
+    assert error.missing[0].remedy.startswith("choose another runtime")
+    assert pickle.loads(pickle.dumps(error)).missing == error.missing
+
+
+def test_sorts_nodes_and_lowers_the_ir_version() -> None:
+    nodes = [helper.make_node("Relu", ["h"], ["y"]), helper.make_node("Abs", ["x"], ["h"])]
+    model = build(nodes, {"x": X}, ["y"], 13, ir_version=13)
+    fitted = _assert_fits(model, _runtime(_kernels("Relu", "Abs")))
+    assert (fitted.model.ir_version, fitted.report.ir_version) == (10, 10)
+    assert [each.op_type for each in fitted.model.graph.node] == ["Abs", "Relu"]
+
+
+def test_accepts_bytes_paths_and_names(tmp_path: Any) -> None:
+    model = build([helper.make_node("Gelu", ["x"], ["y"])], {"x": X}, ["y"], 20, ir_version=9)
+    onnx.save(model, tmp_path / "model.onnx")
+    for given in (model.SerializeToString(), tmp_path / "model.onnx", str(tmp_path / "model.onnx")):
+        fitted = opshift.fit(given, "onnxruntime-1.16.3")
+        content = fitted.model if isinstance(fitted.model, bytes) else fitted.model.SerializeToString()
+        assert fitted.report.opsets == {"ai.onnx": 19}
+        assert_equal(run(onnx.ModelProto.FromString(content), {"x": X}), run(model, {"x": X}))
+    with pytest.raises(opshift.OpshiftError, match="no data about the runtime"):
+        fit(model, "onnxruntime-0.1")
+
+
+def test_fits_a_bfloat16_model_to_the_installed_onnxruntime() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    main (float[N, 4] x) => (float[N, 4] y) {
+        b = Cast <to = 16> (x)
+        a = Add (b, b)
+        g = Gelu (a)
+        s = Softmax (g)
+        y = Cast <to = 1> (s)
+    }"""
+    model = onnx.parser.parse_model(text)
+    with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+        run(model, {"x": X})
+    fitted = fit(model, f"onnxruntime-{onnxruntime.__version__}")
+    exact = run_reference(model, {"x": X})
+    assert_equal(run(fitted.model, {"x": X}), exact, 0.02)
+    assert len(fitted.report.bridges) >= 2

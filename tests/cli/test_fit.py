@@ -1,0 +1,74 @@
+"""`opshift fit`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+MODEL = """
+    <ir_version: 13, opset_import: ["" : 24]>
+    main (bfloat16[N] x) => (bfloat16[N] y) { h = Add (x, x) y = Swish (h) }
+"""
+
+IMPOSSIBLE = """
+    <ir_version: 10, opset_import: ["" : 20]>
+    main (uint8[N] x) => (uint8[A, B, 3] y) { y = ImageDecoder (x) }
+"""
+
+
+@pytest.fixture
+def model(folder: Path) -> str:
+    onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
+    onnx.save(onnx.parser.parse_model(IMPOSSIBLE), folder / "impossible.onnx")
+    return "model.onnx"
+
+
+def test_writes_a_fitted_model(run: Run, model: str) -> None:
+    done = run("fit", model, "out.onnx", "--runtime", "onnxruntime-1.20.1")
+    assert done.exit_code == 0, done.stderr
+    lines = [" ".join(each.split()) for each in done.stdout.splitlines()]
+    assert lines[:5] == [
+        "model.onnx -> out.onnx",
+        "runtime onnxruntime-1.20.1",
+        "opset 24 -> 21",
+        "IR version 13 -> 10",
+        "nodes 2 -> 11",
+    ]
+    assert "ai.onnx.Add:14: T in float instead of bfloat16" in lines
+    assert onnx.load("out.onnx").opset_import[0].version == 21
+    assert run("runs", "out.onnx", "--runtime", "onnxruntime-1.20.1").exit_code == 0
+
+
+def test_prints_json_and_writes_in_place(run: Run, model: str) -> None:
+    done = run("fit", model, "--in-place", "-r", "onnxruntime-1.20.1", "--format", "json")
+    found = json.loads(done.stdout)
+    assert found["opsets"] == {"ai.onnx": 21}
+    assert found["nodes"] == [2, 11]
+    assert onnx.load(model).ir_version == 10
+
+
+def test_lists_nodes_that_prevent_it(run: Run, model: str) -> None:
+    failed = run("fit", "impossible.onnx", "out.onnx", "-r", "onnxruntime-1.20.1")
+    assert failed.exit_code == 1
+    text = " ".join(failed.stderr.split())
+    assert "1 node keeps onnxruntime-1.20.1 from running the model, at best at opset" in text
+    assert "no kernel of ai.onnx.ImageDecoder" in text
+    assert "choose another runtime" in text
+    assert not Path("out.onnx").exists()
+    failed = run("fit", "impossible.onnx", "out.onnx", "-r", "onnxruntime-1.20.1", "--format", "json")
+    (missing,) = json.loads(failed.stdout)["missing"]
+    assert missing["places"] == ["graph, node ImageDecoder -> y"]
+
+
+def test_refuses_an_unknown_runtime(run: Run, model: str) -> None:
+    failed = run("fit", model, "out.onnx", "-r", "onnxruntime-0.9")
+    assert failed.exit_code == 1
+    assert "no data about the runtime" in failed.stderr
