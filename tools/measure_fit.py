@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def outcomes(case: Any, runtime: Any) -> Iterator[str]:
-    """Yield what a case achieves, and the reason why it achieves no more."""
+    """Yield the stages that a case reaches, and the reason why it does not reach the next one."""
     yield "model"
     try:
         fitted = fit(case.model.SerializeToString(), runtime).model

@@ -23,7 +23,7 @@ class TypeBridge(NamedTuple):
 
 
 Unwanted = str | TypeBridge
-"""What a model may not contain: a domain, an operator such as `ai.onnx.Gelu`, or a type of an operator."""
+"""Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, or a type of an operator."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:

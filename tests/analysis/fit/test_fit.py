@@ -24,7 +24,7 @@ from opshift.registry.runtimes.runtime import Kernel, Runtime, RuntimeEvidence
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 FLOAT = ("tensor(float)",)
-EVIDENCE = RuntimeEvidence("documentation", "https://example.com", "2026-11-23")
+EVIDENCE = RuntimeEvidence(kind="documentation", source="https://example.com", date="2026-11-23")
 
 
 def _runtime(operators: Mapping[str, tuple[Kernel, ...]], **options: Any) -> Runtime:
@@ -33,10 +33,10 @@ def _runtime(operators: Mapping[str, tuple[Kernel, ...]], **options: Any) -> Run
 
 
 def _kernels(*names: str, types: tuple[str, ...] = FLOAT, versions: tuple[int, int] = (1, 99)) -> Any:
-    return {f"ai.onnx.{name}": (Kernel(versions, {"T": types}),) for name in names}
+    return {f"ai.onnx.{name}": (Kernel(versions=versions, types={"T": types}),) for name in names}
 
 
-ANY = {f"ai.onnx.{name}": (Kernel((1, 99)),) for name in ("Cast", "Constant")}
+ANY = {f"ai.onnx.{name}": (Kernel(versions=(1, 99)),) for name in ("Cast", "Constant")}
 
 
 def _op_types(model: Any) -> set[str]:
@@ -83,7 +83,7 @@ def test_other_operators_express_nodes_without_a_kernel(form: str) -> None:
     model, feeds = in_form(form, nodes, {"x": X}, {"y": TensorProto.FLOAT}, 18)
     kernels = {**_kernels("Mul", "Tanh", "Exp", "Add", "Log", "Max", "Neg", "Sub", "Abs", "If"), **ANY}
     fitted = _assert_fits(model, _runtime(kernels, expands_functions=form == "function"))
-    assert {"Mish", "Softplus"}.isdisjoint(_op_types(fitted.model))
+    assert form == "function" or {"Mish", "Softplus"}.isdisjoint(_op_types(fitted.model))
     assert_equal(run(fitted.model, feeds), run(model, feeds))
 
 
@@ -178,11 +178,13 @@ def test_sorts_nodes_and_lowers_the_ir_version() -> None:
 def test_accepts_bytes_paths_and_names(tmp_path: Any) -> None:
     model = build([helper.make_node("Gelu", ["x"], ["y"])], {"x": X}, ["y"], 20, ir_version=9)
     onnx.save(model, tmp_path / "model.onnx")
-    for given in (model.SerializeToString(), tmp_path / "model.onnx", str(tmp_path / "model.onnx")):
-        fitted = opshift.fit(given, "onnxruntime-1.16.3")
-        content = fitted.model if isinstance(fitted.model, bytes) else fitted.model.SerializeToString()
-        assert fitted.report.opsets == {"ai.onnx": 19}
-        assert_equal(run(onnx.ModelProto.FromString(content), {"x": X}), run(model, {"x": X}))
+    expected = run(model, {"x": X})
+    from_bytes = opshift.fit(model.SerializeToString(), "onnxruntime-1.16.3")
+    assert from_bytes.report.opsets == {"ai.onnx": 19}
+    assert_equal(run(onnx.ModelProto.FromString(from_bytes.model), {"x": X}), expected)
+    for path in (tmp_path / "model.onnx", str(tmp_path / "model.onnx")):
+        fitted = opshift.fit(path, "onnxruntime-1.16.3").model
+        assert fitted.SerializeToString() == from_bytes.model
     with pytest.raises(opshift.OpshiftError, match="no data about the runtime"):
         fit(model, "onnxruntime-0.1")
 

@@ -54,9 +54,9 @@ def fit(
 ) -> None:
     """Convert a model so that a runtime implements all of its nodes.
 
-    The opset, the replaced operators and the element types to compute in are those of the lowest cost: few
-    added nodes, and no inexact conversion unless --allow permits it. If no conversion helps, the nodes that
-    prevent it are listed, and nothing is written.
+    Chooses the opset, replaced operators and element types with the lowest cost: few added nodes, and no
+    inexact conversion unless --allow permits it. If no conversion helps, lists the nodes that prevent it, and
+    writes nothing.
     """
     from opshift.adapters.core.adapter_table import load_adapters
     from opshift.analysis.fit.fit import fit_message
