@@ -88,7 +88,7 @@ class Attempt:
         return plan.refusals
 
     def _complete(self) -> tuple[MissingKernel, ...]:
-        """Convert nodes without a kernel, as often as it helps, and return those that remain."""
+        """Convert nodes without a kernel repeatedly, and return those that remain."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
             self._support = self._check.check(nodes)

@@ -111,7 +111,7 @@ def _opset_costs(
 
 
 class _Ends:
-    """Costs of nodes at one opset: of the work of the runtime, or of further conversions."""
+    """Costs of nodes that are at one opset: inlining by the runtime, or further conversions."""
 
     def __init__(self, runtime: Runtime, bridges: Bridges) -> None:
         self._runtime = runtime
