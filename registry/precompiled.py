@@ -133,14 +133,16 @@ DESCRIPTIONS: Final = CompiledFile(Path(__file__).with_name("descriptions.json")
 """The texts of definitions, which conversions do not need."""
 
 
-def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
+def load_precompiled(
+    path: Path, sources: Iterable[Path], read: Callable[[], Content], compiled: CompiledFile = DEFINITIONS
+) -> Content:
     """Return the result of `read` for a file; if it is one of the project's, from its compiled copy.
 
-    `sources` are the other files that `read` depends on.
+    `sources` are the other files that `read` depends on, except for the dependencies of `compiled`.
     """
     if not is_precompiled(path):
         return read()
-    text = DEFINITIONS.text(_name(path), (path, *sources), lambda: json.dumps(read(), default=encode_record))
+    text = compiled.text(_name(path), (path, *sources), lambda: json.dumps(read(), default=encode_record))
     content: Content = json.loads(text, object_hook=_decode)
     return content
 

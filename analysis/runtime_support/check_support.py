@@ -133,12 +133,15 @@ class RuntimeCheck:
                 continue  # it exists only in opsets that are too new, which `_model_problems` reports
             own = self._kernel(first)
             is_restricted = bool(self._runtime.restrictions_of(self._identity(first)))
+            answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
-            if own and not is_restricted:
-                self._reason(first, model)
-                continue
-            for node in nodes:
-                places[self._reason(node, model)].append(node.place)
+            for node in nodes if is_restricted or not own else nodes[:1]:
+                # Without restrictions, equal nodes with equal function bodies have the same answer.
+                is_alone = is_restricted or self._fallback
+                key = node if is_alone else node.has_usable_body and model.body(node)
+                if key not in answers:
+                    answers[key] = self._reason(node, model)
+                places[answers[key]].append(node.place)
             places.pop("", None)
             for reason, found in places.items():
                 known = {name: each for name, each in first.types if each}

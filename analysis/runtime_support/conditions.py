@@ -49,7 +49,7 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():
         shape = scope.shape(values[name]) if name in values else ()
-        for axis, sizes in axes.items():
+        for axis, sizes in ((int(number), sizes) for number, sizes in axes.items()):
             size = None if shape is None else shape[axis] if -len(shape) <= axis < len(shape) else 1
             yield name in values and _is_one_of(size, sizes)
     for name, elements in condition.values.items():

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from opshift.model.element_types import BY_NAME
 from opshift.opsets import OPSETS
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.record import Checked
-from opshift.registry.type_sets import TypeSets
+
+if TYPE_CHECKING:
+    from opshift.registry.type_sets import TypeSets
 
 
 @cache
 def _type_sets() -> TypeSets:
+    from opshift.registry.type_sets import TypeSets  # not needed for compiled runtimes
+
     return TypeSets.of_folders((OPSETS,))
 
 
@@ -38,5 +42,13 @@ Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
 
 ElementName = Annotated[str, Checked(_element_type)]
 """Name of an element type, such as `float16`."""
+
+
+def _axis(name: object) -> object:
+    return str(int(name)) if isinstance(name, str) else name
+
+
+Axis = Annotated[str, Checked(_axis)]
+"""Number of an axis, as text: keys of YAML files are texts."""
 
 Version = Annotated[int, Checked(strict=True, ge=1)]

@@ -10,16 +10,19 @@ from typing import Final
 from opshift.model.errors import OpshiftError
 from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
-from opshift.registry import definition_files
+from opshift.registry.definition_files import RUNTIMES as FOLDER
+from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.fingerprints import digest
+from opshift.registry.precompiled import CompiledFile, load_precompiled
 from opshift.registry.record import from_file_content, to_plain_data
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.lint import runtime_findings
 from opshift.registry.runtimes.runtime import Runtime
-from opshift.registry.yaml_files import error_at, load_yaml
 
-RUNTIMES: Final = OPSETS / definition_files.RUNTIMES
+RUNTIMES: Final = OPSETS / FOLDER
+
+COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent, RUNTIMES])
+"""Compiled runtimes, with what they inherit; wheels do not contain them, because most users need few."""
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""
@@ -70,7 +73,8 @@ def get_runtime(name: str) -> Runtime:
 
 @cache
 def _own_runtime(name: str) -> Runtime:
-    return load_runtime(runtime_files()[name])
+    path = runtime_files()[name]
+    return load_precompiled(path, [OPSETS / TYPES], lambda: load_runtime(path), COMPILED)
 
 
 def read_runtime(path: Path, registry: Registry) -> Runtime:
@@ -79,6 +83,8 @@ def read_runtime(path: Path, registry: Registry) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, or is invalid.
     """
+    from opshift.registry.runtimes.lint import runtime_findings
+
     runtime = load_runtime(path)
     findings = runtime_findings(runtime, path, registry)
     if findings:
@@ -92,6 +98,8 @@ def load_runtime(path: Path) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, has the wrong format, or extends an unknown runtime.
     """
+    from opshift.registry.yaml_files import load_yaml  # not needed for compiled runtimes
+
     data = load_yaml(path)
     if isinstance(data, dict):
         for key in data.keys() & {"extends", "falls_back"}:
@@ -103,6 +111,8 @@ def load_runtime(path: Path) -> Runtime:
 
 def _require_runtime(path: Path, key: str, name: object) -> None:
     if not isinstance(name, str) or name not in runtime_files():
+        from opshift.registry.yaml_files import error_at
+
         remedy = did_you_mean(str(name), runtime_files(), f"known: {', '.join(runtime_files())}")
         raise error_at(path, (key,), f"no data about the runtime {name!r}", remedy)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from opshift.registry.models import Scalar
 from opshift.registry.record import Checked, Record
-from opshift.registry.runtimes.field_types import Types, Version
+from opshift.registry.runtimes.field_types import Axis, Types, Version
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
 
@@ -29,7 +29,7 @@ class Condition(Record):
     """Inputs that the node has, and whose values depend on the run."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
-    dimensions: dict[str, dict[int, Sizes]] = field(default_factory=dict)
+    dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
