@@ -1,0 +1,1 @@
+"""Measurement of the operator versions and types that a runtime implements."""

@@ -1,0 +1,146 @@
+"""Fold measurements into kernels, restrictions and wrong results, as a file of a runtime has them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from measuring.conditions import Node, find_conditions
+from measuring.describe import COMPUTED, CONSTANT, definition_of
+from measuring.probes import Probe, last_opset
+from measuring.restrictions import restriction
+from measuring.run_models import Outcome
+from opshift.model.operator_ids import OperatorId
+
+Measured = Sequence[tuple[Probe, Outcome]]
+
+Box = dict[str, frozenset[str]]
+"""Types by type variable: a kernel accepts their product."""
+
+Boxes = dict[tuple[int, int], list[Box]]
+"""Kernels by first and last opset of an operator version."""
+
+
+class Folded(NamedTuple):
+    """Facts about an operator that measurements show."""
+
+    boxes: Boxes
+    restrictions: list[dict[str, Any]]
+    wrong: dict[int, str]
+    unexplained: list[str]
+    """Nodes that the runtime refuses, without a restriction that explains it."""
+
+
+def fold(measured: Measured) -> dict[str, Folded]:
+    """Return what measurements show, by operator such as `ai.onnx.Add`."""
+    groups: dict[str, list[tuple[Probe, Outcome]]] = defaultdict(list)
+    for probe, outcome in measured:
+        operator = probe.described.operator
+        groups[f"{operator.domain}.{operator.op_type}"].append((probe, outcome))
+    return {name: fold_operator(group) for name, group in sorted(groups.items())}
+
+
+def fold_operator(measured: Measured) -> Folded:
+    """Return what measurements of one operator show."""
+    by_version: dict[int, list[tuple[Probe, Outcome]]] = defaultdict(list)
+    for probe, outcome in measured:
+        by_version[probe.described.operator.since_version].append((probe, outcome))
+    kernels = {version: boxes for version, group in by_version.items() if (boxes := _boxes(unfolded(group)))}
+    supported = [
+        each
+        for version, boxes in kernels.items()
+        for each in by_version[version]
+        if each[1].loads or not _is_folded(each[0])
+        if any(_accepts(box, each[0].described.types) for box in boxes)
+    ]
+    nodes = [_node(probe, outcome, outcome.loads) for probe, outcome in supported]
+    conditions = find_conditions(nodes)
+    unexplained = [
+        f"{probe.name}: {outcome.error}"
+        for (probe, outcome), node in zip(supported, nodes, strict=True)
+        if not node.accepted and not any(each.holds(node) for each in conditions)
+    ]
+    return Folded(
+        {_span(by_version[version][0][0].described.operator): boxes for version, boxes in kernels.items()},
+        [restriction(each, sorted(kernels)) for each in conditions],
+        _wrong(supported),
+        unexplained,
+    )
+
+
+def unfolded(measured: Measured) -> Measured:
+    """Return the nodes with a computed input, if any of them loads: others are replaced by their result."""
+    found = [each for each in measured if not _is_folded(each[0])]
+    return found if any(outcome.loads for _, outcome in found) else measured
+
+
+def _is_folded(probe: Probe) -> bool:
+    """Return whether all inputs of a node are constant."""
+    values = probe.described.features.values()
+    return CONSTANT in values and COMPUTED not in values
+
+
+def _node(probe: Probe, outcome: Outcome, accepted: bool) -> Node:
+    return Node(probe.described.operator.since_version, probe.described.features, accepted, outcome.error)
+
+
+def _span(operator: OperatorId) -> tuple[int, int]:
+    """Return the first and the last opset of an operator version."""
+    return operator.since_version, last_opset(definition_of(operator))
+
+
+def _boxes(measured: Measured) -> list[Box]:
+    """Return the types that a version loads with: a product, or the combinations that were measured."""
+    loaded = [probe.described.types for probe, outcome in measured if outcome.loads]
+    if not loaded:
+        return []
+    names = max(map(sorted, loaded), key=lambda variables: len(variables))
+    if not combinations_differ([each for each in measured if each[0].varies_types or each[1].loads]):
+        return [{name: frozenset(types[name] for types in loaded if name in types) for name in names}]
+    rows = {tuple(types[name] for name in names) for types in loaded if types.keys() >= set(names)}
+    return [dict(zip(names, box, strict=True)) for box in merge(rows)]
+
+
+def combinations_differ(measured: Measured) -> bool:
+    """Return whether a node is refused, although nodes load with each of its types."""
+    loaded = [probe.described.types for probe, outcome in measured if outcome.loads]
+    refused = [probe.described.types for probe, outcome in measured if not outcome.loads]
+    accepted = {item for types in loaded for item in types.items()}
+    return any(types.items() <= accepted for types in refused if types not in loaded)
+
+
+def merge(rows: Iterable[tuple[str, ...]]) -> list[tuple[frozenset[str], ...]]:
+    """Return products with the same combinations as rows: those that differ in one position become one."""
+    boxes = {tuple(frozenset([each]) for each in row) for row in rows}
+    while True:
+        before = len(boxes)
+        for position in range(len(next(iter(boxes), ()))):
+            groups: dict[tuple[frozenset[str], ...], set[str]] = defaultdict(set)
+            for box in boxes:
+                groups[box[:position] + box[position + 1 :]] |= box[position]
+            boxes = {(*rest[:position], frozenset(found), *rest[position:]) for rest, found in groups.items()}
+        if len(boxes) == before:
+            return sorted(boxes, key=lambda box: [sorted(each) for each in box])
+
+
+def _accepts(box: Box, types: Mapping[str, str]) -> bool:
+    return all(name not in types or types[name] in accepted for name, accepted in box.items())
+
+
+def _wrong(measured: Measured) -> dict[int, str]:
+    """Return wrong results by version: of all nodes, or of those for which a condition holds."""
+    found: dict[int, list[str]] = defaultdict(list)
+    run = [each for each in measured if each[1].outcome in ("equal", "differs")]
+    run = [each for each in run if definition_of(each[0].described.operator).determinism == "deterministic"]
+    nodes = [_node(probe, outcome, outcome.outcome == "equal") for probe, outcome in run]
+    for version in {each.version for each in nodes}:
+        outcomes = [each.accepted for each in nodes if each.version == version]
+        if not any(outcomes) and len(outcomes) > 1:
+            found[version].append("its results are wrong")
+    rest = [each for each in nodes if each.version not in found]
+    for condition in find_conditions(rest, max_features=1):
+        text = restriction(condition, [])["reason"]
+        for version in {each.version for each in rest if condition.holds(each)}:
+            found[version].append(f"its results are wrong if {text}")
+    return {version: "; ".join(texts) for version, texts in sorted(found.items())}
