@@ -15,6 +15,13 @@ def broadcast_all(node: ShapeContext) -> Shapes:
     return [node.shape(0) if "broadcast" in node.version.attributes else broadcast(node.inputs)]
 
 
+@rule("broadcast_operands")
+def broadcast_operands(node: ShapeContext) -> Shapes:
+    """Broadcast the inputs that are not optional: the others are scalar zero points."""
+    pairs = zip(node.version.inputs, node.inputs, strict=False)
+    return [broadcast([shape for formal, shape in pairs if formal.option != "optional"])]
+
+
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Shapes:
     """Infer the input's shape, and the shape of the mean for statistics, with one value per channel."""

@@ -9,12 +9,20 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from opshift import convert_version
+from opshift import convert_version, default_registry
+from opshift.converter.survey.survey import survey
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.scope import Scope
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.operator_ids import opset_imports
 from opshift.registry.steps import Allow
 from support.forms import in_form
 from support.running import Array, Feeds, assert_equal, run
 
 DOMAIN = "com.microsoft"
+
+UNKNOWN_TYPES = {"MatMulInteger16", "ReduceSumInteger", "QGemm"}
+"""Operators whose results may have a type that no other parameter has."""
 
 
 class NodeCase(NamedTuple):
@@ -75,6 +83,7 @@ def assert_replaced(
     result = without_microsoft(model, opset, allow)
     found = run(result, feeds)
     wanted = run(model, feeds) if expected is None else expected
+    assert_inferred(model, wanted, is_required=form == "fed")
     for actual, other in zip(found, wanted, strict=True):
         if allow and other.dtype.kind in "iu":
             actual, other = actual.astype(int), other.astype(int)
@@ -83,3 +92,27 @@ def assert_replaced(
         else:
             assert_equal([actual], [other], 0 if other.dtype.kind in "iub" else tolerance)
     return result
+
+
+def assert_inferred(model: onnx.ModelProto, computed: Sequence[Array], *, is_required: bool) -> None:
+    """Assert that inferred element types and shapes are those of computed outputs, or unknown.
+
+    If they are required, the type of the first output must be known, and ranks if there is a shape rule.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.output[:]
+    scope = Scope(copy.graph, opset_imports(copy.opset_import), default_registry(), {})
+    survey(scope, "graph", lambda node, inner: OperatorStatus(has_step=False, has_graphs=True))
+    for position, (output, array) in enumerate(zip(model.graph.output, computed, strict=True)):
+        element_type, shape = scope.element_type(output.name), scope.shape(output.name)
+        has_rule = any(
+            each.shape for node in copy.graph.node if (each := scope.operator(node.op_type, node.domain))
+        )
+        is_typed = UNKNOWN_TYPES.isdisjoint(each.op_type for each in copy.graph.node)
+        if (is_required and is_typed and not position) or element_type is not None:
+            assert element_type == BY_NUMBER[helper.np_dtype_to_tensor_dtype(array.dtype)].name
+        if shape is not None:
+            assert len(shape) == array.ndim
+            assert all(size in (None, actual) for size, actual in zip(shape, array.shape, strict=True))
+        assert shape is not None or not (is_required and has_rule)
