@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         first, newest = options.opsets
         facts = {**form.facts, "opsets": _opsets(newest)}
     else:
-        first, facts = 1, onnxruntime_facts(options.version, options.runtime.rpartition("-")[2])
+        first, facts = 1, onnxruntime_facts(options.version, options.runtime.removeprefix("onnxruntime-"))
     device_types = frozenset(form.types.split())
     read = form.read(options.table.read_text("utf-8"))
     entries = [each._replace(types=each.types or device_types) for each in read]
@@ -235,6 +235,7 @@ FORMATS: Final = {
         lambda page: read_web(page, open_ended=False), types="float float16 int32 uint32"
     ),
     "onnxruntime-coreml": Format(read_mobile, types="bool float float16 int32 int64"),
+    "onnxruntime-coreml-nn": Format(read_mobile, types="float int32 int64"),
     "onnxruntime-nnapi": Format(read_mobile, types="bool float int8 int32 uint8"),
 }
 
