@@ -137,7 +137,8 @@ def _print_operator(runtime: Runtime, text: str, form: Format) -> None:
 
     registry = registry_with(None)
     named = parse_operator(text, None, None)
-    domain = named.domain or next(iter(domains_with(named.op_type, registry)), DEFAULT_DOMAIN)
+    domains = [named.domain] if named.domain else [*domains_with(named.op_type, registry), DEFAULT_DOMAIN]
+    domain = next((each for each in domains if f"{each}.{named.op_type}" in runtime.operators), domains[0])
     key = f"{domain}.{named.op_type}"
     operator = registry.operator(named.op_type, domain)
     if operator is not None:
