@@ -120,7 +120,7 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
     """Convert a model file. If an error is raised, nothing was written."""
     from dataclasses import replace
 
-    from opshift.cli.runtime_targets import unsupported_by
+    from opshift.cli.runtimes.targets import unsupported_by
     from opshift.converter.convert import convert_with, plan_with
     from opshift.converter.errors import ConversionRefused
     from opshift.converter.report import Report

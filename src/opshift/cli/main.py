@@ -84,7 +84,7 @@ COMMANDS = [
     Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
     Command(
         "runs",
-        "runs",
+        "runtimes.runs",
         "runs",
         ("model.onnx", "model.onnx --runtime onnxruntime-1.20.1 -r tensorrt-10.1", "zoo/ -r ./device.yaml"),
     ),

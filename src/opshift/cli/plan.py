@@ -137,7 +137,7 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
     """Plan the conversion of a model file."""
-    from opshift.cli.runtime_targets import unsupported_by
+    from opshift.cli.runtimes.targets import unsupported_by
     from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes

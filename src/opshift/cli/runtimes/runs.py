@@ -17,7 +17,7 @@ from opshift.cli.gate.several import GateOptions, inspect_models
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.runtime_targets import missing_label
+from opshift.cli.runtimes.targets import missing_label
 from opshift.cli.streams import model_input
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 
