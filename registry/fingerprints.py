@@ -22,7 +22,15 @@ LOCK: Final = "fingerprints.yaml"
 
 BODY_KEYS: Final = ("body", "has_context_dependent_function")
 
-SEPARATE_KEYS: Final = ("descriptions", "known_mistakes", "step", "before", "removal", *BODY_KEYS)
+SEPARATE_KEYS: Final = (
+    "descriptions",
+    "known_mistakes",
+    "step",
+    "before",
+    "removal",
+    "equivalents",
+    *BODY_KEYS,
+)
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 
 HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"

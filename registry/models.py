@@ -156,6 +156,8 @@ class OperatorVersion(Described, FunctionDefinition):
 
     `body` expands the node into the nodes of its function body.
     """
+    equivalents: tuple[str, ...] = ()
+    """Operator versions, such as `ai.onnx.Gelu:20`, whose nodes one node of this operator replaces."""
 
     def __hash__(self) -> int:
         """Hash the identity only, which is fast and unique within a registry."""
@@ -222,7 +224,7 @@ class OperatorVersion(Described, FunctionDefinition):
         return json_values(
             {
                 "operator": str(self.id),
-                **to_plain_data(self, exclude={"step", "removal", "before", "known_mistakes"}),
+                **to_plain_data(self, exclude={"step", "removal", "before", "known_mistakes", "equivalents"}),
                 "has_function": self.has_function,
                 "removal": self.removal and to_plain_data(self.removal, exclude={"up"}),
             }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from opshift.adapters.core.equivalents import Equivalent
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
 from opshift.adapters.core.type_guard import emit_in_types, unsupported_types
 from opshift.model.element_types import type_string
@@ -22,8 +23,9 @@ class TypeBridge(NamedTuple):
         return f"{self.operator}: {self.variable} in {self.replacement} instead of {self.element_type}"
 
 
-Unwanted = str | TypeBridge
-"""Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, or a type of an operator."""
+Unwanted = str | TypeBridge | Equivalent
+"""Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, a type of an operator version, or a
+version that an operator of another domain replaces."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:

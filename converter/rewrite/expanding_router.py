@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
+from opshift.adapters.core.equivalents import Equivalent, make_equivalent_step
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_bridges import TypeBridge, Unwanted, make_bridge_step
@@ -31,7 +32,9 @@ class ExpandingRouter(Router):
         targets: Mapping[str, int],
         without: frozenset[Unwanted],
     ) -> None:
-        super().__init__(registry, table, targets)
+        self._equivalents = sorted(each for each in without if isinstance(each, Equivalent))
+        added = {each.replacement.domain: each.replacement.since_version for each in self._equivalents}
+        super().__init__(registry, table, {**added, **targets})
         self.without = without
 
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
@@ -42,7 +45,7 @@ class ExpandingRouter(Router):
         if names.isdisjoint(self.without):
             path = super()._path(definition, operator, target_opset)
             reached = path[-1].target if path else operator
-            return [*path, *self._bridge_steps(reached, target_opset)] if reached else path
+            return [*path, *self._further_steps(reached, target_opset)] if reached else path
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
@@ -70,8 +73,11 @@ class ExpandingRouter(Router):
         if first.before is not None and not isinstance(first.before, Refuse):
             yield super()._path(definition, operator, first.since_version - 1)
 
-    def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step from the version at the target to itself with other element types, if any."""
+    def _further_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield steps from the version at the target to another domain, and to other element types."""
+        equivalents = [each for each in self._equivalents if each.operator == version.id]
+        if equivalents:
+            yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
         bridges = [each for each in self.without if isinstance(each, TypeBridge)]
         own = [each for each in bridges if each.operator == version.id]
         if own:

@@ -1,0 +1,91 @@
+"""Nodes of ONNX's operators as single nodes of other domains, for runtimes that have their kernels."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Emitted, Node
+from opshift.model.operator_ids import OperatorId
+from opshift.model.rule_table import import_modules
+from opshift.registry.registry import Registry
+
+
+class Equivalent(NamedTuple):
+    """An operator version, and an operator of another domain that replaces its nodes one by one."""
+
+    operator: OperatorId
+    replacement: OperatorId
+
+    def __str__(self) -> str:
+        return f"{self.replacement} for {self.operator}"
+
+
+class EquivalentNode(NamedTuple):
+    """Inputs, outputs and attributes of a node that replaces another one."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes
+
+
+Parts = Callable[[Node, Rewriter], EquivalentNode]
+
+_functions: dict[tuple[str, str], Parts] = {}
+
+
+def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
+    """Register a function that returns the parts of the node that replaces one of `op_type`.
+
+    Without a function, the replacement has the inputs, outputs and attributes of the original. The function
+    raises `CannotConvert` for nodes that the replacement does not compute.
+    """
+
+    def register(
+        function: Callable[[Node, Rewriter], EquivalentNode],
+    ) -> Callable[[Node, Rewriter], EquivalentNode]:
+        _functions[op_type, replacement] = function
+        return function
+
+    return register
+
+
+@cache
+def equivalents(registry: Registry, domain: str) -> dict[OperatorId, tuple[Equivalent, ...]]:
+    """Return the equivalents that the operators of a domain declare, by the operator version they replace."""
+    found: dict[OperatorId, tuple[Equivalent, ...]] = {}
+    for each in _declared(registry, domain):
+        found[each.operator] = (*found.get(each.operator, ()), each)
+    return found
+
+
+def _declared(registry: Registry, domain: str) -> Iterator[Equivalent]:
+    for operator in registry.operators(domain):
+        for version in operator.versions:
+            for text in version.equivalents:
+                yield Equivalent(OperatorId.parse(text), version.id)
+
+
+def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
+    """Return the step that replaces a node by the first of its equivalents that computes the same, if any."""
+    import_modules("opshift.adapters.ops.com_microsoft")
+
+    def replace(node: Node, out: Rewriter) -> None:
+        for operator, (domain, op_type, opset) in pairs:
+            parts = _functions.get((operator.op_type, op_type), _same_parts)
+            try:
+                inputs, outputs, attributes = parts(node, out)
+            except CannotConvert:
+                continue
+            changes = {"inputs": inputs, "outputs": outputs, "attributes": attributes}
+            new = node.with_(op_type=op_type, domain=domain, **changes)
+            out.emitted.append(Emitted(new, opset, is_replacement=True))
+            return
+        out.replace(node)
+
+    return replace
+
+
+def _same_parts(node: Node, out: Rewriter) -> EquivalentNode:
+    return EquivalentNode(node.inputs, node.outputs, node.attributes)

@@ -1,0 +1,100 @@
+"""Nodes of ONNX's operators as nodes of com.microsoft, where these differ in more than the domain."""
+
+from typing import Any
+
+from opshift.adapters import CannotConvert, Node, Rewriter
+from opshift.adapters.core.equivalents import EquivalentNode, equivalent
+from opshift.adapters.emit.quantization import is_per_tensor, scheme_of
+
+
+def _require(condition: bool, name: str, meaning: str) -> None:
+    if not condition:
+        raise CannotConvert(f"{name} {meaning}", "operator.no-equivalent", subject=name)
+
+
+@equivalent("Gelu", "Gelu")
+def gelu(node: Node, out: Rewriter) -> EquivalentNode:
+    """Keep the exact formula."""
+    _require(node.attribute("approximate", b"none") == b"none", "approximate", "is tanh")
+    return EquivalentNode(node.inputs, node.outputs, {})
+
+
+@equivalent("Gelu", "FastGelu")
+def fast_gelu(node: Node, out: Rewriter) -> EquivalentNode:
+    """Keep the approximate formula."""
+    _require(node.attribute("approximate", b"none") == b"tanh", "approximate", "is none")
+    return EquivalentNode(node.inputs, node.outputs, {})
+
+
+@equivalent("Swish", "QuickGelu")
+def quick_gelu(node: Node, out: Rewriter) -> EquivalentNode:
+    """Set `alpha`, which has another default."""
+    return EquivalentNode(node.inputs, node.outputs, {"alpha": node.attribute("alpha", 1.0)})
+
+
+@equivalent("Unsqueeze", "ExpandDims")
+def expand_dims(node: Node, out: Rewriter) -> EquivalentNode:
+    """Turn one constant axis into a scalar."""
+    axes = out.require_constant(node.inputs[1], "axes").values
+    _require(len(axes) == 1, "axes", f"has {len(axes)} values, and ExpandDims has one axis")
+    return EquivalentNode((node.inputs[0], out.constant(axes[0], "int32")), node.outputs, {})
+
+
+@equivalent("Unique", "Unique")
+def unique(node: Node, out: Rewriter) -> EquivalentNode:
+    """Select the outputs of unsorted values of a vector."""
+    _require(node.attribute("sorted", 1) == 0, "sorted", "is 1")
+    _require(out.rank(node.inputs[0]) == 1, "X", "is not a vector")
+    _require(not out.is_used(node.output(1)), "indices", "is used")
+    outputs = (node.output(position) or out.fresh("unused") for position in (0, 2, 3))
+    return EquivalentNode(node.inputs, tuple(outputs), {})
+
+
+@equivalent("Pad", "Pad")
+def pad(node: Node, out: Rewriter) -> EquivalentNode:
+    """Keep the node if it pads all axes, in a mode that version 11 has."""
+    _require(not node.input(3), "axes", "is an input")
+    _require(node.attribute("mode", b"constant") != b"wrap", "mode", "is wrap")
+    return EquivalentNode(node.inputs, node.outputs, node.attributes)
+
+
+@equivalent("GridSample", "GridSample")
+def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
+    """Rename modes of newer versions, for images only."""
+    _require(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
+    mode = node.attribute("mode", b"bilinear")
+    mode = {b"linear": b"bilinear", b"cubic": b"bicubic"}.get(mode, mode)
+    return EquivalentNode(node.inputs, node.outputs, {**node.attributes, "mode": mode})
+
+
+@equivalent("GroupNormalization", "GroupNorm")
+def group_norm(node: Node, out: Rewriter) -> EquivalentNode:
+    """Set the layout and no activation."""
+    _require(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
+    _require(node.attribute("stash_type", 1) == 1, "stash_type", "is not 1")
+    attributes = {"groups": node.attribute("num_groups"), "epsilon": node.attribute("epsilon", 1e-5)}
+    return EquivalentNode(node.inputs, node.outputs, {**attributes, "activation": 0, "channels_last": 0})
+
+
+@equivalent("RotaryEmbedding", "RotaryEmbedding")
+def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
+    """Move the position ids to the front of the caches."""
+    data, cosines, sines, positions = (node.input(position) for position in range(4))
+    _require(bool(positions), "position_ids", "is omitted")
+    rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)
+    is_covered = rows is None or length is None or rows >= length
+    _require(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
+    return EquivalentNode((data, positions, cosines, sines), node.outputs, node.attributes)
+
+
+@equivalent("QuantizeLinear", "QuantizeLinear")
+@equivalent("DequantizeLinear", "DequantizeLinear")
+def quantize(node: Node, out: Rewriter) -> EquivalentNode:
+    """Keep the axis only if there is a scale for each of its elements."""
+    _require(not node.attribute("block_size", 0), "block_size", "is set")
+    for name in ("output_dtype", "precision"):
+        _require(not node.attribute(name, 0), name, "is set")
+    attributes: dict[str, Any] = {}
+    if not is_per_tensor(scheme_of(node), out):
+        attributes = {"axis": node.attribute("axis", 1)}
+    return EquivalentNode(node.inputs, node.outputs, attributes)
