@@ -7,8 +7,10 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
 
+from opshift.adapters.core.equivalents import Equivalent
 from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.find_equivalents import find_equivalents
 from opshift.analysis.fit.result import FitReport
 from opshift.analysis.fit.targets import APPROXIMATION_COST, TargetOpsets
 from opshift.analysis.runtime_support.check_support import MissingKernel, RuntimeCheck
@@ -50,11 +52,12 @@ class Attempt:
         self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._reports: list[Report] = []
-        self._without: dict[Unwanted, None] = {}
+        self._without: dict[Unwanted, None] = dict.fromkeys(self._replacements_of_unknown(target))
         self._failed: set[Unwanted] = set()
         domains = opset_imports(model.opset_import, model.ir_version)
         foreign = frozenset(each for each in domains if each not in runtime.opsets)
-        first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=foreign)
+        unwanted = foreign.union(self._without)
+        first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=unwanted)
         refusals = self._convert(first)
         self.missing = tuple(map(_refused_node, refusals)) or self._complete()
 
@@ -111,19 +114,31 @@ class Attempt:
         """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
         for missing in self._support.missing:
             name = missing.operator.rpartition(":")[0] or missing.operator
-            choices: tuple[tuple[Unwanted, ...], ...] = (self._find_bridges(missing), (name,))
+            choices: tuple[tuple[Unwanted, ...], ...] = (*self._find_replacements(missing), (name,))
             for unwanted in filter(any, choices):
                 if self._failed.isdisjoint(unwanted) and not self._without.keys() >= set(unwanted):
                     yield unwanted, list(map(_planned_place, missing.places))
                     break
 
-    def _find_bridges(self, missing: MissingKernel) -> tuple[TypeBridge, ...]:
+    def _replacements_of_unknown(self, target: TargetOpsets) -> Iterator[Equivalent]:
+        """Yield replacements of nodes of operators that the target opset lacks."""
+        for node in ModelNodes(self.model, self._registry).nodes:
+            version, opset = node.operator, target.opsets.get(node.domain)
+            if version and opset and not self._registry.at(version.name, opset, node.domain):
+                types = {name: each for name, each in node.types if each}
+                yield from find_equivalents(version, types, self._runtime, self._registry)
+
+    def _find_replacements(self, missing: MissingKernel) -> tuple[tuple[Unwanted, ...], ...]:
+        """Return operators that replace a node one by one, and types that replace its own."""
         try:
             operator = OperatorId.parse(missing.operator)
         except OpshiftError:  # a call of a function, or no node
             return ()
         version = self._registry.at(operator.op_type, operator.since_version, operator.domain)
-        return self._bridges.find(version, missing.types) if version else ()
+        if version is None:
+            return ()
+        pairs = find_equivalents(version, missing.types, self._runtime, self._registry)
+        return pairs, self._bridges.find(version, missing.types)
 
 
 def _planned_place(place: str) -> str:

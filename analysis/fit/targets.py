@@ -17,6 +17,7 @@ import networkx as nx
 
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.find_equivalents import find_equivalents
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.converter.rewrite.version_steps import StepKind
@@ -32,6 +33,9 @@ STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "dec
 
 BODY_COST: Final = 1
 """Cost of a node that the runtime replaces by its function body."""
+
+EQUIVALENT_COST: Final = 2
+"""Cost of a node that one node of another domain replaces."""
 
 BRIDGE_COST: Final = 3
 """Cost of a type bridge: casts of the inputs and of an output."""
@@ -98,7 +102,7 @@ def _opset_costs(
     opsets = range(1, min(runtime.opsets[domain], registry.newest_opset(domain)) + 1)
     for opset in opsets:
         default = opset if domain == DEFAULT_DOMAIN else nodes.opsets.get(DEFAULT_DOMAIN, opset)
-        ends = _Ends(runtime, Bridges(runtime, registry, default, allow))
+        ends = _Ends(runtime, registry, Bridges(runtime, registry, default, allow))
         for group in groups:
             for reached, cost in ends.of(operators[group.operator.name], group.types, opset):
                 steps.add_edge(reached, (opset, group), cost=cost)
@@ -113,8 +117,8 @@ def _opset_costs(
 class _Ends:
     """Costs of nodes that are at one opset: inlining by the runtime, or further conversions."""
 
-    def __init__(self, runtime: Runtime, bridges: Bridges) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, registry: Registry, bridges: Bridges) -> None:
+        self._runtime, self._registry = runtime, registry
         self._fallback = get_runtime(runtime.falls_back) if runtime.falls_back else runtime
         self._bridges = bridges
 
@@ -134,6 +138,8 @@ class _Ends:
             return 0
         if version.has_function and self._runtime.expands_functions:
             return BODY_COST
+        if find_equivalents(version, types, self._runtime, self._registry):
+            return EQUIVALENT_COST
         if self._bridges.find(version, types):
             return BRIDGE_COST
         before = operator.versions[0].before

@@ -44,8 +44,13 @@ class ExpandingRouter(Router):
             names.add(f"{DEFAULT_DOMAIN}.{name}")
         if names.isdisjoint(self.without):
             path = super()._path(definition, operator, target_opset)
+            if path and path[-1].target is None:  # the target lacks the operator
+                *path, last = path
+                return [*path, *self._equivalent_steps(last.source, last.source.since_version), last]
             reached = path[-1].target if path else operator
-            return [*path, *self._further_steps(reached, target_opset)] if reached else path
+            assert reached is not None
+            steps = self._equivalent_steps, self._bridge_steps
+            return [*path, *(step for each in steps for step in each(reached, target_opset))]
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
@@ -73,11 +78,14 @@ class ExpandingRouter(Router):
         if first.before is not None and not isinstance(first.before, Refuse):
             yield super()._path(definition, operator, first.since_version - 1)
 
-    def _further_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield steps from the version at the target to another domain, and to other element types."""
+    def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield the step from a version to an operator of another domain that replaces its nodes, if any."""
         equivalents = [each for each in self._equivalents if each.operator == version.id]
         if equivalents:
             yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
+
+    def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield the step from the version at the target to itself with other element types, if any."""
         bridges = [each for each in self.without if isinstance(each, TypeBridge)]
         own = [each for each in bridges if each.operator == version.id]
         if own:

@@ -152,6 +152,20 @@ def test_uses_the_first_equivalent_that_computes_a_node() -> None:
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
 
 
+def test_replaces_nodes_that_the_target_lacks() -> None:
+    model, feeds = _model(CASES["RotaryEmbedding"][2], "fed", 23)
+    pair = Equivalent(OperatorId.parse("RotaryEmbedding:23"), OperatorId(DOMAIN, "RotaryEmbedding", 1))
+    for opset in (17, 22):
+        result, _ = convert_with(model, replace(Options.of(opset), without=frozenset({pair})))
+        assert [(each.domain, each.op_type) for each in result.graph.node] == [(DOMAIN, "RotaryEmbedding")]
+        assert_equal(run(result, feeds), run(model, feeds))
+    # Other nodes are expressed as usual.
+    model, feeds = _model(OTHERS[-1][2]._replace(inputs=[HEADS, *CACHES_OF_TOKENS]), "fed", 23)
+    result, _ = convert_with(model, replace(Options.of(17), without=frozenset({pair})))
+    assert "RotaryEmbedding" not in op_types(result)
+    assert_equal(run(result, feeds), run(model, feeds))
+
+
 def test_declared_equivalents_exist() -> None:
     registry = default_registry()
     found = equivalents(registry, DOMAIN)

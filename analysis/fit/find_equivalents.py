@@ -1,0 +1,22 @@
+"""Operators of other domains that a runtime implements, and that replace nodes of ONNX's operators."""
+
+from collections.abc import Mapping
+
+from opshift.adapters.core.equivalents import Equivalent, equivalents
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.runtime import Runtime
+
+
+def find_equivalents(
+    version: OperatorVersion, types: Mapping[str, str], runtime: Runtime, registry: Registry
+) -> tuple[Equivalent, ...]:
+    """Return the replacements of nodes of a version, with some types by type variable, that have a kernel."""
+    return tuple(
+        each
+        for domain in runtime.opsets
+        if registry.is_open(domain)
+        for each in equivalents(registry, domain).get(version.id, ())
+        # Replacements have the type variables of the operators that they replace.
+        if runtime.kernel(each.replacement, types)
+    )

@@ -1,0 +1,47 @@
+"""`fit` replaces nodes of ONNX's operators by those of com.microsoft that a runtime implements."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.running import Feeds, assert_equal, build, run
+
+from opshift.analysis.fit.fit import fit
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 3, 4, 6)).astype(np.float32)
+HEADS, CACHE = RNG.normal(size=(2, 3, 5, 8)).astype(np.float32), RNG.normal(size=(7, 4)).astype(np.float32)
+POSITIONS = np.array([[0, 1, 2, 3, 1], [3, 2, 1, 0, 0]])
+
+CASES: list[tuple[str, int, Feeds, str]] = [
+    ("Gelu", 20, {"x": X}, "Gelu"),
+    ("Swish", 24, {"x": X}, "QuickGelu"),
+    ("RotaryEmbedding", 23, {"x": HEADS, "c": CACHE, "s": CACHE, "p": POSITIONS}, "RotaryEmbedding"),
+]
+
+
+def _operators(model: onnx.ModelProto) -> list[tuple[str, str]]:
+    return [(each.domain, each.op_type) for each in model.graph.node]
+
+
+@pytest.mark.parametrize(("op_type", "opset", "feeds", "replacement"), CASES)
+def test_one_node_replaces_an_operator_that_the_runtime_lacks(
+    op_type: str, opset: int, feeds: Feeds, replacement: str
+) -> None:
+    model = build([helper.make_node(op_type, list(feeds), ["y"])], feeds, ["y"], opset)
+    fitted = fit(model, "onnxruntime-1.16.3")
+    assert _operators(fitted.model) == [("com.microsoft", replacement)]
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+    # A runtime with a kernel keeps the node.
+    assert _operators(fit(model, "onnxruntime-1.31.1").model) == [("", op_type)]
+
+
+def test_other_nodes_are_expressed_by_older_operators() -> None:
+    caches = {"c": np.tile(CACHE[None, :5], (2, 1, 1)), "s": np.tile(CACHE[None, :5], (2, 1, 1))}
+    feeds = {"x": HEADS, **caches}
+    model = build([helper.make_node("RotaryEmbedding", list(feeds), ["y"])], feeds, ["y"], 23)
+    fitted = fit(model, "onnxruntime-1.20.1")
+    assert {domain for domain, _ in _operators(fitted.model)} == {""}
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
