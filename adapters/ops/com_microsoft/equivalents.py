@@ -84,7 +84,11 @@ def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     rows, length = out.known_dimension(cosines, 0), out.known_dimension(data, -2)
     is_covered = rows is None or length is None or rows >= length
     _require(is_covered, "cos_cache", f"has {rows} rows for {length} tokens, which kernels refuse")
-    return EquivalentNode((data, positions, cosines, sines), node.outputs, node.attributes)
+    attributes = dict(node.attributes)
+    if node.attribute("rotary_embedding_dim", 0) and not node.attribute("num_heads", 0):
+        # Kernels require the number of heads then, even if the shape of the data has it.
+        attributes["num_heads"] = out.dimension(data, 1)
+    return EquivalentNode((data, positions, cosines, sines), node.outputs, attributes)
 
 
 @equivalent("QuantizeLinear", "QuantizeLinear")

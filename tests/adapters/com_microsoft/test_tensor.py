@@ -85,3 +85,17 @@ def test_refusals(op: str, attributes: dict[str, Any], reason: str) -> None:
         without_microsoft(model_of(case(op, X, **attributes))[0], 17)
     (refusal,) = caught.value.refusals
     assert reason in refusal.reason
+
+
+BOXES = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], [0.8, 0.6, 0.2, 0.1], [-0.3, 0.4, 1.4, 0.8]], f)
+BATCH, IMAGES = np.array([0, 1, 1, 0], np.int32), np.random.default_rng(3).normal(size=(2, 3, 5, 6)).astype(f)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_crop_and_resize_equals_the_kernel(mode: str, form: str) -> None:
+    for height, width in ((4, 7), (1, 3), (2, 1)):
+        size = np.array([height, width], np.int32)
+        for opset in (16, 20):
+            given = case("CropAndResize", IMAGES, BOXES, BATCH, size, mode=mode, extrapolation_value=-2.5)
+            assert_replaced(given, form, opset)
