@@ -180,7 +180,7 @@ def test_accepts_bytes_paths_and_names(tmp_path: Any) -> None:
     onnx.save(model, tmp_path / "model.onnx")
     expected = run(model, {"x": X})
     from_bytes = opshift.fit(model.SerializeToString(), "onnxruntime-1.16.3")
-    assert from_bytes.report.opsets == {"ai.onnx": 19}
+    assert from_bytes.report.opsets == {"ai.onnx": 19, "com.microsoft": 1}
     assert_equal(run(onnx.ModelProto.FromString(from_bytes.model), {"x": X}), expected)
     for path in (tmp_path / "model.onnx", str(tmp_path / "model.onnx")):
         fitted = opshift.fit(path, "onnxruntime-1.16.3").model
