@@ -150,7 +150,7 @@ def _operator_or_domain(name: str, registry: Registry) -> str:
     if name in ("", DEFAULT_DOMAIN):
         reason = f"{name!r} is not an operator or domain that other operators can express"
         raise UsageError(reason, remedy=WITHOUT_REMEDY)
-    if registry.has_domain(name):
+    if registry.has_domain(name) or name in registry.releases.internal_domains:
         return name
     domain, _, op_type = name.rpartition(".")
     is_default = domain in ("", DEFAULT_DOMAIN)

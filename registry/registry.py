@@ -172,7 +172,8 @@ class Registry(Selectable):
         """
         domain = canonical_domain(domain)
         if not self._files[domain]:
-            remedy = did_you_mean(domain, self.domains(), "add a folder with definitions of it")
+            internal = self.releases.internal_domains.get(domain)
+            remedy = internal or did_you_mean(domain, self.domains(), "add a folder with definitions of it")
             raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
         if domain not in self._newest:
             published = self.releases.newest_opset(domain) or self.releases.open_domains.get(domain)

@@ -46,6 +46,8 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX whose operators may lack a definition."""
+    internal_domains: dict[str, str] = field(default_factory=dict)
+    """How to avoid the operators of each domain that a runtime uses for one kind of device."""
     nonstandard: dict[str, str] = field(default_factory=dict)
     """The domain that defines each operator that runtimes write to the default domain, which lacks it."""
 

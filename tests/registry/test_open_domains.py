@@ -69,3 +69,19 @@ def test_definitions_are_read_when_a_model_uses_them() -> None:
     model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports)
     opshift.convert_version(model, 21, registry=registry)
     assert not [domain for domain, _ in registry._operators if domain == "com.microsoft"]
+
+
+INTERNAL = """
+<ir_version: 8, opset_import: ["" : 13, "{domain}" : 1]>
+g (float[1, 8, 4, 4] x) => (float[1, 8, 4, 4] y) {{ y = {domain}.ReorderInput (x) }}
+"""
+
+
+@pytest.mark.parametrize("domain", ["com.microsoft.nchwc", "com.ms.internal.nhwc"])
+def test_operators_for_one_kind_of_device_are_kept_or_refused_with_a_remedy(domain: str) -> None:
+    model = onnx.parser.parse_model(INTERNAL.format(domain=domain))
+    assert opshift.convert_version(model, 17).graph.node == model.graph.node
+    with pytest.raises(opshift.ConversionRefused) as caught:
+        opshift.convert_version(model, 17, without=domain)
+    (refusal,) = caught.value.refusals
+    assert "ORT_ENABLE_EXTENDED" in refusal.remedy
