@@ -69,7 +69,7 @@ class RuntimeCell(NamedTuple):
         """Return the support of an operator version in a runtime."""
         found = VersionKernels.of(version, runtime)
         notes = [each.reason for each in runtime.restrictions_of(version.id)]
-        notes += filter(None, [runtime.wrong.get(str(version.id))])
+        notes += (each.reason for each in runtime.errors_of(version.id))
         texts = tuple(dict.fromkeys(found.cells))
         return cls(texts, tuple(notes if found.kernels else ()), bool(found.kernels) or found.expanded)
 

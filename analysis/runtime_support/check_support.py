@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
-from opshift.analysis.runtime_support.conditions import refuses
+from opshift.analysis.runtime_support.conditions import concerns
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
@@ -132,7 +132,8 @@ class RuntimeCheck:
             if newest and self._identity(first).since_version > newest < model.opsets.get(first.domain, 0):
                 continue  # it exists only in opsets that are too new, which `_model_problems` reports
             own = self._kernel(first)
-            is_restricted = bool(self._runtime.restrictions_of(self._identity(first)))
+            identity = self._identity(first)
+            is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
             answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
             for node in nodes if is_restricted or not own else nodes[:1]:
@@ -158,7 +159,7 @@ class RuntimeCheck:
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
         for each in runtime.restrictions_of(identity):
-            is_refused = refuses(each, node)
+            is_refused = concerns(each, node)
             if is_refused:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is None:
@@ -187,9 +188,9 @@ class RuntimeCheck:
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         identity = str(self._identity(node))
-        wrong = self._runtime.wrong.get(identity)
-        if wrong:
-            self._notes.warnings[f"{identity}: {wrong}"] = None
+        for each in self._runtime.errors_of(self._identity(node)):
+            if concerns(each, node) is not False:
+                self._notes.warnings[f"{identity}: {each.reason}"] = None
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"

@@ -14,7 +14,7 @@ MAX_VISITED: Final = 256
 """Maximum number of values that are visited to find out whether one is constant."""
 
 
-def refuses(restriction: Restriction, node: ModelNode) -> bool | None:
+def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     """Return whether a restriction concerns a node; `None` if this is unknown."""
     if restriction.when is None and restriction.unless is None:
         return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 
 
@@ -70,22 +71,32 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
 @rule("runtime.condition", "write the names of the operator's definition")
 def runtime_condition(subject: TreeRuntime) -> Iterator[Problem]:
     """Restrictions name attributes, parameters and type variables that a version of the operator has."""
-    for key, restrictions in subject.runtime.restrictions.items():
-        domain, _, name = key.rpartition(".")
-        operator = subject.operator(name, domain)
-        if operator is None or isinstance(restrictions, str):  # a text has no conditions
-            continue
-        for position, restriction in enumerate(restrictions):
-            versions = [each for each in operator.versions if restriction.concerns(each.since_version)]
-            attributes = {name for each in versions for name in each.attributes}
-            parameters = {name for each in versions for name in _variables(each)}
-            for condition in filter(None, (restriction.when, restriction.unless)):
-                for part, names in vars(condition).items():
-                    known = attributes if part == "attributes" else parameters
-                    for unknown in [each for each in names if each not in known]:
-                        noun = "attribute" if part == "attributes" else "parameter or type variable"
-                        reason = f"{key} has no {noun} {unknown!r}"
-                        yield Problem(reason, ("restrictions", key, position), nearest(unknown, known))
+    runtime = subject.runtime
+    for section, entries in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
+        for key, restrictions in entries.items():
+            domain, _, name = key.partition(":")[0].rpartition(".")
+            operator = subject.operator(name, domain)
+            if operator is not None and not isinstance(restrictions, str):  # a text has no conditions
+                for position, restriction in enumerate(restrictions):
+                    versions = [
+                        each for each in operator.versions if restriction.concerns(each.since_version)
+                    ]
+                    for reason, remedy in _unknown_names(key, restriction, versions):
+                        yield Problem(reason, (section, key, position), remedy)
+
+
+def _unknown_names(
+    key: str, restriction: Restriction, versions: Iterable[OperatorVersion]
+) -> Iterator[tuple[str, str]]:
+    """Yield each name in the conditions of a restriction that no version has, as a reason and a remedy."""
+    attributes = {name for each in versions for name in each.attributes}
+    parameters = {name for each in versions for name in _variables(each)}
+    for condition in filter(None, (restriction.when, restriction.unless)):
+        for part, names in vars(condition).items():
+            known = attributes if part == "attributes" else parameters
+            noun = "attribute" if part == "attributes" else "parameter or type variable"
+            for unknown in (each for each in names if each not in known):
+                yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
 
 
 def _variables(version: OperatorVersion) -> list[str]:

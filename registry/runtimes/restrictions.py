@@ -1,4 +1,4 @@
-"""Restrictions of kernels: nodes that they refuse in spite of their version and types."""
+"""Restrictions of kernels: nodes that they refuse or compute wrongly, whatever their types are."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class Condition(Record):
 
 
 class Restriction(Record):
-    """Nodes that a kernel refuses: those with everything in `when`, except those with everything in `unless`.
+    """Nodes that a kernel refuses or computes wrongly.
 
+    Those with everything in `when`, except those with everything in `unless`.
     Without conditions, only the text describes the nodes.
     """
 

@@ -91,8 +91,8 @@ class Runtime(Record):
 
     A text is a restriction without conditions; an empty text or list removes inherited ones.
     """
-    wrong: dict[str, str] = field(default_factory=dict)
-    """Wrong results by operator version, as `ai.onnx.Add:14`; an empty text removes an inherited one."""
+    wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
+    """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
 
     @property
     def name(self) -> str:
@@ -120,8 +120,8 @@ class Runtime(Record):
         for given in (types, {name: self._computed_type(each) for name, each in types.items()}):
             for each in found:
                 if each.accepts(given):
-                    caveats = [each.reason for each in self.restrictions_of(operator)]
-                    return Support(each, caveats=(*caveats, *filter(None, [self.wrong.get(str(operator))])))
+                    notes = (*self.restrictions_of(operator), *self.errors_of(operator))
+                    return Support(each, caveats=tuple(note.reason for note in notes))
         if found:
             used = {name for each in found for name in each.types}
             given_text = ", ".join(
@@ -138,17 +138,17 @@ class Runtime(Record):
     @property
     def notes(self) -> dict[str, str]:
         """Restrictions by operator, and wrong results by operator version, as text."""
-        found = {name: self._restrictions(name) for name in self.restrictions}
-        return {name: "; ".join(each.reason for each in every) for name, every in found.items()} | self.wrong
+        entries = {**self.restrictions, **self.wrong}.items()
+        return {name: "; ".join(each.reason for each in _listed(entry)) for name, entry in entries}
 
     def restrictions_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
         """Return the restrictions of an operator version."""
-        found = self._restrictions(f"{operator.domain}.{operator.op_type}")
+        found = _listed(self.restrictions.get(f"{operator.domain}.{operator.op_type}", ()))
         return tuple(each for each in found if each.concerns(operator.since_version))
 
-    def _restrictions(self, name: str) -> tuple[Restriction, ...]:
-        found = self.restrictions.get(name, ())
-        return (Restriction(reason=found),) if isinstance(found, str) else found
+    def errors_of(self, operator: OperatorId) -> tuple[Restriction, ...]:
+        """Return the known wrong results of an operator version, with conditions on the nodes."""
+        return _listed(self.wrong.get(str(operator), ()))
 
     def _computed_type(self, given: str) -> str:
         wider = self.computes_in.get(short_type(given))
@@ -164,3 +164,7 @@ def versions_text(versions: tuple[int, int]) -> str:
 def types_text(kernel: Kernel) -> str:
     """Return the types of a kernel: `T1: float, double, T2: int64`."""
     return ", ".join(f"{name}: {' '.join(map(short_type, each))}" for name, each in kernel.types.items())
+
+
+def _listed(entry: str | tuple[Restriction, ...]) -> tuple[Restriction, ...]:
+    return (Restriction(reason=entry),) if isinstance(entry, str) else entry

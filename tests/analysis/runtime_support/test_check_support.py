@@ -202,3 +202,11 @@ def test_groups_nodes_by_operator_and_types() -> None:
 
 def read(tested: onnx.ModelProto) -> ModelProto:
     return ModelProto.FromString(tested.SerializeToString())
+
+
+@pytest.mark.parametrize(("alpha", "warns"), [("", True), ("<alpha = 1.0>", True), ("<alpha = 0.5>", False)])
+def test_warns_about_wrong_results_of_the_nodes_that_they_concern(alpha: str, *, warns: bool) -> None:
+    errors = {"ai.onnx.Elu:6": [{"reason": "off by one", "when": {"attributes": {"alpha": [1]}}}]}
+    runtime = toy_runtime(operators={"ai.onnx.Elu": [{"versions": [6, 6]}]}, wrong=errors)
+    nodes = ModelNodes(read(model(f"h = Elu <alpha = 0.5> (x) y = Elu {alpha} (h)")), default_registry())
+    assert RuntimeCheck(runtime).check(nodes).warnings == (("ai.onnx.Elu:6: off by one",) if warns else ())
