@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
 from typing import NamedTuple
@@ -13,7 +16,9 @@ from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
-from opshift.model.files import ModelLike, model_of
+from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
+from opshift.model.binary_files import is_readable
+from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
 from opshift.model.onnx_ir.models import reading_onnx_ir
@@ -116,10 +121,25 @@ def runs(
         each if isinstance(each, Runtime) else get_runtime(each)
         for each in (runtime_files() if runtimes is None else runtimes)
     ]
-    source, _ = model_of(model)
-    candidates = _Candidates(source, registry or default_registry())
-    results = tuple(candidates.result(each) for each in chosen)
-    return Runs(candidates.nodes.opsets, source.ir_version, results)
+    with _small(model) as source:
+        candidates = _Candidates(source, registry or default_registry())
+        results = tuple(candidates.result(each) for each in chosen)
+        return Runs(candidates.nodes.opsets, source.ir_version, results)
+
+
+@contextmanager
+def _small(model: ModelLike) -> Iterator[ModelProto]:
+    """Yield a model with placeholders instead of large weights, because each conversion copies it."""
+    if isinstance(model, str | os.PathLike) or is_readable(model):
+        source = model
+    else:
+        message, _ = model_of(model)
+        if not MIN_STREAMED_FILE <= message.ByteSize() <= MAX_MESSAGE_BYTES:
+            yield message
+            return
+        source = io.BytesIO(message.SerializeToString())
+    with open_without_weights(source) as found:
+        yield found
 
 
 class _Candidate(NamedTuple):

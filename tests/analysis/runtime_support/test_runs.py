@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import onnxruntime
 import pytest
+from onnx import numpy_helper
 from support.toy_runtime import model, toy_runtime
 
 import opshift
@@ -81,6 +85,27 @@ def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
     runtimes = [toy_runtime(version=str(each), opsets={"ai.onnx": 13}) for each in range(5)]
     assert len(opshift.runs(model("y = Gelu (x)"), runtimes).results) == 5
     assert len(converted) == 1
+
+
+@pytest.mark.parametrize("form", ["message", "bytes", "path"])
+def test_conversions_do_not_copy_weights(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    convert = runs_module.try_convert
+
+    def measure_and_convert(source: Any, options: Any) -> Any:
+        sizes.append(source.ByteSize())
+        return convert(source, options)
+
+    monkeypatch.setattr(runs_module, "try_convert", measure_and_convert)
+    large = model("h = Add (x, w) y = Gelu (h)")
+    large.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 19, np.float32), "w"))
+    path = tmp_path / "large.onnx"
+    onnx.save(large, path)
+    forms = {"message": large, "bytes": large.SerializeToString(), "path": path}
+    (result,) = opshift.runs(forms[form], OLD).results
+    assert result.verdict == "after conversion"
+    assert sizes
+    assert max(sizes) < 10_000
 
 
 def test_answers_for_all_runtimes_of_the_project_by_default() -> None:
