@@ -85,13 +85,13 @@ def file_content(runtime: str, version: str, folded: Mapping[str, Folded], *, ex
         "expands_functions": expands_functions,
     }
     evidence = ("measurement", f"https://pypi.org/project/{runtime}/{version}/")
-    lines = ["restrictions:"]
-    for name, found in folded.items():
-        if found.restrictions:
-            lines += [f"  {name}:", *(f"  - {flow(each)}" for each in found.restrictions)]
-    lines.append("wrong:")
-    for name, found in folded.items():
-        lines += [f"  {name}:{since}: {flow(text)}" for since, text in found.wrong.items()]
+    restrictions = {name: found.restrictions for name, found in folded.items() if found.restrictions}
+    wrong = {f"{name}:{since}": rows for name, found in folded.items() for since, rows in found.wrong.items()}
+    lines: list[str] = []
+    for key, entries in {"restrictions": restrictions, "wrong": wrong}.items():
+        lines += [f"{key}:"] if entries else []
+        for name, rows in entries.items():
+            lines += [f"  {name}:", *(f"  - {flow(each)}" for each in rows)]
     return file_text(runtime, version, facts, operator_rows(listed), evidence) + "\n".join(lines) + "\n"
 
 

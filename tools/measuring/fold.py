@@ -27,7 +27,7 @@ class Folded(NamedTuple):
 
     boxes: Boxes
     restrictions: list[dict[str, Any]]
-    wrong: dict[int, str]
+    wrong: dict[int, list[dict[str, Any]]]
     unexplained: list[str]
     """Nodes that the runtime refuses, without a restriction that explains it."""
 
@@ -128,19 +128,20 @@ def _accepts(box: Box, types: Mapping[str, str]) -> bool:
     return all(name not in types or types[name] in accepted for name, accepted in box.items())
 
 
-def _wrong(measured: Measured) -> dict[int, str]:
+def _wrong(measured: Measured) -> dict[int, list[dict[str, Any]]]:
     """Return wrong results by version: of all nodes, or of those for which a condition holds."""
-    found: dict[int, list[str]] = defaultdict(list)
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     run = [each for each in measured if each[1].outcome in ("equal", "differs")]
     run = [each for each in run if definition_of(each[0].described.operator).determinism == "deterministic"]
     nodes = [_node(probe, outcome, outcome.outcome == "equal") for probe, outcome in run]
     for version in {each.version for each in nodes}:
         outcomes = [each.accepted for each in nodes if each.version == version]
         if not any(outcomes) and len(outcomes) > 1:
-            found[version].append("its results are wrong")
+            found[version].append({"reason": "the results are wrong"})
     rest = [each for each in nodes if each.version not in found]
     for condition in find_conditions(rest, max_features=1):
-        text = restriction(condition, [])["reason"]
+        row = restriction(condition, sorted(condition.versions))
+        row["reason"] = f"the results are wrong if {row['reason']}"
         for version in {each.version for each in rest if condition.holds(each)}:
-            found[version].append(f"its results are wrong if {text}")
-    return {version: "; ".join(texts) for version, texts in sorted(found.items())}
+            found[version].append(row)
+    return dict(sorted(found.items()))

@@ -31,6 +31,7 @@ from measuring.run_models import Outcome, Results, Worker
 from opshift.analysis.runtime_support.check_support import check_support
 from opshift.analysis.verification.numpy_types import Array
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import OperatorId
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import read_runtime
 
@@ -335,7 +336,10 @@ def test_a_measured_runtime_predicts_what_loads(tmp_path: Path, monkeypatch: pyt
             each for each in check_support(parse(text, inputs), runtime) if "Constant" not in each.operator
         ]
         assert bool(problems) == is_refused, (text, problems)
-    assert "`mode` is edge" in runtime.wrong["ai.onnx.Pad:25"]
+    (error,) = runtime.errors_of(OperatorId.parse("Pad:25"))
+    assert error.reason == "the results are wrong if `mode` is edge"
+    assert error.when is not None
+    assert error.when.attributes == {"mode": ("edge",)}
 
 
 def test_the_model_with_a_function_is_valid() -> None:
