@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.com_microsoft import NodeCase, case, model_of, without_microsoft
+from support.com_microsoft import NodeCase, assert_inferred, case, model_of, without_microsoft
 from support.forms import RANKED_FORMS
 from support.running import Array, assert_equal, run
 
@@ -146,6 +146,8 @@ def _assert_equals_kernel(
     model, feeds = model_of(given.node, form)
     found = run(without_microsoft(model, opset), feeds)
     wanted = run(*model_of(given.node)) if expected is None else expected
+    if form in ("fed", "symbolic"):
+        assert_inferred(model, wanted)
     tolerance = 1e-2 if wanted[0].dtype == np.float16 else 5e-5
     assert_equal(_without_padding(found, given), _without_padding(wanted, given), tolerance)
 
