@@ -130,13 +130,13 @@ class RunsOfModel(NamedTuple):
         page.line(self.source, style="bold")
         page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
         page.blank()
-        page.table((Column("runtime", "cyan"), "result", "notes", "source"), _rows(self.answers.results))
+        page.table((Column("runtime", "cyan"), "runs", "notes", "source"), _rows(self.answers.results))
         for each in self.answers.results if self.explain or self.is_named else ():
             self._write_details(page, each)
 
     def _write_details(self, page: Page, result: RuntimeResult) -> None:
         """Print the nodes that prevent that a runtime runs the model, and notes."""
-        page.heading(f"{result.runtime} {_result(result)}")
+        page.heading(f"{result.runtime}: {result.verdict}")
         most = None if self.explain else MAX_PLACES
         conversion = result.conversion
         for each in result.support.missing:
@@ -163,12 +163,12 @@ class RunsOfModel(NamedTuple):
 
 
 def _result(result: RuntimeResult) -> str:
-    """Return the verdict, with the opset to convert to."""
+    """Return the cell of a table that answers whether a runtime runs the model."""
     if result.verdict == AFTER_CONVERSION and result.conversion:
         support = result.conversion.support
-        verb = "may run" if support and support.uncertain else "runs"
-        return f"{verb} at {_versions(result.conversion)}"
-    return result.verdict
+        is_uncertain = support is not None and support.uncertain
+        return f"{'maybe ' if is_uncertain else ''}at {_versions(result.conversion)}"
+    return {RUNS: "yes", MAY_RUN: "maybe"}.get(result.verdict, "no")
 
 
 def _versions(conversion: ConversionAttempt) -> str:
@@ -206,7 +206,7 @@ def _notes(result: RuntimeResult) -> str:
     labels = dict.fromkeys(missing_label(each) for each in support.missing)
     shown = [*labels][:MAX_CAUSES]
     shown += [f"{len(labels) - MAX_CAUSES} more"] if len(labels) > MAX_CAUSES else []
-    return f"no {', '.join(shown)}"
+    return f"missing {', '.join(shown)}"
 
 
 def _remedy(source: str, result: RuntimeResult) -> str:
