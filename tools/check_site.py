@@ -1,6 +1,6 @@
-"""Build the site of all operators, and check its search, differences and conversions in Chromium.
+"""Build the site, and check its search, accessibility and conversions in Chromium.
 
-`python tools/check_site.py` needs Node.js, npm and Chromium. It installs playwright-core into a temporary
+`python tools/check_site.py` needs Node.js, npm and Chromium. It installs two packages into a temporary
 folder. `--models FOLDER` also converts models of a folder under Node.js and compares the results with
 the command line; `--large` converts a model of 3 GB in Chromium.
 """
@@ -36,7 +36,8 @@ from opshift.registry.registry import default_registry
 
 SCRIPTS: Final = Path(__file__).parent / "site_checks"
 
-PLAYWRIGHT: Final = "playwright-core@1.65.1"
+PACKAGES: Final = ("playwright-core@1.65.1", "axe-core@4.14.1")
+"""Packages of npm that the check in Chromium needs."""
 
 TARGET: Final = 11
 
@@ -138,7 +139,7 @@ def _digest_of_conversion(path: Path, out: Path) -> str:
 
 def browse(address: str, scratch: Path, chromium: str, *, large: bool) -> None:
     """Check the served site in Chromium."""
-    install = ["npm", "install", "--silent", "--no-save", "--prefix", str(scratch), PLAYWRIGHT]
+    install = ["npm", "install", "--silent", "--no-save", "--prefix", str(scratch), *PACKAGES]
     subprocess.run(install, check=True)
     model, expected = scratch / "model.onnx", scratch / "expected.onnx"
     model.write_bytes(parser.parse_model(MODEL).SerializeToString())
@@ -146,7 +147,7 @@ def browse(address: str, scratch: Path, chromium: str, *, large: bool) -> None:
     arguments: list[str | Path] = [
         address,
         scratch,
-        scratch / "node_modules" / "playwright-core",
+        scratch / "node_modules",
         chromium,
         model,
         expected,

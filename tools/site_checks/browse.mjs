@@ -1,4 +1,4 @@
-// Check a served site in Chromium. Arguments: its address, a folder for files, the path of playwright-core,
+// Check a served site in Chromium. Arguments: its address, a folder for files, the folder of installed packages,
 // the path of Chromium, a model, the same model at opset 11, and a large model or nothing.
 // Standard output: measured figures. A failed check ends with an error.
 
@@ -8,8 +8,21 @@ import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [address, folder, library, executablePath, model, expected, large] = process.argv.slice(2);
-const { chromium } = createRequire(import.meta.url)(library);
+const [address, folder, packages, executablePath, model, expected, large] = process.argv.slice(2);
+const { chromium } = createRequire(import.meta.url)(join(packages, "playwright-core"));
+
+const PAGES = [
+  "index.html",
+  "operators/ai.onnx/index.html",
+  "operators/ai.onnx/Resize/index.html",
+  "operators/ai.onnx/Resize/10-19.html",
+  "operators/ai.onnx/HardSwish/14.html",
+  "opsets/ai.onnx/13.html",
+  "releases.html",
+  "runtimes/index.html",
+  "runtimes/onnxruntime-1.31.1.html",
+  "docs/refusals.html",
+];
 
 const browser = await chromium.launch({
   executablePath,
@@ -46,6 +59,31 @@ async function differences() {
   await page.goto(`${address}operators/ai.onnx/Softmax/13.html`);
   const cells = await page.locator(".diff tbody tr").first().locator("td").allTextContents();
   assert.deepEqual(cells.slice(0, 2), ["1", "-1"]);
+}
+
+/** Check the contrast, names and roles of a page by the rules of axe. */
+async function accessible(checked, path, name = path) {
+  if (path) await checked.goto(`${address}${path}`);
+  await checked.addScriptTag({ path: join(packages, "axe-core", "axe.min.js") });
+  const { violations, passes } = await checked.evaluate(() => globalThis.axe.run());
+  assert(passes.length > 10, `${name} was not checked`);
+  assert.deepEqual(violations.map((each) => [name, each.id, each.nodes[0].html]), []);
+}
+
+/** Check one page of each kind in light and dark mode. */
+async function accessibility() {
+  for (const colorScheme of ["light", "dark"]) {
+    // the policy of the pages does not allow the script of axe
+    const checked = await (await browser.newContext({ bypassCSP: true, colorScheme })).newPage();
+    for (const path of PAGES) await accessible(checked, path);
+    await checked.goto(`${address}convert.html`);
+    await checked.setInputFiles("#convert-file", model);
+    await checked.click("#convert .primary");
+    await checked.waitForSelector("#convert-result:not([hidden])", { timeout: 300_000 });
+    await checked.click("#convert summary");
+    await accessible(checked, "", "convert.html");
+    await checked.context().close();
+  }
 }
 
 /** Convert a model; return the seconds until the result is shown. */
@@ -86,6 +124,7 @@ function rendererMemory() {
 
 await search();
 await differences();
+await accessibility();
 const figures = { cold: await convert(model), again: await convert(model, { reload: false }) };
 assert(readFileSync(await download("first.onnx")).equals(readFileSync(expected)), "the bytes differ");
 await page.waitForTimeout(2000); // the snapshot is stored
