@@ -81,6 +81,12 @@ class RuntimeRow(NamedTuple):
     last: Runtime
     cells: tuple[RuntimeCell, ...]
 
+    def as_dict(self, operator: Operator) -> dict[str, object]:
+        """Return plain data for JSON."""
+        pairs = zip(operator.versions, self.cells, strict=True)
+        versions = {str(version.since_version): cell._asdict() for version, cell in pairs}
+        return {"first": self.first.name, "last": self.last.name, "versions": versions}
+
 
 def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) -> Iterator[RuntimeRow]:
     """Yield the support of the versions of an operator, newest releases first; `runtimes` by their name."""

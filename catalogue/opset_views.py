@@ -27,6 +27,18 @@ class OpsetView:
     removed: Sequence[VersionView]
     """Last versions of operators that the opset lacks."""
 
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        lists = {"new": self.new, "changed": self.changed, "removed": self.removed}
+        return {
+            "domain": self.domain,
+            "opset": self.opset,
+            "release": self.release,
+            "ir_version": self.ir_version,
+            **{name: [str(each.version.id) for each in views] for name, views in lists.items()},
+            "operators": [str(each.id) for each in self.versions],
+        }
+
 
 def opset_views(domain: str, operators: Sequence[OperatorView], registry: Registry) -> list[OpsetView]:
     """Return all opsets of a domain, oldest first."""

@@ -1,7 +1,6 @@
 """Pages of a site, each with its path."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 
 from opshift.catalogue import paths
@@ -9,15 +8,12 @@ from opshift.catalogue.documents import DocumentPage
 from opshift.catalogue.kernels import runtime_rows, versions_without_kernel
 from opshift.catalogue.operator_views import OperatorView, VersionView, comparison_rows
 from opshift.catalogue.opset_views import OpsetView, release_with
-from opshift.catalogue.rendering import Links, Renderer
-from opshift.model.plain_data import json_values
+from opshift.catalogue.rendering import Links, Pages, Renderer
 from opshift.registry.changes.classify import classify
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import to_plain_data
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
-
-Pages = Iterator[tuple[str, str]]
 
 OperatorViews = Mapping[str, Sequence[OperatorView]]
 """Operators by domain."""
@@ -37,7 +33,7 @@ def operator_pages(
 ) -> Pages:
     """Yield the pages about all operators: home, domains, operators and versions."""
     views = list(chain.from_iterable(operators.values()))
-    yield renderer.page(
+    yield from renderer.page(
         "home.html",
         paths.HOME,
         "Operator catalogue",
@@ -48,29 +44,46 @@ def operator_pages(
     for domain, listed in operators.items():
         path = paths.domain_path(domain)
         newest = registry.newest_opset(domain)
-        yield renderer.page(
-            "domain.html", path, domain, trail=(OPERATORS,), domain=domain, views=listed, newest=newest
+        yield from renderer.page(
+            "domain.html",
+            path,
+            domain,
+            trail=(OPERATORS,),
+            data={"domain": domain, "newest_opset": newest, "operators": list(map(_summary, listed))},
+            domain=domain,
+            views=listed,
+            newest=newest,
         )
         for view in listed:
-            yield _operator_page(renderer, view, runtimes)
+            yield from _operator_page(renderer, view, runtimes)
             for each in view.versions:
                 yield from _version_pages(renderer, each)
             for old, new in combinations(view.operator.versions, 2):
                 yield from _comparison_pages(renderer, view, old, new)
 
 
-def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> tuple[str, str]:
+def _summary(view: OperatorView) -> dict[str, object]:
+    newest = view.newest.version
+    return {"operator": str(newest.id), "status": view.status, "summary": view.summary}
+
+
+def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -> Pages:
     domain, name = view.operator.domain, view.operator.name
+    rows = list(runtime_rows(view.operator, runtimes))
     return renderer.page(
         "operator.html",
         paths.operator_path(domain, name),
         f"{domain}.{name}",
         trail=(OPERATORS, (domain, paths.domain_path(domain))),
+        data={
+            "versions": [each.entry.as_dict() for each in view.versions],
+            "runtimes": [each.as_dict(view.operator) for each in rows],
+        },
         here=name,
         view=view,
         rows=[(each, _release(view, each.version)) for each in reversed(view.versions)],
         numbers=[each.version.since_version for each in view.versions],
-        runtimes=list(runtime_rows(view.operator, runtimes)),
+        runtimes=rows,
     )
 
 
@@ -84,25 +97,18 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
     domain, name = version.domain, version.name
     conversions, release = list(view.conversions), _release(view.operator, version)
     trail = (*_trail(version), (name, paths.operator_path(domain, name)))
-    copies = tuple((suffix, paths.version_path(version, suffix)) for suffix in ("json", "md"))
     here = str(version.since_version)
     path, title = paths.version_path(version), str(version.id)
-    yield renderer.page(
+    yield from renderer.page(
         "version.html",
         path,
         title,
         trail=trail,
-        copies=copies,
+        data=view.as_dict(),
         here=here,
         view=view,
         conversions=conversions,
         release=release,
-    )
-    copy = paths.version_path(version, "md")
-    yield renderer.page("version.md", copy, title, view=view, conversions=conversions, release=release)
-    yield (
-        paths.version_path(version, "json"),
-        json.dumps(view.as_dict(), indent=1, allow_nan=False) + "\n",
     )
 
 
@@ -111,21 +117,18 @@ def _comparison_pages(
 ) -> Pages:
     """Yield the comparison of two versions, and the same in JSON."""
     changes = classify(old, new)
-    copy = paths.comparison_path(old, new, "json")
-    yield renderer.page(
+    yield from renderer.page(
         "comparison.html",
         paths.comparison_path(old, new),
         f"{new.domain}.{new.name} {old.since_version} and {new.since_version}",
         trail=(*_trail(new), (new.name, paths.operator_path(new.domain, new.name))),
         here=f"{old.since_version} and {new.since_version}",
-        copies=(("json", copy),),
+        data={"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]},
         view=view,
         old=old,
         new=new,
         rows=list(comparison_rows(changes)),
     )
-    data = {"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]}
-    yield copy, json.dumps(json_values(data), indent=1) + "\n"
 
 
 def _trail(version: OperatorVersion) -> Links:
@@ -134,47 +137,57 @@ def _trail(version: OperatorVersion) -> Links:
 
 def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
     """Yield the list of opsets, and the page of each."""
-    yield renderer.page("opsets.html", paths.OPSETS, "Opsets", domains=list(opsets.items()))
+    yield from renderer.page("opsets.html", paths.OPSETS, "Opsets", domains=list(opsets.items()))
     for domain, listed in opsets.items():
         for each in listed:
             path, title = paths.opset_path(domain, each.opset), f"{domain} {each.opset}"
-            yield renderer.page(
-                "opset.html", path, title, trail=(ALL_OPSETS,), opset=each, newest=listed[-1].opset
+            yield from renderer.page(
+                "opset.html",
+                path,
+                title,
+                trail=(ALL_OPSETS,),
+                data=each.as_dict(),
+                opset=each,
+                newest=listed[-1].opset,
             )
 
 
-def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> tuple[str, str]:
-    """Return the page about releases of ONNX and of other programs."""
+def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> Pages:
+    """Yield the page about releases of ONNX and of other programs."""
     existing = {(domain, each.opset) for domain, listed in opsets.items() for each in listed}
     products = registry.releases.products
-    return renderer.page("releases.html", paths.RELEASES, "Releases", products=products, opsets=existing)
+    data = {
+        product: {name: to_plain_data(each) for name, each in listed.items()}
+        for product, listed in products.items()
+    }
+    return renderer.page(
+        "releases.html", paths.RELEASES, "Releases", data=data, products=products, opsets=existing
+    )
 
 
 def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) -> Pages:
     """Yield the list of runtimes, and the page and data of each release."""
-    yield renderer.page("runtimes.html", paths.RUNTIMES, "Runtimes", runtimes=runtimes)
+    yield from renderer.page("runtimes.html", paths.RUNTIMES, "Runtimes", runtimes=runtimes)
     for each in chain.from_iterable(runtimes.values()):
-        copy = paths.runtime_path(each, "json")
-        yield renderer.page(
+        yield from renderer.page(
             "runtime.html",
             paths.runtime_path(each),
             each.name,
             trail=(("Runtimes", paths.RUNTIMES),),
-            copies=(("json", copy),),
+            data=to_plain_data(each),
             runtime=each,
             operators=each.operators.items(),
             missing=list(versions_without_kernel(each, registry)),
         )
-        yield copy, json.dumps(json_values(to_plain_data(each)), indent=1) + "\n"
 
 
 def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:
     """Yield the pages of the documentation, and the same in Markdown."""
-    yield renderer.page("documents.html", paths.DOCUMENTS, "Documentation", documents=documents)
+    yield from renderer.page("documents.html", paths.DOCUMENTS, "Documentation", documents=documents)
     for each in documents:
         copy = f"{each.path.removesuffix('.html')}.md"
         trail = (("Documentation", paths.DOCUMENTS),)
-        yield renderer.page(
+        yield from renderer.page(
             "document.html", each.path, each.title, trail=trail, copies=(("md", copy),), document=each
         )
         yield copy, each.markdown

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from opshift.analysis.pages.markdown import code_block, code_span, escape_line, printable
+from opshift.analysis.pages.markdown import printable
 from opshift.catalogue import paths
 from opshift.catalogue.history import METHODS
 from opshift.catalogue.kernels import kernel_types
+from opshift.catalogue.markdown_copy import markdown_copy
 from opshift.model.errors import UsageError
+from opshift.model.plain_data import json_values
 from opshift.registry.runtimes.runtime import versions_text
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 Links = tuple[tuple[str, str], ...]
 """Names and paths of pages."""
+
+Pages = Iterator[tuple[str, str]]
+"""Paths and contents of files."""
 
 
 class Renderer:
@@ -41,7 +48,7 @@ class Renderer:
         markdown = MarkdownIt("zero").enable("backticks")
         self._templates = Environment(
             loader=FileSystemLoader(TEMPLATES),
-            autoescape=lambda name: name is None or not name.endswith(".md"),
+            autoescape=True,
             undefined=StrictUndefined,
             finalize=lambda value: printable(value) if type(value) is str else value,
             trim_blocks=True,
@@ -50,9 +57,6 @@ class Renderer:
         )
         self._templates.filters |= {
             "prose": lambda text: Markup(markdown.renderInline(printable(" ".join(text.split())))),
-            "line": escape_line,
-            "code": code_span,
-            "block": code_block,
         }
         self._templates.globals |= {
             "domain_path": paths.domain_path,
@@ -74,19 +78,27 @@ class Renderer:
         title: str,
         *,
         trail: Links = (),
-        copies: Links = (),
+        data: Mapping[str, object] | None = None,
+        markdown: str = "",
         **content: object,
-    ) -> tuple[str, str]:
-        """Return the path of a page, and its text.
+    ) -> Pages:
+        """Yield a page and its copies in Markdown and JSON, each with its path.
 
         Args:
             template: name of the template.
             path: path of the page.
             title: title of the page.
             trail: pages above this one.
-            copies: the same content in other formats.
+            data: content of the copy in JSON, if there is one.
+            markdown: content of the copy in Markdown; by default, that of the page.
             content: further variables of the template.
         """
         to = partial(paths.link, page=path)
+        stem = path.removesuffix("html")
+        copies = [(each, stem + each) for each in ("json", "md") if each == "md" or data is not None]
         variables = {"path": path, "title": title, "trail": trail, "copies": copies, "to": to}
-        return path, self._templates.get_template(template).render(variables, **content)
+        page = self._templates.get_template(template).render(variables, **content)
+        yield path, page
+        yield f"{stem}md", markdown or markdown_copy(page)
+        if data is not None:
+            yield f"{stem}json", json.dumps(json_values(data), indent=1, allow_nan=False) + "\n"

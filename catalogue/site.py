@@ -63,13 +63,13 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
         chain(
             operator_pages(renderer, operators, registry, runtimes),
             opset_pages(renderer, opsets),
-            [release_page(renderer, opsets, registry)],
+            release_page(renderer, opsets, registry),
             runtime_pages(renderer, runtimes, registry),
             document_pages(renderer, documents),
         )
     )
     if converter:
-        files |= dict([converter_page(renderer, converter)])
+        files |= dict(converter_page(renderer, converter))
     if url:
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from opshift.catalogue.paths import CONVERTER
-from opshift.catalogue.rendering import Renderer
+from opshift.catalogue.rendering import Pages, Renderer
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.registry import default_registry
 from opshift.registry.steps import Allow
@@ -20,8 +20,8 @@ ALLOWED: Final[Mapping[Allow, str]] = {
 }
 
 
-def converter_page(renderer: Renderer, digest: str) -> tuple[str, str]:
-    """Return the path and content of the page; `digest` is that of the files which it loads."""
+def converter_page(renderer: Renderer, digest: str) -> Pages:
+    """Yield the page and its copy; `digest` is that of the files which it loads."""
     registry = default_registry()  # that of the page, also if the site has further domains
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}

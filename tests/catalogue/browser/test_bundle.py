@@ -140,8 +140,7 @@ def test_names_the_remedy_without_a_network(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_page_offers_all_targets_and_loads_its_version_of_the_worker() -> None:
-    path, page = converter_page(Renderer(converter=True), "0123")
-    assert path == "convert.html"
+    page = dict(converter_page(Renderer(converter=True), "0123"))["convert.html"]
     assert 'data-worker="converter/worker.js?0123"' in page
     assert "worker-src 'self'" in page
     for product, releases in default_registry().releases.products.items():
