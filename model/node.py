@@ -100,6 +100,8 @@ class Node:
         found = self.attributes.get(name, default)
         if hasattr(found, "ref_attr_name"):
             return read_attribute(found)
+        if isinstance(found, str) and name in self.attributes:  # emitted by an adapter
+            return found.encode()
         return round_to_float32(found) if isinstance(found, float) else found
 
     def without(self, *names: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from opshift.registry.registry import Registry
 
 
 class Equivalent(NamedTuple):
-    """An operator version, and an operator of another domain that replaces its nodes one by one."""
+    """An operator version, and an operator of a different domain that replaces its nodes one by one."""
 
     operator: OperatorId
     replacement: OperatorId

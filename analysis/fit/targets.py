@@ -35,7 +35,7 @@ BODY_COST: Final = 1
 """Cost of a node that the runtime replaces by its function body."""
 
 EQUIVALENT_COST: Final = 2
-"""Cost of a node that one node of another domain replaces."""
+"""Cost of a node that one node of a different domain replaces."""
 
 BRIDGE_COST: Final = 3
 """Cost of a type bridge: casts of the inputs and of an output."""

@@ -79,7 +79,7 @@ class ExpandingRouter(Router):
             yield super()._path(definition, operator, first.since_version - 1)
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step from a version to an operator of another domain that replaces its nodes, if any."""
+        """Yield the step from a version to an operator of a different domain for its nodes, if any."""
         equivalents = [each for each in self._equivalents if each.operator == version.id]
         if equivalents:
             yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))

@@ -28,7 +28,7 @@ def fast_gelu(node: Node, out: Rewriter) -> EquivalentNode:
 
 @equivalent("Swish", "QuickGelu")
 def quick_gelu(node: Node, out: Rewriter) -> EquivalentNode:
-    """Set `alpha`, which has another default."""
+    """Set `alpha`, whose default differs."""
     return EquivalentNode(node.inputs, node.outputs, {"alpha": node.attribute("alpha", 1.0)})
 
 
