@@ -1,11 +1,13 @@
-"""Fit models to the installed onnxruntime, load the results, and compare their outputs.
+"""Fit models to the installed onnxruntime or another runtime, load the results, and compare their outputs.
 
     python tools/measure_fit.py
     PYTHONPATH=src:folder/of/another/release python tools/measure_fit.py --errors 100
+    python tools/measure_fit.py --runtime tract-0.23.9 --python ~/venv/bin/python
 
-The models are the cases of operators in the package onnx. The command prints how many fit, load, and have the
+`--python` is the interpreter of an environment with another runtime and numpy, in which models may crash. The
+models are the cases of operators in the package onnx. The command prints how many fit, load, and have the
 expected outputs, and the others by cause: `kernel` if onnx.reference computes the expected outputs with the
-fitted model, so that a kernel of onnxruntime is the cause, otherwise `conversion`.
+fitted model, so that a kernel of the runtime is the cause, otherwise `conversion`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +26,12 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
+from measuring.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import DoesNotFit
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Runtime
 
 Outputs = Sequence[Any]
 
@@ -45,25 +50,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--errors", type=int, default=1000, help="number of cases to list")
     parser.add_argument("--only", default="", help="text in the names of the cases")
+    parser.add_argument("--runtime", default=f"onnxruntime-{onnxruntime.__version__}")
+    parser.add_argument("--python", help="interpreter with the runtime, unless that is onnxruntime")
     options = parser.parse_args(arguments)
-    runtime = get_runtime(f"onnxruntime-{onnxruntime.__version__}")
+    runtime = get_runtime(options.runtime)
     onnxruntime.set_default_logger_severity(4)
+    loader = Path(__file__).parent / "measuring" / "loaders" / f"load_{runtime.runtime}.py"
+    worker = Worker(options.python, loader) if options.python else None
     counts: Counter[str] = Counter()
     for case in load_model_tests(kind="node"):
         if options.only not in case.name:
             continue
-        found = list(outcomes(case, runtime))
+        found = list(outcomes(case, runtime, worker))
         counts.update(each.partition(":")[0] for each in found)
         if ":" in found[-1] and options.errors > 0:
             options.errors -= 1
             print(f"{case.name}: {found[-1][:300]}")
+    if worker:
+        worker.close()
     total = counts["model"]
     shares = ", ".join(f"{name} {count} ({count / total:.1%})" for name, count in counts.items())
     print(f"{runtime.name}: {shares}")
     return int(counts["conversion"] > 0)
 
 
-def outcomes(case: Any, runtime: Any) -> Iterator[str]:
+def outcomes(case: Any, runtime: Runtime, worker: Worker | None) -> Iterator[str]:
     """Yield the stages that a case reaches, and the reason why it does not reach the next one."""
     yield "model"
     try:
@@ -75,6 +86,9 @@ def outcomes(case: Any, runtime: Any) -> Iterator[str]:
         yield f"error: {error}"
         return
     yield "fits"
+    if worker:
+        yield from _outcomes_elsewhere(case, fitted, worker)
+        return
     try:
         onnxruntime.InferenceSession(fitted, providers=["CPUExecutionProvider"])
         session = onnxruntime.InferenceSession(_with_floats(fitted), providers=["CPUExecutionProvider"])
@@ -84,6 +98,31 @@ def outcomes(case: Any, runtime: Any) -> Iterator[str]:
     yield "loads"
     if not RANDOM.intersection(node.op_type for node in case.model.graph.node):
         yield from _compare(case, fitted, session)
+
+
+def _outcomes_elsewhere(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
+    """Yield the further outcomes in another process."""
+    names = [each.name for each in case.model.graph.input]
+    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)
+    arrays = [isinstance(each, np.ndarray) and each.dtype.kind in "biufc" for each in (*inputs, *expected)]
+    values: dict[str, Any] = {}
+    if all(arrays) and not is_random:
+        values = {f"in.{name}": each for name, each in zip(names, inputs, strict=False)}
+        values |= {f"out.{number}": each for number, each in enumerate(expected)}
+    outcome = worker.run(fitted, values)
+    if not outcome.loads:
+        yield f"does not load: {outcome.error}"
+        return
+    yield "loads"
+    if outcome.outcome == "fails":
+        yield f"does not run: {outcome.error}"
+    elif outcome.outcome == "equal":
+        yield "comparable"
+        yield "right"
+    elif outcome.outcome == "differs":
+        yield "comparable"
+        yield _cause(case, fitted, dict(zip(names, inputs, strict=False)), expected, outcome.error)
 
 
 def _with_floats(fitted: bytes) -> bytes:
@@ -114,12 +153,16 @@ def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
     if _are_equal(results, expected, case):
         yield "right"
         return
+    yield _cause(case, fitted, feeds, expected)
+
+
+def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: str = "wrong") -> str:
+    """Return the cause of wrong outputs."""
     try:
         reference = ReferenceEvaluator(onnx.ModelProto.FromString(fitted)).run(None, feeds)
     except Exception as error:  # any operator may fail
-        yield f"unknown: onnx.reference: {error}"
-        return
-    yield "kernel: wrong" if _are_equal(reference, expected, case) else "conversion: wrong"
+        return f"unknown: onnx.reference: {error}"
+    return f"{'kernel' if _are_equal(reference, expected, case) else 'conversion'}: {difference}"
 
 
 def _array(value: Any) -> Any:

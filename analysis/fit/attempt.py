@@ -39,6 +39,7 @@ class Attempt:
     def __init__(
         self,
         model: ModelProto,
+        nodes: ModelNodes,
         target: TargetOpsets,
         runtime: Runtime,
         check: RuntimeCheck,
@@ -52,10 +53,9 @@ class Attempt:
         self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._reports: list[Report] = []
-        self._without: dict[Unwanted, None] = dict.fromkeys(self._replacements_of_unknown(target))
+        self._without: dict[Unwanted, None] = dict.fromkeys(self._replacements_of_unknown(nodes, target))
         self._failed: set[Unwanted] = set()
-        domains = opset_imports(model.opset_import, model.ir_version)
-        foreign = frozenset(each for each in domains if each not in runtime.opsets)
+        foreign = frozenset(each for each in nodes.opsets if each not in runtime.opsets)
         unwanted = foreign.union(self._without)
         first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=unwanted)
         refusals = self._convert(first)
@@ -74,7 +74,7 @@ class Attempt:
             opset_imports(self.model.opset_import, self.model.ir_version),
             self.model.ir_version,
             self.cost,
-            tuple(each for each in self._without if isinstance(each, str)),
+            tuple(str(each) for each in self._without if not isinstance(each, TypeBridge)),
             tuple(str(each) for each in self._without if isinstance(each, TypeBridge)),
             tuple(self._reports),
             tried,
@@ -120,9 +120,9 @@ class Attempt:
                     yield unwanted, list(map(_planned_place, missing.places))
                     break
 
-    def _replacements_of_unknown(self, target: TargetOpsets) -> Iterator[Equivalent]:
+    def _replacements_of_unknown(self, nodes: ModelNodes, target: TargetOpsets) -> Iterator[Equivalent]:
         """Yield replacements of nodes of operators that the target opset lacks."""
-        for node in ModelNodes(self.model, self._registry).nodes:
+        for node in nodes.nodes:
             version, opset = node.operator, target.opsets.get(node.domain)
             if version and opset and not self._registry.at(version.name, opset, node.domain):
                 types = {name: each for name, each in node.types if each}

@@ -29,6 +29,9 @@ from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
 
+MAX_COMPARED = 3
+"""Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
+
 OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
 
@@ -81,22 +84,23 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
     model, nodes = _ordered(model, options.registry)
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
     check = RuntimeCheck(runtime)
-    best: Attempt | None = None
+    fitting: list[Attempt] = []
     failed: list[Attempt] = []
     for target in ranked:
+        least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
         # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
-        if (best and best.cost <= target.cost) or (failed and target.cost >= IMPOSSIBLE_COST):
+        if target.cost >= least and (fitting or failed):
             break
-        attempt = Attempt(model, target, runtime, check, options)
-        if attempt.missing:
-            failed.append(attempt)
-        elif best is None or attempt.cost < best.cost:
-            best = attempt
-    if best is None:
+        attempt = Attempt(model, nodes, target, runtime, check, options)
+        (failed if attempt.missing else fitting).append(attempt)
+        if len(fitting) == MAX_COMPARED:
+            break
+    if not fitting:
         nearest = min(failed, key=lambda each: sum(len(missing.places) for missing in each.missing))
         missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
         raise DoesNotFit(runtime.name, nearest.opset, missing)
-    return best.model, best.report(len(failed))
+    best = min(fitting, key=lambda each: each.cost)
+    return best.model, best.report(len(fitting) + len(failed))
 
 
 def _ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:

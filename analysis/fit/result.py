@@ -22,7 +22,8 @@ class FitReport(FrozenRecord):
         opsets: opset imports of the result by domain.
         ir_version: IR version of the result.
         cost: added nodes, and 1,000 for each inexact conversion.
-        replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`.
+        replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`, and pairs of
+            operators such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
         bridges: operator versions that compute in another element type, a sentence each.
         conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
         tried: number of combinations of opsets that were converted to find the cheapest one.
