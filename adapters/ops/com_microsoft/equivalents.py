@@ -67,15 +67,6 @@ def grid_sample(node: Node, out: Rewriter) -> EquivalentNode:
     return EquivalentNode(node.inputs, node.outputs, {**node.attributes, "mode": mode})
 
 
-@equivalent("GroupNormalization", "GroupNorm")
-def group_norm(node: Node, out: Rewriter) -> EquivalentNode:
-    """Set the layout and no activation."""
-    _require(out.rank(node.inputs[0]) == 4, "X", "does not have 4 dimensions")
-    _require(node.attribute("stash_type", 1) == 1, "stash_type", "is not 1")
-    attributes = {"groups": node.attribute("num_groups"), "epsilon": node.attribute("epsilon", 1e-5)}
-    return EquivalentNode(node.inputs, node.outputs, {**attributes, "activation": 0, "channels_last": 0})
-
-
 @equivalent("RotaryEmbedding", "RotaryEmbedding")
 def rotary_embedding(node: Node, out: Rewriter) -> EquivalentNode:
     """Move the position ids to the front of the caches."""
