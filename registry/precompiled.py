@@ -147,6 +147,11 @@ def load_precompiled(
     return content
 
 
+def packaged_entry(path: Path, sources: Iterable[Path], content: object) -> tuple[str, str]:
+    """Return the key and the text of a file of the project for `packaged_file`."""
+    return _key(_name(path), (path, *sources)), json.dumps(content, default=encode_record)
+
+
 def is_precompiled(path: Path) -> bool:
     """Return whether a file is one of the project's, which have compiled copies."""
     return str(path).startswith(_PROJECT)

@@ -19,6 +19,7 @@ from urllib.request import urlopen
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
+from opshift.registry.runtimes.files import RUNTIMES, compiled_runtimes
 
 PYODIDE_URL: Final = "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz"
 PYODIDE_SHA512: Final = (
@@ -75,6 +76,7 @@ def converter_files() -> dict[str, bytes]:
     packages = {path: content for name in IMPORTED for path, content in _package(name)}
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
+    files["runtimes.bin"] = _archive(_runtimes())
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
 
@@ -125,6 +127,12 @@ def _opshift() -> Mapping[str, bytes]:
             subprocess.run(command, check=True)
         files |= dict(_files_below(Path(folder)))
     return {f"opshift/{path}": content for path, content in files.items()}
+
+
+def _runtimes() -> Mapping[str, bytes]:
+    """Return the data about runtimes, which only one command reads."""
+    files = {f"opshift/opsets/runtimes/{path}": content for path, content in _files_below(RUNTIMES)}
+    return files | {"opshift/registry/runtimes/compiled.json": compiled_runtimes().encode()}
 
 
 def _package(name: str) -> Iterator[tuple[str, bytes]]:

@@ -7,6 +7,7 @@ from opshift.analysis.model_summary import ModelSummary, ValueSummary
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
+from opshift.analysis.runtime_support.runs import MAY_RUN, RUNS, Runs
 from opshift.checker.findings import Finding
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import short_label
@@ -85,6 +86,22 @@ def reach_page(name: str, found: Reach) -> Document:
             rows = [(escape_line(each.place), escape_line(each.reason)) for each in group.refusals]
             parts += limited_table(("node", "reason"), rows)
     return _document(name, *parts)
+
+
+def runs_page(name: str, found: Runs) -> Document:
+    """Return the page about the runtimes that run a model."""
+    rows = []
+    for each in found.results:
+        opsets = each.conversion.opsets if each.conversion and each.conversion.succeeds else {}
+        target = ", ".join(f"{domain} {opset}" for domain, opset in opsets.items())
+        support = each.support
+        reasons = [f"{one.reason} ({one.remedy})" if one.remedy else one.reason for one in support.missing]
+        notes = "; ".join((*reasons, *support.uncertain, *support.warnings))
+        rows.append((code_span(each.runtime), each.verdict, escape_line(target), escape_line(notes)))
+    count = sum(each.verdict in (RUNS, MAY_RUN) for each in found.results)
+    heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
+    verdict = f"**{count} of {len(rows)} runtimes run the model as it is.**"
+    return _document(name, verdict, *limited_table(heads, rows))
 
 
 def comparison_page(name: str, result: Comparison) -> Document:

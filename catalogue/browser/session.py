@@ -149,6 +149,18 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
     return _answer(result_pages.findings_page(path, findings), data)
 
 
+def runs(path: str, _: Mapping[str, object]) -> Answer:
+    """List the newest releases of runtimes that run a model, and what prevents others."""
+    from opshift.analysis.runtime_support.runs import runs as runtimes_of
+    from opshift.registry.runtimes.files import RUNTIMES, runtime_files
+
+    if not RUNTIMES.exists():
+        return {"missing": "runtimes"}
+    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
+    found = runtimes_of(path, newest.values())
+    return _answer(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})
+
+
 def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
     """List what changed between two versions of a model."""
     from opshift.analysis.comparison.compare import compare as compare_models
@@ -168,5 +180,5 @@ def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
 
 
 COMMANDS: Final[Mapping[str, Callable[..., Answer]]] = {
-    each.__name__: each for each in (convert, plan, inspect, reach, check, compare, diff)
+    each.__name__: each for each in (convert, plan, inspect, reach, check, runs, compare, diff)
 }

@@ -14,7 +14,7 @@ from opshift.registry.definition_files import RUNTIMES as FOLDER
 from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.fingerprints import digest
-from opshift.registry.precompiled import CompiledFile, load_precompiled
+from opshift.registry.precompiled import CompiledFile, load_precompiled, packaged_entry, packaged_file
 from opshift.registry.record import from_file_content, to_plain_data
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.runtime import Runtime
@@ -75,6 +75,13 @@ def get_runtime(name: str) -> Runtime:
 def _own_runtime(name: str) -> Runtime:
     path = runtime_files()[name]
     return load_precompiled(path, [OPSETS / TYPES], lambda: load_runtime(path), COMPILED)
+
+
+def compiled_runtimes() -> str:
+    """Return the compiled copies of all runtimes, as a package may contain them."""
+    files = runtime_files().items()
+    entries = (packaged_entry(path, [OPSETS / TYPES], get_runtime(name)) for name, path in files)
+    return packaged_file(dict(entries))
 
 
 def read_runtime(path: Path, registry: Registry) -> Runtime:

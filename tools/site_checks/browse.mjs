@@ -130,7 +130,7 @@ assert(readFileSync(await download("first.onnx")).equals(readFileSync(expected))
 await page.waitForTimeout(2000); // the snapshot is stored
 figures.warm = await convert(model);
 assert(readFileSync(await download("warm.onnx")).equals(readFileSync(expected)), "the bytes differ");
-for (const name of ["plan", "inspect", "check", "reach"]) {
+for (const name of ["plan", "inspect", "check", "reach", "runs"]) {
   await page.click(`#convert button[value=${name}]`);
   await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
   assert(await page.locator("#convert-report h1").isVisible(), name);

@@ -78,9 +78,7 @@ def test_contains_pyodide_and_a_package_that_converts(
     packages = unpacked(files["converter/packages.bin"])
     assert "opshift/registry/compiled.json" in packages
     assert not any(path.startswith(("opshift/cli/", "opshift/batch/")) for path in packages)
-    for path, content in packages.items():
-        (tmp_path / "site" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "site" / path).write_bytes(content)
+    _unpack(files["converter/packages.bin"], tmp_path / "site")
     # an interpreter without other packages, as in the browser
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from opshift.catalogue.browser.session import run; "
@@ -100,6 +98,28 @@ def _model(folder: Path) -> Path:
     path = folder / "model.onnx"
     path.write_bytes(parser.parse_model(text).SerializeToString())
     return path
+
+
+def test_runtimes_are_read_without_further_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "_opshift", OPSHIFT)
+    files = converter_files()
+    site = tmp_path / "site"
+    _unpack(files["converter/packages.bin"], site)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from opshift.catalogue.browser.session import run; "
+        "answer = run('runs', [sys.argv[2]], '{}'); print(answer.get('missing'), answer.get('possible'))"
+    )
+    arguments = [sys.executable, "-I", "-S", "-c", script, str(site), str(_model(tmp_path))]
+    for expected in ("runtimes None\n", "None True\n"):
+        completed = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert (completed.stdout, completed.stderr) == (expected, "")
+        _unpack(files["converter/runtimes.bin"], site)
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    for path, content in unpacked(archive).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
 
 
 def test_is_reproducible() -> None:

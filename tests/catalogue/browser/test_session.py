@@ -102,7 +102,13 @@ def test_refusals_have_a_remedy_and_no_model(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "text"),
-    [("plan", "Changed nodes"), ("inspect", "`Clip"), ("check", "No findings"), ("reach", "From opset")],
+    [
+        ("plan", "Changed nodes"),
+        ("inspect", "`Clip"),
+        ("check", "No findings"),
+        ("reach", "From opset"),
+        ("runs", "`onnxruntime-"),
+    ],
 )
 def test_reports_are_pages_and_data(command: str, text: str) -> None:
     found = answer(command, "model.onnx", target=["11"])
