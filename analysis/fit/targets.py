@@ -88,8 +88,11 @@ def _opset_costs(
     domain: str, nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> dict[int, int]:
     """Return the cost of each supported opset of a domain."""
+    # The operators of nonstandard nodes in the default domain are of the domain of a runtime.
     groups = Counter(
-        _Group(each.operator, each.types) for each in nodes.nodes if each.operator and each.domain == domain
+        _Group(each.operator, each.types)
+        for each in nodes.nodes
+        if each.operator and each.operator.domain == domain
     )
     definitions = {registry.operator(each.operator.name, domain) for each in groups}
     operators = {each.name: each for each in definitions if each is not None}

@@ -16,7 +16,13 @@ from opshift.adapters.emit.heads import (
     score_scale,
     split_heads,
 )
-from opshift.adapters.emit.shapes import computed_dimension, dimension, dimension_tensor, reshape
+from opshift.adapters.emit.shapes import (
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+    reshape,
+    shape_tensor,
+)
 
 OPSET, NORMALIZATION_OPSET = 13, 23
 """Opset of the emitted nodes, and of RotaryEmbedding and RMSNormalization."""
@@ -58,11 +64,9 @@ def expand_group_query_attention(node: Node, out: Rewriter) -> None:
         for each, weight in ((query, node.input(14)), (key, node.input(15)))
     )
     key, value = (_append_to_cache(node, index, new, tokens, out) for index, new in enumerate((key, value)))
+    key, value = (_repeat_for_query_heads(each, node, out) for each in (key, value))
     weights = _weights(node, query, key, tokens, out)
-    width = computed_dimension(value, 3, out)
-    weights = _regroup(weights, node.attribute("kv_num_heads"), tokens.keys, node, out)
-    merged = _regroup(out.emit("MatMul", [weights, value]), node.attribute("num_heads"), width, node, out)
-    merge_heads(merged, node.outputs[0], out)
+    merge_heads(out.emit("MatMul", [weights, value]), node.outputs[0], out)
 
 
 def _require_plain_cache(node: Node) -> None:
@@ -140,21 +144,31 @@ def _append_to_cache(node: Node, index: int, new: str, tokens: Tokens, out: Rewr
     after_past = out.emit("Add", [rows, out.emit("Sub", [size, tokens.past])])
     after_past = out.emit("Min", [after_past, out.emit("Add", [size, tokens.new])])
     taken = out.emit("Where", [out.emit("Less", [rows, tokens.past]), rows, after_past])
-    head_sizes = [out.int64([1, node.attribute("kv_num_heads"), 1]), computed_dimension(new, 3, out)]
-    row_shape = out.emit("Concat", head_sizes, axis=0)
+    known_size = out.known_dimension(past, 3)
+    head_size = computed_dimension(new, 3, out) if known_size is None else known_size
+    row_shape = shape_tensor([1, node.attribute("kv_num_heads"), 1, head_size], out)
     taken = out.emit("Expand", [reshape(taken, (0, 1, -1, 1), out), row_shape])
     cache = out.emit("GatherElements", [joined, taken], [present] if present else 1, axis=2)
     return out.emit("Slice", [cache, out.int64([0]), tokens.keys, out.int64([2])])
 
 
+def _repeat_for_query_heads(value: str, node: Node, out: Rewriter) -> str:
+    """Repeat each head of keys or values for the query heads of its group."""
+    heads, shared = node.attribute("num_heads"), node.attribute("kv_num_heads")
+    if heads == shared:
+        return value
+    groups = [index * shared // heads for index in range(out.require_elements(heads))]
+    return out.emit("Gather", [value, out.int64(groups)], axis=1)
+
+
 def _weights(node: Node, query: str, key: str, tokens: Tokens, out: Rewriter) -> str:
     """Return the weights of the keys, of shape (batch, query heads, queries, keys)."""
     element_type, scores_output = out.element_type(node.inputs[0]), node.attribute("qk_output", 0)
-    scale = score_scale(node.attribute("scale", 0.0), query, None, element_type, out)
-    size = computed_dimension(query, 3, out)
-    query = _regroup(query, node.attribute("kv_num_heads"), size, node, out)
+    packed = 0 if node.input(1) else 2 * node.attribute("kv_num_heads")
+    width = out.known_dimension(node.inputs[0], 2)
+    size = width and width // (node.attribute("num_heads") + packed)
+    scale = score_scale(node.attribute("scale", 0.0), query, size, element_type, out)
     scores = scaled_scores(query, key, scale, out)
-    scores = _regroup(scores, node.attribute("num_heads"), tokens.keys, node, out)
     scores = cap_scores(scores, node.attribute("softcap", 0.0), element_type, out)
     if node.input(10):
         scores = out.emit("Add", [scores, node.input(10)])
@@ -166,13 +180,6 @@ def _weights(node: Node, query: str, key: str, tokens: Tokens, out: Rewriter) ->
     if scores_output == WEIGHTS and out.is_used(node.output(3)):
         out.emit("Identity", [weights], [node.output(3)])
     return weights
-
-
-def _regroup(value: str, heads: int, last: str, node: Node, out: Rewriter) -> str:
-    """Change the number of heads: rows of the heads of a group follow each other. `last` is the width."""
-    if node.attribute("num_heads") == node.attribute("kv_num_heads"):
-        return value
-    return reshape(value, (0, heads, -1, last), out)
 
 
 def _kept_keys(node: Node, tokens: Tokens, out: Rewriter) -> str:
