@@ -39,7 +39,7 @@ def install_wrong_adapter(
 def _install(monkeypatch: pytest.MonkeyPatch, key: StepKey, adapter: Adapter) -> None:
     table = {**adapter_table(), key: adapter}
 
-    def router(registry: Registry, targets: Iterable[tuple[str, int]]) -> Router:
+    def router(registry: Registry, targets: Iterable[tuple[str, int]], without: object = ()) -> Router:
         return Router(registry, table, dict(targets))
 
     monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", router)
