@@ -15,7 +15,10 @@ Schema = dict[str, Any]
 FORMAT: Final = "1.0"
 """Version of the format: the first number rises if keys change or are removed, the second with new keys."""
 
-OMITTED: Final = {"OperatorVersion": ("step", "before", "known_mistakes"), "Removal": ("up",)}
+OMITTED: Final = {
+    "OperatorVersion": ("step", "before", "known_mistakes", "equivalents"),
+    "Removal": ("up",),
+}
 """Fields for the conversion, which the data does not contain; `history` describes the steps."""
 
 _TEXT: Final[Schema] = {"type": "string"}
