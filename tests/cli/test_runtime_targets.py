@@ -44,3 +44,14 @@ def test_does_not_warn_without_reason(run: Run, models: Path, name: str, target:
     result = run("plan", name, "--target", target)
     assert result.exit_code == 0
     assert "warning" not in result.stdout
+
+
+def test_converts_models_that_cannot_be_checked(run: Run, folder: Path) -> None:
+    header = '<domain: "local", opset_import: ["" : 20, "local" : 1]>'
+    calls = [f"{header} F{each} (a) => (b) {{ b = local.F{each + 1} (a) }}" for each in range(60)]
+    functions = "\n".join([*calls, f"{header} F60 (a) => (b) {{ b = Relu (a) }}"])
+    onnx.save(model("y = local.F0 (x)", functions=functions), folder / "deep.onnx")
+    assert run("runs", "deep.onnx", "-r", "onnxruntime-1.31").exit_code == 1
+    result = run("convert", "deep.onnx", "out.onnx", "--target", "onnxruntime-1.31")
+    assert result.exit_code == 0, result.stderr
+    assert "warning" not in result.stdout

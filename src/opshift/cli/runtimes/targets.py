@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.cli.output import counted_labels
+from opshift.model.errors import InvalidModel
 from opshift.model.operator_ids import short_label
 from opshift.model.types import short_type
 from opshift.opsets import OPSETS
@@ -32,7 +33,10 @@ def unsupported_by(targets: Iterable[str], registry: Registry) -> FindUnsupporte
         from opshift.analysis.runtime_support.model_nodes import ModelNodes
         from opshift.registry.runtimes.files import get_runtime
 
-        nodes = ModelNodes(model, registry)
+        try:
+            nodes = ModelNodes(model, registry)
+        except InvalidModel:  # calls of functions that are too deep must not prevent the conversion
+            return ()
         found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
         return tuple(_sentence(name, missing) for name, missing in found if missing)
 
