@@ -20,4 +20,16 @@ CORE = openvino.Core()
 def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
     """Read and compile a model."""
     compiled = CORE.compile_model(CORE.read_model(path), "CPU", SETTINGS)
-    return lambda inputs: list(compiled(dict(inputs)).values())
+    # unused inputs are removed, and one that is also an output has only the name of its node
+    ports = [{*each.names, each.node.friendly_name} for each in compiled.inputs]
+
+    def run(inputs: Mapping[str, Any]) -> Sequence[Any]:
+        fed = {
+            position: value
+            for position, names in enumerate(ports)
+            for name, value in inputs.items()
+            if name in names
+        }
+        return list(compiled(fed).values())
+
+    return run
