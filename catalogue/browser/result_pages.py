@@ -100,7 +100,7 @@ def runs_page(name: str, found: Runs) -> Document:
         rows.append((code_span(each.runtime), each.verdict, escape_line(target), escape_line(notes)))
     count = sum(each.verdict in (RUNS, MAY_RUN) for each in found.results)
     heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
-    verdict = f"**{count} of {len(rows)} runtimes run the model as it is.**"
+    verdict = f"**{count} of {len(rows)} runtimes run the unchanged model.**"
     return _document(name, verdict, *limited_table(heads, rows))
 
 
