@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +88,8 @@ def test_first_version_that_accepts_a_type() -> None:
 
 
 def test_type_and_parameter_concern_the_same_input() -> None:
-    accepting = partial(REGISTRY.select, "QuantizeLinear", domain="", accepts="uint8")
-    for_scale = accepting(parameter="y_scale", versions="all")
-    for_zero_point = accepting(parameter="y_zero_point")
+    for_scale = REGISTRY.select("QuantizeLinear", accepts="uint8", parameter="y_scale", versions="all")
+    for_zero_point = REGISTRY.select("QuantizeLinear", accepts="uint8", parameter="y_zero_point")
     expected = ["ai.onnx.QuantizeLinear:28", "com.microsoft.QuantizeLinear:1"]
     assert (for_scale, ids(for_zero_point)) == ((), expected)
 
