@@ -85,7 +85,8 @@ def is_constant(scope: InferenceScope, name: str) -> bool:
         scope, name = pending.pop()
         while not scope.is_local(name) and scope.parent is not None:
             scope = scope.parent
-        if _is_initializer(scope, name) or scope.constant(name) is not None:
+        # runtimes treat defaults of graph inputs as constants, too
+        if scope.initializer(name) is not None or scope.constant(name) is not None:
             continue
         producer = scope.producer(name)
         if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
@@ -98,11 +99,6 @@ def is_constant(scope: InferenceScope, name: str) -> bool:
         visited.update(missing)
         pending += [(scope, each) for each in missing]
     return True
-
-
-def _is_initializer(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is an initializer, without reading a large one."""
-    return scope.initializer(name) is not None and not scope.is_overridable(name)
 
 
 def _has_known_sizes(scope: InferenceScope, inputs: Sequence[str]) -> bool:

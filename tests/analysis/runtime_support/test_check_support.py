@@ -11,6 +11,7 @@ from support.toy_runtime import model, toy_runtime
 
 from opshift.analysis.runtime_support.check_support import RuntimeCheck, check_support
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.model.element_types import BY_NAME
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import default_registry
 
@@ -152,6 +153,17 @@ def test_evaluates_restrictions(restriction: dict[str, Any], nodes: str, is_refu
         for each in check_support(model(nodes, "float[N, 2, 3] x, float[4, 5] z, int64 i"), runtime)
     ]
     assert found == (["toy-1.0 refuses the node: a reason"] if is_refused else [])
+
+
+def test_defaults_of_graph_inputs_are_constant() -> None:
+    runtime = toy_runtime(
+        operators={"ai.onnx.Trilu": [{"versions": [14, 14]}]},
+        restrictions={"ai.onnx.Trilu": [{"reason": "a reason", "when": {"computed": ["k"]}}]},
+    )
+    tested = model("y = Trilu (x, k)", "float[2, 3] x, int64 k")
+    assert len(check_support(tested, runtime)) == 1
+    tested.graph.initializer.add(name="k", data_type=BY_NAME["int64"].number, int64_data=[1])
+    assert check_support(tested, runtime) == ()
 
 
 def test_leaves_nodes_to_the_runtime_that_it_falls_back_to() -> None:
