@@ -202,7 +202,7 @@ class RuntimeCheck:
     def _identity(self, node: ModelNode) -> OperatorId:
         """Return the operator version of a node; for an operator of the runtime, that of its kernel."""
         if node.operator is not None:
-            return node.operator.id._replace(domain=node.domain)  # a nonstandard one is of another domain
+            return node.operator.id._replace(domain=node.domain)  # that of a nonstandard operator differs
         opset = node.scope.opset_of(node.node.domain)
         kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)

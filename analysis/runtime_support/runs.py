@@ -87,7 +87,7 @@ class Runs(FrozenRecord):
     results: tuple[RuntimeResult, ...]
 
     def __bool__(self) -> bool:
-        """Return whether all runtimes run the unchanged model, as far as is known."""
+        """Return whether no runtime is known to refuse the unchanged model."""
         return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
 
     def to_dict(self) -> dict[str, Json]:

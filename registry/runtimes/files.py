@@ -22,7 +22,7 @@ from opshift.registry.runtimes.runtime import Runtime
 RUNTIMES: Final = OPSETS / FOLDER
 
 COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent, RUNTIMES])
-"""Compiled runtimes, with what they inherit; wheels do not contain them, because most users need few."""
+"""Compiled runtimes with their inherited keys; wheels do not contain them, because most users need few."""
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""

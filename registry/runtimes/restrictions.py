@@ -40,8 +40,8 @@ class Condition(Record):
 class Restriction(Record):
     """Nodes that a kernel refuses or computes wrongly.
 
-    Those with everything in `when`, except those with everything in `unless`.
-    Without conditions, only the text describes the nodes.
+    It concerns nodes with everything in `when`, except nodes with everything in `unless`. Without conditions,
+    only the text describes the nodes.
     """
 
     reason: Annotated[str, Checked(min_length=1)]
