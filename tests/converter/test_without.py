@@ -260,3 +260,18 @@ def test_converts_files(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "a.onnx")
     convert_file(tmp_path / "a.onnx", tmp_path / "b.onnx", without="Gelu")
     assert_equal(run(onnx.load(tmp_path / "b.onnx"), FEEDS), run(model, FEEDS))
+
+
+@pytest.mark.parametrize("target", [13, 17, 21])
+def test_expresses_flex_attention_at_older_opsets(target: int) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.preview": 1]>
+    main (float[1, 2, 3, 4] q, float[1, 2, 3, 4] k, float[1, 2, 3, 4] v) => (float[1, 2, 3, 4] y) {
+        y = ai.onnx.preview.FlexAttention (q, k, v)
+    }"""
+    result = convert_version(onnx.parser.parse_model(text), target, without="ai.onnx.preview")
+    feeds = {name: X.reshape(1, 2, 3, 4) * scale for name, scale in (("q", 1.0), ("k", 0.5), ("v", 2.0))}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    scores = feeds["q"] @ feeds["k"].swapaxes(2, 3) / 2
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ feeds["v"]
+    assert_equal(run(result, feeds), [expected])

@@ -14,6 +14,7 @@ def expand_flex_attention(node: Node, out: Rewriter) -> None:
 
     Query heads are grouped by the key head that they share: the groups are a dimension of their own.
     """
+    out = out.for_opset(18, "")  # the target of a conversion may lack attributes of Shape
     emit = partial(out.emit, domain="")
     query, key, value = node.inputs
     element_type = out.element_type(query)
