@@ -56,7 +56,7 @@ def router_for(
     if without:
         from opshift.converter.rewrite.expanding_router import ExpandingRouter  # few conversions need it
 
-        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)
+        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)  # pyright: ignore  # sees this module twice
     return Router(registry, LazyAdapterTable(), dict(targets))
 
 
