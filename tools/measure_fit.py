@@ -26,7 +26,7 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
-from measuring.run_models import Worker
+from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import DoesNotFit
 from opshift.model.errors import OpshiftError
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     runtime = get_runtime(options.runtime)
     onnxruntime.set_default_logger_severity(4)
-    loader = Path(__file__).parent / "measuring" / "loaders" / f"load_{runtime.runtime}.py"
+    loader = Path(__file__).parent / "measurement" / "loaders" / f"load_{runtime.runtime}.py"
     worker = Worker(options.python, loader) if options.python else None
     counts: Counter[str] = Counter()
     for case in load_model_tests(kind="node"):

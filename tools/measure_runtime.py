@@ -3,8 +3,8 @@
     python tools/measure_runtime.py openvino 2026.4.1 --python ~/venv/bin/python
 
 The runtime and numpy are installed in the environment of `--python`. Its loader is
-`tools/measuring/loaders/load_openvino.py`, or that of `--loader`. Results are kept in `--results`, from which
-an interrupted measurement continues. Existing files are replaced. Then run tools/write_fingerprints.py.
+`tools/measurement/loaders/load_openvino.py`, or that of `--loader`. Results are kept in `--results`, from
+which an interrupted measurement continues. Existing files are replaced. Then run tools/write_fingerprints.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from import_onnx import flow
-from measuring.fold import Folded, combinations_differ, fold
-from measuring.probes import (
+from measurement.fold import Folded, combinations_differ, fold
+from measurement.probes import (
     DOMAINS,
     Probe,
     distinct,
@@ -28,7 +28,7 @@ from measuring.probes import (
     type_probes,
     version_probes,
 )
-from measuring.run_models import Outcome, Results, Worker
+from measurement.run_models import Outcome, Results, Worker
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.registry import default_registry
 from runtime_files import file_text, new_path, operator_rows
@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="file of results (default: in the cache folder)")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes (default: 1)")
     options = parser.parse_args(arguments)
-    loader = options.loader or Path(__file__).parent / "measuring" / "loaders" / f"load_{options.runtime}.py"
+    loader = (
+        options.loader or Path(__file__).parent / "measurement" / "loaders" / f"load_{options.runtime}.py"
+    )
     results = Results(options.results or CACHE / f"{options.runtime}-{options.version}.jsonl")
     path = new_path(options.runtime, options.version)
     workers = [Worker(options.python, loader) for _ in range(options.jobs)]

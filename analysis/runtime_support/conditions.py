@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
 
+from opshift.analysis.runtime_support.constant_values import is_constant
 from opshift.analysis.runtime_support.model_nodes import ModelNode
-from opshift.inference.facts import InferenceScope
 from opshift.model.errors import CannotConvert
 from opshift.registry.runtimes.restrictions import Condition, Restriction
-
-MAX_VISITED: Final = 256
-"""Maximum number of values that are visited to find out whether one is constant."""
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -76,30 +72,3 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
     return all(
         (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements
     )
-
-
-def is_constant(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is the same in every run; runtimes fold nodes that depend on known sizes."""
-    pending, visited = [(scope, name)], {name}
-    while pending:
-        scope, name = pending.pop()
-        while not scope.is_local(name) and scope.parent is not None:
-            scope = scope.parent
-        # runtimes treat defaults of graph inputs as constants, too
-        if scope.initializer(name) is not None or scope.constant(name) is not None:
-            continue
-        producer = scope.producer(name)
-        if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
-            return False
-        if producer.operator.holds_graphs or producer.operator.determinism != "deterministic":
-            return False
-        if producer.node.op_type in ("Shape", "Size") and _has_known_sizes(scope, producer.node.inputs):
-            continue
-        missing = [each for each in producer.node.inputs if each and each not in visited]
-        visited.update(missing)
-        pending += [(scope, each) for each in missing]
-    return True
-
-
-def _has_known_sizes(scope: InferenceScope, inputs: Sequence[str]) -> bool:
-    return all((shape := scope.shape(each)) is not None and None not in shape for each in inputs)

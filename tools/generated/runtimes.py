@@ -89,9 +89,10 @@ def implements(runtime: Runtime, version: OperatorVersion, opset: int) -> bool:
 def _unreached(runtime: Runtime, graph: nx.DiGraph[OperatorId]) -> list[str]:
     """Return the current operators from which no steps lead to operators that a runtime implements."""
     newest = runtime.opsets[DEFAULT_DOMAIN]
+    versions = {node: data.get("version") for node, data in graph.nodes(data=True)}
     reached = {
         node
-        for node, version in graph.nodes(data="version")
+        for node, version in versions.items()
         if (node.since_version <= newest and version and implements(runtime, version, newest))
         or (version is None and not _named(graph, node))  # an adapter chooses the operators
     }

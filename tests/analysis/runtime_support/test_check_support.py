@@ -113,6 +113,13 @@ def test_checks_each_recursive_function_once() -> None:
     assert [each.operator for each in check_support(recursive, RUNTIME)] == ["ai.onnx.Abs:13"]
 
 
+RESHAPED = """
+    rows = Shape <start = 0, end = 1> (z) rest = Constant <value_ints = [-1]> ()
+    shape = Concat <axis = 0> (rows, rest) r = Reshape (z, shape)
+"""
+"""A value whose sizes follow from those of a graph input."""
+
+
 @pytest.mark.parametrize(
     ("restriction", "nodes", "is_refused"),
     [
@@ -129,6 +136,9 @@ def test_checks_each_recursive_function_once() -> None:
         ({"when": {"computed": ["k"]}}, "s = Size (z) k = BitwiseNot (s) y = Trilu (x, k)", False),
         ({"when": {"computed": ["k"]}}, "r = ReduceMax (i) s = Abs (r) y = Trilu (x, s)", True),
         ({"when": {"computed": ["k"]}}, "s = Size (z) k = Add (s, i) y = Trilu (x, k)", True),
+        ({"when": {"computed": ["k"]}}, f"{RESHAPED} k = Size (r) y = Trilu (x, k)", False),
+        ({"when": {"computed": ["k"]}}, f"{RESHAPED} n = NonZero (r) k = Size (n) y = Trilu (x, k)", True),
+        ({"when": {"computed": ["k"]}}, "e = Tile (z, v) k = Size (e) y = Trilu (x, k)", True),
         ({"when": {"values": {"k": [1]}}}, "k = Constant <value_int = 1> () y = Trilu (x, k)", True),
         ({"when": {"values": {"k": [1]}}}, "k = Constant <value_int = 2> () y = Trilu (x, k)", False),
         ({"unless": {"ranks": {"input": [2, 3]}}}, "y = Trilu (x)", False),
@@ -143,14 +153,19 @@ def test_checks_each_recursive_function_once() -> None:
     ],
 )
 def test_evaluates_restrictions(restriction: dict[str, Any], nodes: str, is_refused: bool) -> None:
-    used = "Abs", "Add", "BitwiseNot", "Constant", "ReduceMax", "Size", "Trilu"
+    used = (
+        *("Abs", "Add", "BitwiseNot", "Concat", "Constant", "NonZero", "ReduceMax", "Reshape", "Shape"),
+        *("Size", "Tile", "Trilu"),
+    )
     runtime = toy_runtime(
         operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in used},
         restrictions={"ai.onnx.Trilu": [{"reason": "a reason", **restriction}]},
     )
     found = [
         each.reason
-        for each in check_support(model(nodes, "float[N, 2, 3] x, float[4, 5] z, int64 i"), runtime)
+        for each in check_support(
+            model(nodes, "float[N, 2, 3] x, float[4, 5] z, int64 i, int64[2] v"), runtime
+        )
     ]
     assert found == (["toy-1.0 refuses the node: a reason"] if is_refused else [])
 

@@ -15,8 +15,10 @@ from onnx import numpy_helper
 from support.toy_runtime import model, toy_runtime
 
 import opshift
-from opshift.analysis.runtime_support import runs as runs_module
+from opshift.converter.convert import try_convert
 from opshift.model.errors import OpshiftError
+
+TRY_CONVERT = "opshift.analysis.runtime_support.runs.try_convert"
 
 OLD = toy_runtime(opsets={"ai.onnx": 13}, ir_version=7)
 
@@ -75,13 +77,13 @@ def test_reports_refusals_of_the_conversion() -> None:
 
 def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
     converted = []
-    convert = runs_module.try_convert
+    convert = try_convert
 
     def count_and_convert(*arguments: Any) -> Any:
         converted.append(arguments)
         return convert(*arguments)
 
-    monkeypatch.setattr(runs_module, "try_convert", count_and_convert)
+    monkeypatch.setattr(TRY_CONVERT, count_and_convert)
     runtimes = [toy_runtime(version=str(each), opsets={"ai.onnx": 13}) for each in range(5)]
     assert len(opshift.runs(model("y = Gelu (x)"), runtimes).results) == 5
     assert len(converted) == 1
@@ -90,13 +92,13 @@ def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("form", ["message", "bytes", "path"])
 def test_conversions_do_not_copy_weights(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    convert = runs_module.try_convert
+    convert = try_convert
 
     def measure_and_convert(source: Any, options: Any) -> Any:
         sizes.append(source.ByteSize())
         return convert(source, options)
 
-    monkeypatch.setattr(runs_module, "try_convert", measure_and_convert)
+    monkeypatch.setattr(TRY_CONVERT, measure_and_convert)
     large = model("h = Add (x, w) y = Gelu (h)")
     large.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 19, np.float32), "w"))
     path = tmp_path / "large.onnx"

@@ -13,10 +13,10 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import measure_runtime
-from measuring.conditions import Node, find_conditions
-from measuring.describe import Feature, Scalar, describe
-from measuring.fold import combinations_differ, fold, merge
-from measuring.probes import (
+from measurement.conditions import Node, find_conditions
+from measurement.describe import Feature, Scalar, describe
+from measurement.fold import combinations_differ, fold, merge
+from measurement.probes import (
     Probe,
     distinct,
     forms,
@@ -26,8 +26,8 @@ from measuring.probes import (
     type_probes,
     version_probes,
 )
-from measuring.restrictions import restriction
-from measuring.run_models import Outcome, Results, Worker
+from measurement.restrictions import restriction
+from measurement.run_models import Outcome, Results, Worker
 from opshift.analysis.runtime_support.check_support import check_support
 from opshift.analysis.verification.numpy_types import Array
 from opshift.model.messages import ModelProto

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from measuring.describe import Feature, Features, Scalar
+from measurement.describe import Feature, Features, Scalar
 
 MIN_NODES = 2
 """Minimum number of refused nodes for a value: one may have a cause that no feature shows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from measuring.conditions import Condition
-from measuring.describe import ABSENT, COMPUTED, CONSTANT, Feature, Scalar
+from measurement.conditions import Condition
+from measurement.describe import ABSENT, COMPUTED, CONSTANT, Feature, Scalar
 from opshift.model.types import short_type
 
 

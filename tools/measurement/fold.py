@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from measuring.conditions import Node, find_conditions
-from measuring.describe import COMPUTED, CONSTANT, definition_of
-from measuring.probes import Probe, last_opset
-from measuring.restrictions import restriction
-from measuring.run_models import Outcome
+from measurement.conditions import Node, find_conditions
+from measurement.describe import COMPUTED, CONSTANT, definition_of
+from measurement.probes import Probe, last_opset
+from measurement.restrictions import restriction
+from measurement.run_models import Outcome
 from opshift.model.operator_ids import OperatorId
 
 Measured = Sequence[tuple[Probe, Outcome]]

@@ -14,8 +14,8 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import opshift
-from measuring.change_types import with_types
-from measuring.describe import Described, definition_of, describe
+from measurement.change_types import with_types
+from measurement.describe import Described, definition_of, describe
 from opshift.analysis.verification.generated_nodes import Preset, candidate_models, generate_nodes
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import OpshiftError
