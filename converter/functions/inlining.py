@@ -185,7 +185,7 @@ def _inlined_size(model: ModelProto) -> int:
     return sum(sizes.get(called_function(node), 1) for node in nested_nodes(*root_graphs(model)))
 
 
-class Body(NamedTuple):
+class InlinedNodes(NamedTuple):
     """Nodes to be inlined like a function, with the names of their inputs and outputs.
 
     Their attribute references remain: those refer to the function that contains the call.
@@ -205,10 +205,12 @@ class InlinedCall:
     Identity nodes were added, for outputs that are also inputs or returned twice.
     """
 
-    def __init__(self, call: NodeProto, function: FunctionProto | Body, fresh: Callable[[str], str]) -> None:
+    def __init__(
+        self, call: NodeProto, function: FunctionProto | InlinedNodes, fresh: Callable[[str], str]
+    ) -> None:
         self._call = call
         self._fresh = fresh
-        self._has_attributes = not isinstance(function, Body)
+        self._has_attributes = not isinstance(function, InlinedNodes)
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
         self._attributes = {**defaults, **{each.name: each for each in call.attribute}}
         arguments = dict(zip(function.input, call.input, strict=False))
@@ -227,7 +229,7 @@ class InlinedCall:
         self._copy_call_properties()
 
     def _values(
-        self, function: FunctionProto | Body, names: Mapping[str, str], known: set[str]
+        self, function: FunctionProto | InlinedNodes, names: Mapping[str, str], known: set[str]
     ) -> Iterator[ValueInfoProto]:
         for value in getattr(function, "value_info", ()):
             name = names.get(value.name, "")
@@ -301,6 +303,6 @@ class InlinedCall:
                 entry.value = names.get(entry.value, entry.value)
 
 
-def _used_outputs(call: NodeProto, function: FunctionProto | Body) -> list[tuple[str, str]]:
+def _used_outputs(call: NodeProto, function: FunctionProto | InlinedNodes) -> list[tuple[str, str]]:
     """Return the outputs of a function that a call uses, each with its name in the call."""
     return [(name, output) for name, output in zip(function.output, call.output, strict=False) if output]

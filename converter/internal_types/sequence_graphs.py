@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 
-from opshift.converter.functions.inlining import Body, InlinedCall
+from opshift.converter.functions.inlining import InlinedCall, InlinedNodes
 from opshift.converter.internal_types.sequence_operators import INVALID, stack
 from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
 from opshift.model.attributes import TENSOR
@@ -174,7 +174,7 @@ def _inline(
     produced = {name for node in inner.result.node for name in node.output}
     new_names = {name: out.fresh(name) for name in dict.fromkeys(returned) if name in produced}
     call = type(proto)(input=names.values(), output=new_names.values())
-    instance = InlinedCall(call, Body([*names], [*new_names], inner.result.node), out.fresh)
+    instance = InlinedCall(call, InlinedNodes([*names], [*new_names], inner.result.node), out.fresh)
     for node in instance.nodes:
         out.result.node.append(node)
         out.scope.replace_producer(Node.from_proto(node))

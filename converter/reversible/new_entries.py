@@ -8,7 +8,8 @@ from opshift.converter.reversible.preconditions import preconditions_of
 from opshift.converter.reversible.record import Opset, RecordEntry
 from opshift.converter.reversible.value_index import first_name, names_read, names_read_by_emissions
 from opshift.converter.rewrite.result import Emission
-from opshift.converter.rewrite.routes import Router, router_for
+from opshift.converter.rewrite.router_for import router_for
+from opshift.converter.rewrite.routes import Router
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope
 from opshift.model.graphs import graphs_of, nested_nodes

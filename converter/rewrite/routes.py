@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
@@ -45,19 +45,6 @@ class Route(NamedTuple):
     """Element types that the steps affect; `None` if they do not depend on types alone."""
     older_versions: tuple[OperatorVersion, ...]
     """Versions before `operator`."""
-
-
-@lru_cache(maxsize=64)
-def router_for(
-    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted] = frozenset()
-) -> Router:
-    """Return the shared router to some targets; results may not contain what is in `without`."""
-    # Routes depend on these arguments only, so all models share them.
-    if without:
-        from opshift.converter.rewrite.expanding_router import ExpandingRouter  # few conversions need it
-
-        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)  # pyright: ignore  # sees this module twice
-    return Router(registry, LazyAdapterTable(), dict(targets))
 
 
 class Router:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from opshift.converter.rewrite.routes import Router, router_for
+from opshift.converter.rewrite.router_for import router_for
+from opshift.converter.rewrite.routes import Router
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.model_element_types import element_types_in

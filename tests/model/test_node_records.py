@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto, helper
 
 from opshift import convert_version
-from opshift.converter.rewrite.routes import router_for
+from opshift.converter.rewrite.router_for import router_for
 from opshift.model.graphs import read_node_records
 from opshift.opsets import OPSETS
 from opshift.registry.registry import Registry

@@ -23,7 +23,7 @@ class Quantized(NamedTuple):
         return out.emit("DequantizeLinear", [self.data, as_scalar(self.scale, out), *zero_point])
 
 
-class Format(NamedTuple):
+class QuantizedFormat(NamedTuple):
     """Scale, zero point and element type that a result is quantized with; `zero_point` may be empty."""
 
     scale: str
@@ -42,11 +42,13 @@ class Format(NamedTuple):
         out.cast(value, self.element_type, node.outputs)
 
 
-def quantized_operands(node: Node, out: Rewriter, start: int = 0) -> tuple[list[Quantized], Format]:
+def quantized_operands(node: Node, out: Rewriter, start: int = 0) -> tuple[list[Quantized], QuantizedFormat]:
     """Return the quantized operands from an input on, and the format of the result, which follows them."""
     end = start + (len(node.inputs) - start) // 3 * 3
     operands = [Quantized(*node.inputs[index : index + 3]) for index in range(start, end, 3)]
-    return operands, Format(node.inputs[end], node.input(end + 1), out.element_type(operands[0].data))
+    return operands, QuantizedFormat(
+        node.inputs[end], node.input(end + 1), out.element_type(operands[0].data)
+    )
 
 
 @adapter(("QLinearSigmoid", "QLinearLeakyRelu", "QLinearReduceMean"), 1, 0, domain="com.microsoft")
@@ -108,7 +110,7 @@ def _centered(operand: Quantized, out: Rewriter) -> Float32:
 def expand_quantized_concat(node: Node, out: Rewriter) -> None:
     """Rewrite as Concat of tensors that are dequantized, and quantized with the scale of the result."""
     out = out.for_opset(OPSET, "")
-    result = Format(node.inputs[0], node.inputs[1], out.element_type(node.inputs[1]))
+    result = QuantizedFormat(node.inputs[0], node.inputs[1], out.element_type(node.inputs[1]))
     operands = [Quantized(*node.inputs[index : index + 3]) for index in range(2, len(node.inputs), 3)]
     parts = [result.quantize(each.dequantize(out), out) for each in operands]
     out.emit("Concat", parts, node.outputs, axis=node.attribute("axis"))

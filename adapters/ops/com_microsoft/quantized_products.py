@@ -4,7 +4,7 @@ from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast_between
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.float32 import Float32, float32_scalar
-from opshift.adapters.ops.com_microsoft.quantized import OPSET, Format
+from opshift.adapters.ops.com_microsoft.quantized import OPSET, QuantizedFormat
 
 
 @adapter("QGemm", 1, 0, domain="com.microsoft")
@@ -29,7 +29,7 @@ def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
     if not scale:
         out.emit("Mul", operands, node.outputs)
         return
-    result = Format(out.constant(1.0, "float"), zero, out.element_type(first))
+    result = QuantizedFormat(out.constant(1.0, "float"), zero, out.element_type(first))
     result.quantize(out.emit("Mul", operands), out, node.outputs)
 
 

@@ -14,7 +14,8 @@ from opshift.cli import options
 from opshift.cli.conversion import ConversionSettings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, inspect_models
+from opshift.cli.gate.inspect_models import inspect_models
+from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page

@@ -13,7 +13,8 @@ from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, inspect_models, single_file
+from opshift.cli.gate.inspect_models import inspect_models
+from opshift.cli.gate.several import GateOptions, single_file
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.streams import model_input

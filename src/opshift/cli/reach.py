@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.gate import several
-from opshift.cli.gate.several import GateOptions, inspect_models
+from opshift.cli.gate.inspect_models import inspect_models
+from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number

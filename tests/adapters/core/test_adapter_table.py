@@ -19,7 +19,7 @@ from opshift.adapters import ops
 from opshift.adapters.core import adapter_table as table_module
 from opshift.adapters.core.adapter_table import Adapter, DuplicateAdapter, StepKey, adapter, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.converter.rewrite import routes as route
+from opshift.converter.rewrite import router_for as routers
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -248,10 +248,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     """Yield the list of nodes passed to adapters; each call checks that the node is not modified."""
     nodes: Calls = []
     checked_table = {pair: _with_checks(function, nodes) for pair, function in adapter_table().items()}
-    monkeypatch.setattr(route, "LazyAdapterTable", lambda: checked_table)
-    route.router_for.cache_clear()
+    monkeypatch.setattr(routers, "LazyAdapterTable", lambda: checked_table)
+    routers.router_for.cache_clear()
     yield nodes
-    route.router_for.cache_clear()
+    routers.router_for.cache_clear()
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -15,7 +15,7 @@ from opshift import check
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.rewrite.routes import router_for
+from opshift.converter.rewrite.router_for import router_for
 from opshift.converter.rewrite.validation import validate_emitted_attributes, validate_node
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.errors import CannotConvert

@@ -1,22 +1,16 @@
-"""Options of commands over several models, which inspect one file or run over all."""
+"""Options of commands over several models, and whether they got one file only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import typer
 
 from opshift.cli.options import OUTPUT, PLAIN_FORMATS, Format
 from opshift.cli.paths import require_file
-from opshift.cli.progress import show_progress
 from opshift.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from opshift.cli.gate.inspect_file import Inspected
-
-    Found = TypeVar("Found", bound=Inspected)
 
 SEVERAL = "Several models"
 """Title of the section of these options in the help."""
@@ -108,24 +102,3 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
     from opshift.stores.find_models import is_file_name  # not needed by `convert`
 
     return require_file(names[0]) if is_file_name(names[0]) else None
-
-
-def inspect_models(
-    names: Sequence[str],
-    options: GateOptions,
-    inspect: Callable[[str], Found],
-    columns: Sequence[str],
-    task: str = "Planning {}",
-) -> Found | None:
-    """Return the result for the only file; or print those of several models, and return `None`.
-
-    `task` describes the work on one file for the progress display.
-    """
-    source = single_file(names, options)
-    if source is None:
-        from opshift.cli.gate.run_gate import run_gate
-
-        run_gate(names, options, inspect, columns)
-        return None
-    with show_progress(task.format(source), quiet=options.quiet or options.form is Format.JSON):
-        return inspect(source)

@@ -1,0 +1,20 @@
+"""Routers to some target opsets, which all models share."""
+
+from functools import lru_cache
+
+from opshift.adapters.core.type_bridges import Unwanted
+from opshift.converter.rewrite.routes import LazyAdapterTable, Router
+from opshift.registry.registry import Registry
+
+
+@lru_cache(maxsize=64)
+def router_for(
+    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted] = frozenset()
+) -> Router:
+    """Return the shared router to some targets; results may not contain what is in `without`."""
+    # Routes depend on these arguments only, so all models share them.
+    if without:
+        from opshift.converter.rewrite.expanding_router import ExpandingRouter  # few conversions need it
+
+        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)
+    return Router(registry, LazyAdapterTable(), dict(targets))

@@ -1,0 +1,36 @@
+"""Run of a command over one model or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.options import Format
+from opshift.cli.progress import show_progress
+
+if TYPE_CHECKING:
+    from opshift.cli.gate.inspect_file import Inspected
+
+    Found = TypeVar("Found", bound=Inspected)
+
+
+def inspect_models(
+    names: Sequence[str],
+    options: GateOptions,
+    inspect: Callable[[str], Found],
+    columns: Sequence[str],
+    task: str = "Planning {}",
+) -> Found | None:
+    """Return the result for the only file; or print those of several models, and return `None`.
+
+    `task` describes the work on one file for the progress display.
+    """
+    source = single_file(names, options)
+    if source is None:
+        from opshift.cli.gate.run_gate import run_gate
+
+        run_gate(names, options, inspect, columns)
+        return None
+    with show_progress(task.format(source), quiet=options.quiet or options.form is Format.JSON):
+        return inspect(source)
