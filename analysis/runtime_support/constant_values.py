@@ -15,10 +15,10 @@ SIZED_BY_VALUES: Final = frozenset(
         "Upsample",
     }
 )  # fmt: skip
-"""Operators whose output sizes depend on elements of inputs that are no integers."""
+"""Operators with output sizes that depend on elements of other inputs than integers."""
 
 INTEGERS: Final = ("int32", "int64")
-"""Element types of inputs, such as `shape`, on whose elements output sizes depend."""
+"""Element types of inputs, such as `shape`, with elements that output sizes depend on."""
 
 
 def is_constant(scope: InferenceScope, name: str) -> bool:

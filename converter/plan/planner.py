@@ -203,7 +203,7 @@ class Planner:
         found.calls = self._redirected_calls_of(scope)
         found.emits_graphs, found.unread_inputs = workspace.emits_graphs, cache.unread_inputs
         found.has_constant_nodes = any(op_type == "Constant" for _, op_type in self._node_analysis.operators)
-        # Most changes share few rewrites, which are told apart faster than all their operators are visited.
+        # Most changes share few rewrites: comparing these takes less time than visiting all operators.
         rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
         domains = {operator.domain for each in rewrites.values() for operator in each}
         found.new_imports = {

@@ -34,7 +34,7 @@ PLAIN_CACHE = {"k_quant_type": b"NONE", "v_quant_type": b"NONE", "sliding_window
 """Attributes of a cache in the type of the query that holds all positions."""
 
 
-class Tokens(NamedTuple):
+class CachedSequence(NamedTuple):
     """Sequence of each batch entry, as int64.
 
     Attributes:
@@ -99,17 +99,17 @@ def _normalize(value: str, weight: str, node: Node, out: Rewriter) -> str:
     return out.emit("RMSNormalization", [value, weight], opset=NORMALIZATION_OPSET, epsilon=epsilon)
 
 
-def _tokens(node: Node, out: Rewriter) -> Tokens:
+def _tokens(node: Node, out: Rewriter) -> CachedSequence:
     count = dimension_tensor(dimension(node.inputs[0], 1, out), out)
     last = reshape(out.cast(node.inputs[5], "int64"), (-1, 1), out)
     total = out.emit("Add", [last, out.int64(1)])
     # The first tokens have no past, and with padding there are fewer keys than new tokens.
     past = out.emit("Max", [out.emit("Sub", [total, count]), out.int64(0)])
     queries = out.emit("Add", [past, positions(count, out)])
-    return Tokens(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
+    return CachedSequence(count, past, queries, total, reshape(out.cast(node.inputs[6], "int64"), (1,), out))
 
 
-def _rotate(value: str, tokens: Tokens, node: Node, out: Rewriter) -> str:
+def _rotate(value: str, tokens: CachedSequence, node: Node, out: Rewriter) -> str:
     """Rotate queries or keys according to their positions, if the node does."""
     if not node.attribute("do_rotary", 0):
         return value
@@ -126,7 +126,7 @@ def _rotate(value: str, tokens: Tokens, node: Node, out: Rewriter) -> str:
     )  # fmt: skip
 
 
-def _append_to_cache(node: Node, index: int, new: str, tokens: Tokens, out: Rewriter) -> str:
+def _append_to_cache(node: Node, index: int, new: str, tokens: CachedSequence, out: Rewriter) -> str:
     """Return the keys or values to attend to, and emit the cache with the new ones.
 
     The rest of a cache that is longer than the sequence is zero.
@@ -161,7 +161,7 @@ def _repeat_for_query_heads(value: str, node: Node, out: Rewriter) -> str:
     return out.emit("Gather", [value, out.int64(groups)], axis=1)
 
 
-def _weights(node: Node, query: str, key: str, tokens: Tokens, out: Rewriter) -> str:
+def _weights(node: Node, query: str, key: str, tokens: CachedSequence, out: Rewriter) -> str:
     """Return the weights of the keys, of shape (batch, query heads, queries, keys)."""
     element_type, scores_output = out.element_type(node.inputs[0]), node.attribute("qk_output", 0)
     packed = 0 if node.input(1) else 2 * node.attribute("kv_num_heads")
@@ -182,7 +182,7 @@ def _weights(node: Node, query: str, key: str, tokens: Tokens, out: Rewriter) ->
     return weights
 
 
-def _kept_keys(node: Node, tokens: Tokens, out: Rewriter) -> str:
+def _kept_keys(node: Node, tokens: CachedSequence, out: Rewriter) -> str:
     """Return which keys each query attends to: those up to its position, and within the window."""
     keys, window = positions(tokens.keys, out), node.attribute("local_window_size", -1)
     if not node.attribute("causal", 1):
