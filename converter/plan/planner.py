@@ -64,6 +64,7 @@ class Planner:
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
         self._unknown_shapes: UnknownShapes | None = None
+        self._has_constant_nodes = False
 
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
@@ -110,6 +111,8 @@ class Planner:
             if self._target.opsets.get(domain, source) != source
         )
         operators = self._node_analysis.operators
+        # once, because a model may have as many operators as functions
+        self._has_constant_nodes = any(op_type == "Constant" for _, op_type in operators)
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
@@ -202,7 +205,7 @@ class Planner:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)
         found.emits_graphs, found.unread_inputs = workspace.emits_graphs, cache.unread_inputs
-        found.has_constant_nodes = any(op_type == "Constant" for _, op_type in self._node_analysis.operators)
+        found.has_constant_nodes = self._has_constant_nodes
         # Most changes share few rewrites: comparing these takes less time than visiting all operators.
         rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
         domains = {operator.domain for each in rewrites.values() for operator in each}

@@ -42,7 +42,7 @@ def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router
     known = plan.reversal.restored_positions.union(*(each.positions for each in plan.reversal.kept_groups))
     changes = {each.position: each for each in plan.changes}
     reverse_targets = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
-    reverse_router = router_for(scope.registry, frozenset(reverse_targets.items()))
+    reverse_router = router_for(scope.registry, frozenset(reverse_targets.items()), frozenset())
     for index, proto in enumerate(scope.container.node):
         if index in known or (
             index not in changes and not _would_change(proto, scope, router, reverse_router)

@@ -9,7 +9,7 @@ from opshift.registry.registry import Registry
 
 @lru_cache(maxsize=64)
 def router_for(
-    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted] = frozenset()
+    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted]
 ) -> Router:
     """Return the shared router to some targets; results may not contain what is in `without`."""
     # Routes depend on these arguments only, so all models share them.

@@ -32,7 +32,7 @@ def test_keeps_records_of_opsets_with_fact_queries() -> None:
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=8)
     registry = Registry((OPSETS,))
-    router = router_for(registry, frozenset({("ai.onnx", 13)}))
+    router = router_for(registry, frozenset({("ai.onnx", 13)}), frozenset())
     assert router.fact_querying_opsets == set()
     first = convert_version(model, 13, registry=registry)
     assert router.fact_querying_opsets == {12}

@@ -15,7 +15,9 @@ import pytest
 
 import opshift
 from opshift.analysis.common_opset import NoCommonOpset
+from opshift.analysis.fit.result import DoesNotFit
 from opshift.analysis.reach import reach
+from opshift.analysis.runtime_support.check_support import MissingKernel
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused
@@ -55,6 +57,9 @@ def _errors() -> Iterator[OpshiftError]:
             with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
                 importlib.import_module(module.name)
     made: dict[type[OpshiftError], OpshiftError] = {
+        DoesNotFit: DoesNotFit(
+            "onnxruntime-1.20.1", 17, [MissingKernel(("node a",), "ai.onnx.Mod:1", {}, "reason", "remedy")]
+        ),
         ExtensionFailed: ExtensionFailed(
             "adapter com.acme.Scale 1 -> 2",
             "raises KeyError: 0",
