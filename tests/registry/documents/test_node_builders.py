@@ -287,7 +287,7 @@ def test_type_checkers_accept_modules_and_find_wrong_calls(checker: str, folder:
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name not in ("MYPYPATH", "PYTHONPATH")},
         capture_output=True,
-        text=True,
+        encoding="utf-8",  # of the checker, also after a test that changes the locale
         check=False,
     )
     errors = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error", done.stdout)
