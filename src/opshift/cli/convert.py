@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -159,15 +159,7 @@ def convert(
     ] = False,
     files_from: several.FilesFromOption = None,
     verbose: several.VerboseOption = False,
-    external: Annotated[
-        Literal["copy", "link", "keep"],
-        typer.Option(
-            "--external",
-            rich_help_panel=options.OUTPUT,
-            help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
-            "keep them where they are.",
-        ),
-    ] = "copy",
+    external: options.ExternalOption = "copy",
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -246,6 +246,16 @@ OutputArgument = Annotated[
 InPlaceOption = Annotated[
     bool,
     typer.Option("--in-place", rich_help_panel=OUTPUT, help="Overwrite IN with the result; omit OUT."),
+]
+
+ExternalOption = Annotated[
+    Literal["copy", "link", "keep"],
+    typer.Option(
+        "--external",
+        rich_help_panel=OUTPUT,
+        help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
+        "keep them where they are.",
+    ),
 ]
 
 ForceOption = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -39,14 +39,7 @@ def fit(
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
     allow: options.AllowOption = None,
-    external: Annotated[
-        Literal["copy", "link", "keep"],
-        typer.Option(
-            "--external",
-            rich_help_panel=options.OUTPUT,
-            help="As for `opshift convert`.",
-        ),
-    ] = "copy",
+    external: options.ExternalOption = "copy",
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,
@@ -58,15 +51,12 @@ def fit(
     inexact conversion unless --allow permits it. If no conversion helps, lists the nodes that prevent it, and
     writes nothing.
     """
-    from opshift.adapters.core.adapter_table import load_adapters
     from opshift.analysis.fit.fit import fit_message
     from opshift.converter.options import Options, Target, read_allow
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime
 
-    for each in adapters or ():
-        load_adapters(each)
     found = get_runtime(runtime)
     settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
     source = require_file(source)
