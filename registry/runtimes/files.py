@@ -60,15 +60,21 @@ def get_runtime(name: str) -> Runtime:
     """
     if name.endswith(".yaml"):
         return read_runtime(Path(name), default_registry())
-    files = runtime_files()
-    found = [each for each in files if name in (each, each.rpartition(".")[0])]
-    if not found:
+    found = find_runtime(name)
+    if found is None:
+        files = runtime_files()
         product = name.rpartition("-")[0]
         versions = [each for each in files if each.rpartition("-")[0] == product]
         known = f"known: {', '.join(versions or files)}, or the path of a YAML file"
         remedy = known if versions else did_you_mean(name, files, known)
         raise OpshiftError(f"no data about the runtime {name!r}", remedy=remedy)
-    return _own_runtime(found[-1])
+    return _own_runtime(found)
+
+
+def find_runtime(name: str) -> str | None:
+    """Return the whole name of a runtime of the project, see `get_runtime`; `None` without data about it."""
+    found = [each for each in runtime_files() if name in (each, each.rpartition(".")[0])]
+    return found[-1] if found else None
 
 
 @cache

@@ -49,10 +49,11 @@ def _runtimes(targets: Iterable[str]) -> Iterator[str]:
         product = target.rpartition("-")[0]
         # before the import of the reader of YAML files, which other targets do not need
         if product and (OPSETS / RUNTIMES / product).is_dir():
-            from opshift.registry.runtimes.files import runtime_files
+            from opshift.registry.runtimes.files import find_runtime
 
-            found = [name for name in runtime_files() if target in (name, name.rpartition(".")[0])]
-            yield from found[-1:]
+            found = find_runtime(target)
+            if found is not None:
+                yield found
 
 
 def _sentence(name: str, missing: Iterable[MissingKernel]) -> str:
