@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from opshift.analysis.runtime_support.check_support import ModelSupport, RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
+from opshift.analysis.runtime_support.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
@@ -27,9 +28,6 @@ from opshift.model.plain_data import Json, json_values
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Runtime
-
-RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = "runs", "may run", "after conversion", "does not run"
-"""Verdicts on a model and a runtime, the most favourable first; `may run` if some facts are unknown."""
 
 
 class ConversionAttempt(FrozenRecord):

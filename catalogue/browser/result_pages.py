@@ -7,7 +7,8 @@ from opshift.analysis.model_summary import ModelSummary, ValueSummary
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
-from opshift.analysis.runtime_support.runs import MAY_RUN, RUNS, Runs
+from opshift.analysis.runtime_support.runs import Runs
+from opshift.analysis.runtime_support.verdicts import MAY_RUN, RUNS
 from opshift.checker.findings import Finding
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import short_label

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.analysis.runtime_support.verdicts import (
+    AFTER_CONVERSION,
+    DOES_NOT_RUN,
+    MAY_RUN,
+    RUNS,
+    VERDICTS,
+)
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate import several
@@ -26,14 +33,6 @@ if TYPE_CHECKING:
     from opshift.analysis.runtime_support.check_support import MissingKernel
     from opshift.analysis.runtime_support.runs import ConversionAttempt, Runs, RuntimeResult
     from opshift.cli.findings.finding import Finding, Severity
-
-RUNS, MAY_RUN, AFTER_CONVERSION, DOES_NOT_RUN = COLUMNS = (
-    "runs",
-    "may run",
-    "after conversion",
-    "does not run",
-)
-"""Verdicts, which are columns of the rows of several models."""
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
 """Origins of the facts, as a table names them: `package` lists its kernels."""
@@ -83,10 +82,18 @@ def runs(
         get_runtime(each)
     described = [Path(each) for each in named if each.endswith(".yaml")]
     gate = GateOptions(
-        "runs", form, quiet, verbose, jobs, files_from, (), sarif, ledger, (*(folders or ()), *described)
+        "runs",
+        form,
+        quiet=quiet,
+        verbose=verbose,
+        jobs=jobs,
+        files_from=files_from,
+        sarif=sarif,
+        ledger=ledger,
+        folders=(*(folders or ()), *described),
     )
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=folders)
-    found = inspect_models(sources or [], gate, inspect, COLUMNS, "Reading {}")
+    found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
     if found is not None:
         print_result(form, found.as_dict(), found.write, quiet=quiet)
         if named and not found.answers:
@@ -105,7 +112,7 @@ class RunsOfModel(NamedTuple):
     @property
     def result(self) -> str:
         """The least favourable verdict."""
-        return max((each.verdict for each in self.answers.results), key=COLUMNS.index)
+        return max((each.verdict for each in self.answers.results), key=VERDICTS.index)
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each missing kernel."""
@@ -120,7 +127,7 @@ class RunsOfModel(NamedTuple):
     def cells(self) -> dict[str, object]:
         """Return the numbers of runtimes with each verdict."""
         verdicts = [each.verdict for each in self.answers.results]
-        return {each: verdicts.count(each) for each in COLUMNS}
+        return {each: verdicts.count(each) for each in VERDICTS}
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
