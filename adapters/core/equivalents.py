@@ -42,9 +42,7 @@ def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
     raises `CannotConvert` for nodes that the replacement does not compute.
     """
 
-    def register(
-        function: Callable[[Node, Rewriter], EquivalentNode],
-    ) -> Callable[[Node, Rewriter], EquivalentNode]:
+    def register(function: Parts) -> Parts:
         _functions[op_type, replacement] = function
         return function
 

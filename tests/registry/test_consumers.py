@@ -122,7 +122,7 @@ def test_targets_agree_with_the_runtimes_of_the_same_name() -> None:
         if name.rpartition("-")[0] in RELEASES.consumers:
             try:
                 consumer = RELEASES.named(name)
-            except OpshiftError:  # a version that only the runtimes know
+            except OpshiftError:  # only the files of runtimes have this version
                 continue
             assert consumer.opsets["ai.onnx"] == get_runtime(name).opsets["ai.onnx"], name
             compared += 1

@@ -22,7 +22,7 @@ from support.running import Array, Feeds, assert_equal, run
 DOMAIN = "com.microsoft"
 
 UNKNOWN_TYPES = {"MatMulInteger16", "ReduceSumInteger", "QGemm"}
-"""Operators whose results may have a type that no other parameter has."""
+"""Operators with results of a type that no other parameter needs to have."""
 
 
 class NodeCase(NamedTuple):

@@ -117,7 +117,7 @@ RESHAPED = """
     rows = Shape <start = 0, end = 1> (z) rest = Constant <value_ints = [-1]> ()
     shape = Concat <axis = 0> (rows, rest) r = Reshape (z, shape)
 """
-"""A value whose sizes follow from those of a graph input."""
+"""Nodes that compute `r`: the sizes of a graph input determine its sizes."""
 
 
 @pytest.mark.parametrize(
