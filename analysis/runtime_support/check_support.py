@@ -128,11 +128,10 @@ class RuntimeCheck:
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for nodes in model.groups.values():
             first = nodes[0]
-            newest = self._runtime.opsets.get(first.domain)
-            if newest and self._identity(first).since_version > newest < model.opsets.get(first.domain, 0):
+            identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
+            if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
                 continue  # it exists only in opsets that are too new, which `_model_problems` reports
             own = self._kernel(first)
-            identity = self._identity(first)
             is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
             answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
@@ -146,7 +145,7 @@ class RuntimeCheck:
             places.pop("", None)
             for reason, found in places.items():
                 known = {name: each for name, each in first.types if each}
-                yield MissingKernel(tuple(found), str(self._identity(first)), known, reason, own.remedy)
+                yield MissingKernel(tuple(found), str(identity), known, reason, own.remedy)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""
