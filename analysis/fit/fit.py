@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import overload
 
+from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
@@ -82,6 +84,27 @@ def fit(
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, with the allowances and the registry of some options."""
     model, nodes = _ordered(model, options.registry)
+    try:
+        return _cheapest(model, nodes, runtime, options)
+    except DoesNotFit:
+        assumed, assumptions = assume_constants(model, options.registry)
+        if not assumptions:
+            raise
+        with suppress(DoesNotFit):  # the first error is about the nodes of the model itself
+            nodes = ModelNodes(assumed, options.registry)
+            result, report = _cheapest(assumed, nodes, runtime, options)
+            return result, replace(report, assumptions=assumptions)
+        raise
+
+
+def _cheapest(
+    model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
+) -> tuple[ModelProto, FitReport]:
+    """Return the conversion of a model with the lowest cost.
+
+    Raises:
+        DoesNotFit: no conversion fits the model.
+    """
     ranked = rank_targets(nodes, runtime, options.registry, options.allow)
     check = RuntimeCheck(runtime)
     fitting: list[Attempt] = []

@@ -29,6 +29,7 @@ class FitReport(FrozenRecord):
         tried: number of combinations of opsets that were converted to find the cheapest one.
         warnings: known wrong results of kernels that the result uses.
         uncertain: reasons why nodes that count as implemented may not be.
+        assumptions: inputs of nodes that became constants, because declared shapes determine them.
     """
 
     runtime: str
@@ -41,6 +42,7 @@ class FitReport(FrozenRecord):
     tried: int
     warnings: tuple[str, ...]
     uncertain: tuple[str, ...]
+    assumptions: tuple[str, ...] = ()
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:

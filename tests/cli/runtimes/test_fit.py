@@ -24,6 +24,12 @@ IMPOSSIBLE = """
 """
 
 
+COMPUTED_AXES = """
+    <ir_version: 10, opset_import: ["" : 20]>
+    main (float[3, 4] x, int64[1] axes) => (float[3, 1] y) { y = ReduceSum (x, axes) }
+"""
+
+
 @pytest.fixture
 def model(folder: Path) -> str:
     onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
@@ -66,6 +72,16 @@ def test_lists_nodes_that_prevent_it(run: Run, model: str) -> None:
     failed = run("fit", "impossible.onnx", "out.onnx", "-r", "onnxruntime-1.20.1", "--format", "json")
     (missing,) = json.loads(failed.stdout)["missing"]
     assert missing["places"] == ["graph, node ImageDecoder -> y"]
+
+
+def test_lists_assumptions(run: Run, folder: Path) -> None:
+    onnx.save(onnx.parser.parse_model(COMPUTED_AXES), folder / "axes.onnx")
+    reason = "the declared shape [3, 1] of 'y' admits no other result"
+    assumption = f"graph, node ReduceSum -> y: `axes` becomes [1]: {reason}"
+    done = run("fit", "axes.onnx", "out.onnx", "-r", "tract-0.23.9")
+    assert f"Assumptions {assumption}" in " ".join(done.stdout.split())
+    done = run("fit", "axes.onnx", "out.onnx", "--force", "-r", "tract-0.23.9", "--format", "json")
+    assert json.loads(done.stdout)["assumptions"] == [assumption]
 
 
 def test_refuses_an_unknown_runtime(run: Run, model: str) -> None:

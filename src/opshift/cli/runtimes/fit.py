@@ -110,6 +110,7 @@ class FittedFile(NamedTuple):
         for title, lines in (
             ("Replaced operators", report.replaced),
             ("Element types", report.bridges),
+            ("Assumptions", report.assumptions),
             ("Inexact conversions", [f"{kind}: {reason}" for kind, reason in report.concessions]),
             ("Wrong results of the runtime", report.warnings),
             ("Uncertain", report.uncertain),

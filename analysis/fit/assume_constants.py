@@ -1,0 +1,123 @@
+"""Replace computed inputs of nodes by the constants that declared shapes determine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import NamedTuple
+
+from opshift.analysis.fit.determined_inputs import RULES
+from opshift.analysis.fit.known_node import KnownNode, Sizes
+from opshift.analysis.runtime_support.constant_values import is_constant
+from opshift.converter.rewrite.workspace import FreshNames
+from opshift.converter.root_scopes import root_scopes
+from opshift.inference.facts import InferenceScope
+from opshift.inference.infer_shapes import shape_link
+from opshift.inference.infer_types import parameter_at
+from opshift.model.graphs import graphs_of, node_place, root_graphs
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import write_tensor
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+MIN_IR_VERSION = 4
+"""First IR version in which an initializer is not an input of the graph."""
+
+
+class KnownShape(NamedTuple):
+    """Sizes of a value, and the name of the value with the declaration that determines them."""
+
+    sizes: Sizes
+    source: str
+
+
+class Determined(NamedTuple):
+    """Constant that an input of a node has to be."""
+
+    position: int
+    parameter: str
+    tensor: Tensor
+    output: KnownShape
+
+
+def assume_constants(model: ModelProto, registry: Registry) -> tuple[ModelProto, tuple[str, ...]]:
+    """Return a copy of a model with constants in place of computed inputs, and a sentence for each.
+
+    An input is replaced if the declared shapes admit only one result of its node. The inputs of the graph
+    stay. Nodes in functions are not changed, because the shapes may differ between calls.
+    """
+    copy = deepcopy(model)
+    sentences: list[str] = []
+    if model.ir_version >= MIN_IR_VERSION:
+        names = FreshNames()
+        names.avoid(*root_graphs(copy))
+        # A constant may determine the shapes that another one depends on.
+        while found := list(
+            _replace_inputs(next(root_scopes(copy, copy, registry))[0], "graph", copy, names)
+        ):
+            sentences += found
+    return copy, tuple(sentences)
+
+
+def _replace_inputs(scope: InferenceScope, path: str, model: ModelProto, names: FreshNames) -> Iterator[str]:
+    """Replace inputs of the nodes in a graph and its subgraphs, and yield a sentence for each."""
+    functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
+    nodes = scope.container.node
+    scope.defined_names.update(name for node in nodes for name in node.output)
+    linked = _linked_shapes(scope)
+    for node in nodes:
+        place = node_place(path, node)
+        operator = scope.operator(node.op_type, node.domain)
+        is_call = (canonical_domain(node.domain), node.op_type) in functions
+        if operator is not None and operator.domain == DEFAULT_DOMAIN and not is_call:
+            for each in _determined_inputs(node, operator, scope, linked):
+                node.input[each.position] = new = names.fresh(node.input[each.position])
+                write_tensor(model.graph.initializer.add(), each.tensor, new)
+                yield (
+                    f"{place}: `{each.parameter}` becomes {list(each.tensor.values)}: the declared shape "
+                    f"{list(each.output.sizes)} of {each.output.source!r} admits no other result"
+                )
+        for graph in graphs_of(node):
+            yield from _replace_inputs(scope.child(graph), place, model, names)
+
+
+def _determined_inputs(
+    node: NodeProto, operator: OperatorVersion, scope: InferenceScope, linked: Mapping[str, KnownShape]
+) -> Iterator[Determined]:
+    """Yield the constants for inputs that are not constant and have only one possible value."""
+    rules = RULES.get(operator.name, {})
+    for position, name in enumerate(node.input):
+        formal = parameter_at(operator.inputs, position)
+        if formal is None or formal.name not in rules or not name or is_constant(scope, name):
+            continue
+        outputs = [_known_shape(scope, each) or linked.get(each) for each in node.output]
+        shape, element_type = scope.shape(name), scope.element_type(name)
+        if not outputs or outputs[0] is None or shape is None or len(shape) > 1 or element_type is None:
+            continue
+        data = _known_shape(scope, node.input[0])
+        length = shape[0] if shape else 1
+        sizes = tuple(each.sizes for each in outputs if each)
+        values = rules[formal.name](KnownNode(scope.node(node), operator, data and data.sizes, sizes, length))
+        if values is not None and length in (None, len(values)):
+            tensor = Tensor(element_type, (len(values),) if shape else (), tuple(values))
+            yield Determined(position, formal.name, tensor, outputs[0])
+
+
+def _linked_shapes(scope: InferenceScope) -> dict[str, KnownShape]:
+    """Return shapes of values that follow from those of later values, by operators that keep a shape."""
+    found: dict[str, KnownShape] = {}
+    for node in reversed(scope.container.node):
+        operator = scope.operator(node.op_type, node.domain)
+        link = shape_link(operator) if operator else None
+        if link is not None and link < len(node.input) and node.output:
+            output = _known_shape(scope, node.output[0]) or found.get(node.output[0])
+            if output is not None:
+                found.setdefault(node.input[link], output)
+    return found
+
+
+def _known_shape(scope: InferenceScope, name: str) -> KnownShape | None:
+    sizes = tuple(each for each in scope.shape(name) or (None,) if each is not None) if name else ()
+    return KnownShape(sizes, name) if name and sizes == scope.shape(name) else None
