@@ -41,6 +41,8 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     yield all(name not in values for name in condition.absent)
     yield all(name in values and is_constant(scope, values[name]) for name in condition.constant)
     yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
+    for name in condition.fed:
+        yield name in values and not is_constant(scope, values[name], knows_sizes=True)
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():

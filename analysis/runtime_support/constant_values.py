@@ -21,10 +21,11 @@ INTEGERS: Final = ("int32", "int64")
 """Element types of inputs, such as `shape`, with elements that output sizes depend on."""
 
 
-def is_constant(scope: InferenceScope, name: str) -> bool:
+def is_constant(scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
     """Return whether a value is the same in every run.
 
-    Runtimes compute values in advance that depend on constants and on known sizes only.
+    Runtimes compute values in advance that depend on constants and on known sizes only. With `knows_sizes`,
+    they compute with sizes that are known only at run time, too.
     """
     pending, visited = [(scope, name, False)], {(name, False)}
     while pending:
@@ -34,7 +35,7 @@ def is_constant(scope: InferenceScope, name: str) -> bool:
         # runtimes treat defaults of graph inputs as constants, too
         if scope.initializer(name) is not None or scope.constant(name) is not None:
             continue
-        if is_about_sizes and _has_known_sizes(scope, name):
+        if is_about_sizes and (knows_sizes or _has_known_sizes(scope, name)):
             continue
         producer = scope.producer(name)
         if producer is None or producer.operator is None or len(visited) > MAX_VISITED:

@@ -27,6 +27,8 @@ class Condition(Record):
     """Inputs that have the same value in every run."""
     computed: tuple[str, ...] = ()
     """Inputs that the node has, and whose values depend on the run."""
+    fed: tuple[str, ...] = ()
+    """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
