@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.model.errors import UsageError
-
 if TYPE_CHECKING:
     from opshift.converter.options import Options
     from opshift.converter.streaming.external_data import ExternalHandling
@@ -49,11 +47,6 @@ class Settings(NamedTuple):
 
             for each in self.references:
                 load_references(each)
-        for folder in self.opsets:
-            if not folder.exists():
-                raise UsageError(
-                    "does not exist", place=str(folder), remedy="correct the path of definitions"
-                )
         if self.adapters:
             from opshift.adapters.core.adapter_table import load_adapters
 

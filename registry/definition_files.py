@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from opshift.model.errors import Place
+from opshift.model.errors import Place, UsageError
 from opshift.registry.errors import DefinitionError
 
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
@@ -18,6 +18,7 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
 
     Raises:
         DefinitionError: a folder contains no definitions, or an operator is defined twice.
+        UsageError: a folder does not exist.
     """
     # Strings: hundreds of paths would take a tenth of the time of the first conversion of a process.
     found: dict[str, dict[str, str]] = {}
@@ -30,6 +31,10 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
         ]
         # A folder may contain nothing but a list of consumers or reviewers, or runtimes.
         if not files and not any((folder / name).exists() for name in (CONSUMERS, REVIEWERS, RUNTIMES)):
+            if not folder.exists():
+                raise UsageError(
+                    "does not exist", place=str(folder), remedy="correct the path of definitions"
+                )
             remedy = "name the files <domain>/<operator>.yaml"
             place = Place(str(folder))
             raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)

@@ -298,6 +298,7 @@ def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
 
     Raises:
         DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
+        UsageError: a source does not exist.
     """
     paths = [Path(each) for each in sources]
     if not paths:

@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 
 from opshift.analysis.reach import reach
-from opshift.cli.conversion import ConversionSettings, convert_file
+from opshift.batch.settings import Settings
+from opshift.cli.conversion import convert_file
 from opshift.cli.conversion_text import MAX_GROUPS, write_conversion, write_plan
 from opshift.cli.page import Column, Page, number
 from opshift.cli.reach import ReachOfModel
@@ -162,7 +163,7 @@ def test_summary_of_a_conversion_breaks_no_word(folder: Path, name: str, width: 
     make, target = MODELS[name]
     source, out = Path("in.onnx"), Path("out.onnx")
     source.write_bytes(make())
-    settings = ConversionSettings(target, None, [], None)
+    settings = Settings(target=tuple(target))
     converted = convert_file(str(source), str(out), settings, settings.read())
 
     def write(page: Page) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from opshift.model.errors import UsageError
 from opshift.registry.errors import DefinitionError, InvalidDefinition
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
-from opshift.registry.registry import Registry
+from opshift.registry.registry import Registry, default_registry, load_registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
@@ -421,6 +422,14 @@ def test_refuses_a_folder_without_definitions(tmp_path: Path) -> None:
         Registry((tmp_path,))
     assert str(caught.value.place) == str(tmp_path)
     assert caught.value.remedy == "name the files <domain>/<operator>.yaml"
+
+
+def test_refuses_a_missing_folder(tmp_path: Path) -> None:
+    missing = tmp_path / "acme"
+    for read in (default_registry().with_folder, lambda path: load_registry([path])):
+        with pytest.raises(UsageError, match="does not exist") as caught:
+            read(missing)
+        assert str(caught.value.place) == str(missing)
 
 
 def test_refuses_an_operator_defined_in_two_folders(tmp_path: Path) -> None:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.checker.findings import Finding, Level
 from opshift.cli import options
-from opshift.cli.conversion import ConversionSettings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
-from opshift.cli.gate import several
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format, registry_with
+from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.options import Format
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.plan import PlannedModel, plan_file
+from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
@@ -29,20 +28,14 @@ COLUMNS = (" errors", " warnings")
 """Columns of the rows of several models."""
 
 
+@gate_command
 def check(
     sources: options.InputsArgument = None,
     target: options.TargetOption = None,
     level: options.LevelOption = Level.WARNING,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,
-    folders: options.DefinitionsOption = None,
-    adapters: options.AdaptersOption = None,
-    files_from: several.FilesFromOption = None,
-    jobs: several.JobsOption = 1,
-    ledger: several.LedgerOption = None,
-    verbose: several.VerboseOption = False,
-    quiet: options.QuietOption = False,
-    sarif: several.SarifOption = None,
-    form: options.FindingsFormatOption = Format.TEXT,
+    *,
+    gate: GateOptions,
 ) -> None:
     """Check models against ONNX's specification.
 
@@ -51,30 +44,15 @@ def check(
     one is refused.
     """
     if rules:
-        _print_rules(form)
+        _print_rules(gate.form)
         return
-    gate = GateOptions(
-        "check",
-        form,
-        quiet=quiet,
-        verbose=verbose,
-        jobs=jobs,
-        files_from=files_from,
-        adapters=adapters or (),
-        sarif=sarif,
-        ledger=ledger,
-        folders=folders or (),
-    )
-    settings = ConversionSettings(target, folders=folders, adapters=adapters)
-    if target:
-        settings.read()  # before any model is read
-    registry_with(folders)
+    settings = plan_settings(target, gate)  # before any model is read
     inspect = partial(check_file, level=level, settings=settings)
     checked = inspect_models(sources or [], gate, inspect, COLUMNS, "Checking {}")
     if checked is None:
         return
     data = {"counts": checked.counts, "models": [checked.as_dict()]}
-    print_result(form, data, checked.write, quiet=quiet and not checked.shown)
+    print_result(gate.form, data, checked.write, quiet=gate.quiet and not checked.shown)
     if checked.result != "valid":
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -147,14 +125,15 @@ class CheckResult(NamedTuple):
             self.planned.write(page)
 
 
-def check_file(source: str, level: Level, settings: ConversionSettings) -> CheckResult:
+def check_file(source: str, level: Level, settings: Settings) -> CheckResult:
     """Check a model file; with a target, plan the conversion if the model is valid."""
     from opshift.checker.check import check as findings_of
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.errors import InvalidModel
     from opshift.model.locations import folder_of
+    from opshift.registry.registry import load_registry
 
-    registry = registry_with(settings.folders)
+    registry = load_registry(settings.opsets)
     with add_file_to_errors(source):
         try:
             with open_without_weights(model_input(source)) as model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,65 +20,16 @@ if TYPE_CHECKING:
     from opshift.model.messages import ModelProto
 
 
-class ConversionSettings(NamedTuple):
-    """Options that apply to every converted file, as given on the command line."""
+def read_settings(settings: Settings, report: Path | None = None) -> Options:
+    """Return the options of a conversion in place; raise if one, or the name of a report, is invalid."""
+    if report is not None:
+        from opshift.analysis.pages.write_report import report_suffix
 
-    target: list[str] | None
-    ir_version: str | None = None
-    allow: Sequence[str] = ()
-    folders: list[Path] | None = None
-    check: bool = False
-    reversible: bool = False
-    verify: bool = False
-    inputs: Path | None = None
-    input_files: tuple[tuple[str, Path], ...] = ()
-    tolerance: float | None = None
-    external: ExternalHandling = "copy"
-    force: bool = False
-    adapters: list[Path] | None = None
-    quiet: bool = False
-    bump: bool = False
-    references: tuple[str, ...] = ()
-    custom_ops: tuple[Path, ...] = ()
-    report: Path | None = None
-    shapes: tuple[str, ...] = ()
-    infer_shapes: bool = False
-    without: tuple[str, ...] = ()
-
-    def read(self) -> Options:
-        """Return the options of a conversion in place; raise if one of them is invalid."""
-        if self.report is not None:
-            from opshift.analysis.pages.write_report import report_suffix
-
-            report_suffix(self.report)
-        try:
-            return self.shared().read()
-        except ResolveError as error:
-            raise CommandLineError(error) from error
-
-    def shared(self) -> Settings:
-        """Return the options that decide about the results."""
-        return Settings(
-            target=tuple(self.target or ()),
-            ir_version=self.ir_version,
-            allow=tuple(self.allow),
-            check=self.check,
-            reversible=self.reversible,
-            bump=self.bump,
-            shapes=self.shapes,
-            infer_shapes=self.infer_shapes,
-            without=self.without,
-            external=self.external,
-            force=self.force,
-            opsets=tuple(self.folders or ()),
-            adapters=tuple(self.adapters or ()),
-            verify=self.verify,
-            inputs=self.inputs,
-            input_files=self.input_files,
-            tolerance=self.tolerance,
-            references=self.references,
-            custom_ops=self.custom_ops,
-        )
+        report_suffix(report)
+    try:
+        return settings.read()
+    except ResolveError as error:
+        raise CommandLineError(error) from error
 
 
 class ConvertedFile(NamedTuple):
@@ -116,8 +66,16 @@ class ConvertedFile(NamedTuple):
         }
 
 
-def convert_file(source: str, out: str, settings: ConversionSettings, options: Options) -> ConvertedFile:
-    """Convert a model file. If an error is raised, nothing was written."""
+def convert_file(
+    source: str,
+    out: str,
+    settings: Settings,
+    options: Options,
+    *,
+    report: Path | None = None,
+    quiet: bool = False,
+) -> ConvertedFile:
+    """Convert a model file. If an error is raised, nothing was written except a report of the failure."""
     from dataclasses import replace
 
     from opshift.cli.runtimes.targets import unsupported_by
@@ -127,7 +85,7 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
 
-    find_unsupported = unsupported_by(settings.target or (), options.registry)
+    find_unsupported = unsupported_by(settings.target, options.registry)
     imports: dict[str, int] = {}
     reports: list[Report] = []
 
@@ -137,20 +95,19 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
             try:
                 result, plan = convert_with(model, options)
             except ConversionRefused:
-                if settings.report is not None:
+                if report is not None:
                     reports.append(Report.of(plan_with(model, options)))
                 raise
-            report = Report.of(plan, result)
-            reports.append(replace(report, unsupported=find_unsupported(result)))
+            reports.append(replace(Report.of(plan, result), unsupported=find_unsupported(result)))
             return reports[-1]
 
     external, verification = "keep" if out == STDOUT else settings.external, None
     with ExitStack() as stack:
-        if settings.report is not None:
+        if report is not None:
             from opshift.cli.report_files import failure_reported
 
-            stack.enter_context(failure_reported(settings.report, source, reports))
-        with show_progress(f"Converting {source}", quiet=settings.quiet, unit=BYTES) as progress:
+            stack.enter_context(failure_reported(report, source, reports))
+        with show_progress(f"Converting {source}", quiet=quiet, unit=BYTES) as progress:
             path = stack.enter_context(model_output(out))
             conversion = converting(
                 model_input(source),
@@ -167,8 +124,8 @@ def convert_file(source: str, out: str, settings: ConversionSettings, options: O
             from opshift.batch.convert_model import verify_file
 
             message = f"Comparing {source} with its conversion"
-            with show_progress(message, quiet=settings.quiet) as progress, add_file_to_errors(source):
+            with show_progress(message, quiet=quiet) as progress, add_file_to_errors(source):
                 verification = verify_file(
-                    model_input(source), written.path, settings.shared(), options.registry, progress
+                    model_input(source), written.path, settings, options.registry, progress
                 )
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)

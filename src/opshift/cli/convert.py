@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.cli import options
-from opshift.cli.conversion import ConversionSettings, convert_file
+from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
@@ -182,40 +183,40 @@ def convert(
         raise UsageError(reason, remedy="add --verify")
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
-    settings = ConversionSettings(
-        target=target,
+    settings = Settings(
+        target=tuple(target or ()),
         ir_version=ir_version,
-        allow=allow or [],
-        folders=folders,
+        allow=tuple(allow or ()),
         check=check,
         reversible=reversible,
+        bump=bump,
+        shapes=tuple(shape or ()),
+        infer_shapes=infer_shapes,
+        without=tuple(without or ()),
+        external=external,
+        force=force,
+        opsets=tuple(folders or ()),
+        adapters=tuple(adapters or ()),
         verify=verify,
         inputs=inputs,
         input_files=tuple(named_files(input_files or [])),
         tolerance=tolerance,
-        external=external,
-        force=force,
-        adapters=adapters,
-        quiet=quiet or form is Format.JSON,
-        bump=bump,
         references=tuple(references or ()),
         custom_ops=tuple(custom_ops or ()),
-        report=report,
-        shapes=tuple(shape or ()),
-        infer_shapes=infer_shapes,
-        without=tuple(without or ()),
     )
     sources = _sources(source, more, files_from)
     gate = GateOptions(
         "convert",
-        form,
-        quiet=quiet,
-        verbose=verbose,
-        jobs=jobs,
+        folders,
+        adapters,
         files_from=files_from,
-        adapters=adapters or (),
+        jobs=jobs,
+        ledger=ledger,
+        verbose=verbose,
+        quiet=quiet,
+        form=form,
     )
-    conversion_options = settings.read()  # before any model is read
+    conversion_options = read_settings(settings, report)  # before any model is read
     if dry_run:
         from opshift.cli.plan import show_plans
 
@@ -224,7 +225,7 @@ def convert(
             raise UsageError(reason, remedy="remove them")
         if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion
             output_file(require_file(source), sources.pop(), in_place=in_place, force=force, form=form)
-        show_plans(sources, settings, gate._replace(command="plan", ledger=ledger, folders=folders or ()))
+        show_plans(sources, settings, gate._replace(command="plan"), report)
         return
     if folder is not None:
         if in_place:
@@ -232,14 +233,15 @@ def convert(
             raise UsageError(reason, place=folder, remedy="remove one of them")
         from opshift.cli.batch.run_batch import BatchOptions, run_batch
 
-        run_batch(sources, settings, BatchOptions(folder, ledger, skip_existing, dask), gate)
+        run_batch(sources, settings, BatchOptions(folder, skip_existing, dask, report), gate)
         return
     if ledger or skip_existing or dask or files_from:
         reason = "--ledger, --skip-existing, --dask and --files-from require an output folder"
         raise UsageError(reason, remedy="name it with --out")
     source, named = _source_and_output(sources)
     path = output_file(source, named, in_place=in_place, force=force, form=form)
-    converted = convert_file(source, path, settings, conversion_options)
+    is_quiet = quiet or form is Format.JSON
+    converted = convert_file(source, path, settings, conversion_options, report=report, quiet=is_quiet)
     if report is not None:
         from opshift.cli.report_files import write_report_file
 

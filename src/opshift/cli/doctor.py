@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.cli import options
-from opshift.cli.conversion import ConversionSettings
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.gate import several
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format, registry_with
+from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
-from opshift.cli.plan import PlannedModel, plan_file
+from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.model.errors import UsageError
@@ -39,6 +38,7 @@ COLUMNS = ("declared    ", "fitting     ")
 FIX = "correct the version with opshift doctor --fix"
 
 
+@gate_command
 def doctor(
     sources: options.InputsArgument = None,
     target: options.TargetOption = None,
@@ -48,15 +48,8 @@ def doctor(
     ] = False,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
-    folders: options.DefinitionsOption = None,
-    adapters: options.AdaptersOption = None,
-    files_from: several.FilesFromOption = None,
-    jobs: several.JobsOption = 1,
-    ledger: several.LedgerOption = None,
-    verbose: several.VerboseOption = False,
-    quiet: options.QuietOption = False,
-    sarif: several.SarifOption = None,
-    form: options.FindingsFormatOption = Format.TEXT,
+    *,
+    gate: GateOptions,
 ) -> None:
     """Check models against their declared opsets and IR versions.
 
@@ -69,56 +62,39 @@ def doctor(
     if in_place and not fix:
         raise UsageError("--in-place requires --fix", remedy="add --fix")
     if not fix:
-        gate = GateOptions(
-            "doctor",
-            form,
-            quiet=quiet,
-            verbose=verbose,
-            jobs=jobs,
-            files_from=files_from,
-            adapters=adapters or (),
-            sarif=sarif,
-            ledger=ledger,
-            folders=folders or (),
-        )
-        settings = ConversionSettings(target, folders=folders, adapters=adapters)
-        if target:
-            settings.read()  # before any model is read
-        registry_with(folders)
+        settings = plan_settings(target, gate)  # before any model is read
         inspect = partial(diagnose_file, settings=settings)
         found = inspect_models(names, gate, inspect, COLUMNS, "Reading {}")
         if found is None:
             return
-        print_result(form, found.as_dict(), found.write, quiet=quiet)
+        print_result(gate.form, found.as_dict(), found.write, quiet=gate.quiet)
         if found.result != "correct":
             raise typer.Exit(EXIT_FINDINGS)
         return
-    if files_from is not None or target or len(names) not in (1, 2):
+    if gate.files_from is not None or target or len(names) not in (1, 2):
         reason, remedy = "--fix corrects one model", "name IN and OUT, without --target and --files-from"
         raise UsageError(reason, remedy=remedy)
     source, out = require_file(names[0]), names[1] if names[1:] else None
-    path = output_file(source, out, in_place=in_place, force=force, form=form)
+    path = output_file(source, out, in_place=in_place, force=force, form=gate.form)
     if is_url(path):
         reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
         raise UsageError(reason, place=path, remedy=remedy)
-    _fix(source, out, path, folders, form, quiet=quiet)
+    _fix(source, out, path, gate)
 
 
-def _fix(
-    source: str, out: str | None, path: str, folders: list[Path] | None, form: Format, *, quiet: bool
-) -> None:
+def _fix(source: str, out: str | None, path: str, gate: GateOptions) -> None:
     """Write a model with corrected versions."""
     from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.files import read_model, write_model
 
-    is_quiet = quiet or form is Format.JSON
+    is_quiet = gate.quiet or gate.form is Format.JSON
     with show_progress(f"Reading {source}", quiet=is_quiet), add_file_to_errors(source):
         model = read_model(model_input(source))
-        found = _diagnosed(source, model, folders)
+        found = _diagnosed(source, model, gate.folders or ())
     data = {**found.as_dict(), "output": out}
-    print_result(form, data, found.write, quiet=quiet, on_stderr=path == STDOUT)
+    print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     # only the locations of external data are needed, not the weights
     with open_without_weights(model_input(source)) as skeleton:
         files = external_files(skeleton.SerializeToString(), source)
@@ -183,21 +159,22 @@ class DiagnosedModel(NamedTuple):
             self.planned.write(page)
 
 
-def diagnose_file(source: str, settings: ConversionSettings) -> DiagnosedModel:
+def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
     """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
     from opshift.converter.streaming.weights import open_without_weights
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
-        found = _diagnosed(source, model, settings.folders)
+        found = _diagnosed(source, model, settings.opsets)
     if not (settings.target and found.diagnosis.fits):
         return found
     return found._replace(planned=plan_file(source, settings))
 
 
-def _diagnosed(source: str, model: ModelProto, folders: list[Path] | None) -> DiagnosedModel:
+def _diagnosed(source: str, model: ModelProto, folders: Sequence[Path]) -> DiagnosedModel:
     from opshift.analysis.doctor.diagnose import diagnose
+    from opshift.registry.registry import load_registry
 
-    return DiagnosedModel(source, diagnose(model, registry=registry_with(folders)))
+    return DiagnosedModel(source, diagnose(model, registry=load_registry(folders)))
 
 
 def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:

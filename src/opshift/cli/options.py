@@ -11,7 +11,6 @@ import typer
 
 from opshift.checker.findings import Level
 from opshift.cli import completion
-from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
     from opshift.registry.registry import Registry
@@ -280,7 +279,4 @@ def registry_with(folders: list[Path] | None) -> Registry:
     """Return the built-in definitions with those in `folders`, which may include operator-set documents."""
     from opshift.registry.registry import load_registry
 
-    for folder in folders or ():
-        if not folder.exists():
-            raise UsageError("does not exist", place=str(folder), remedy="correct the path after --opsets")
     return load_registry(folders or ())

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.cli import options
-from opshift.cli.conversion import ConversionSettings
+from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.gate import several
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, single_file
-from opshift.cli.options import Format
+from opshift.cli.gate.several import GateOptions, gate_command, single_file
+from opshift.cli.options import registry_with
 from opshift.cli.output import print_result
 from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
@@ -29,6 +30,7 @@ COLUMNS = ("opsets    ", " changed")
 """Columns of the rows of several models."""
 
 
+@gate_command
 def plan(
     sources: options.InputsArgument = None,
     target: options.TargetOption = None,
@@ -37,66 +39,56 @@ def plan(
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
     without: options.WithoutOption = None,
-    folders: options.DefinitionsOption = None,
-    adapters: options.AdaptersOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
-    files_from: several.FilesFromOption = None,
-    jobs: several.JobsOption = 1,
-    ledger: several.LedgerOption = None,
-    verbose: several.VerboseOption = False,
-    quiet: options.QuietOption = False,
-    report_file: options.ReportOption = None,
-    sarif: several.SarifOption = None,
-    form: options.FindingsFormatOption = Format.TEXT,
+    report: options.ReportOption = None,
+    *,
+    gate: GateOptions,
 ) -> None:
     """Show the changes that `convert` would make, and their cost.
 
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     Operators without a domain are those of ai.onnx. Several models get a row each, and a summary.
     """
-    settings = ConversionSettings(
-        target,
-        ir_version,
-        allow or [],
-        folders,
-        adapters=adapters,
-        report=report_file,
+    settings = Settings(
+        target=tuple(target or ()),
+        ir_version=ir_version,
+        allow=tuple(allow or ()),
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
         without=tuple(without or ()),
+        opsets=tuple(gate.folders or ()),
+        adapters=tuple(gate.adapters or ()),
     )
-    gate = GateOptions(
-        "plan",
-        form,
-        quiet=quiet,
-        verbose=verbose,
-        jobs=jobs,
-        files_from=files_from,
-        adapters=adapters or (),
-        sarif=sarif,
-        ledger=ledger,
-        folders=folders or (),
-    )
-    show_plans(sources or [], settings, gate, explain=explain)
+    show_plans(sources or [], settings, gate, report, explain=explain)
+
+
+def plan_settings(target: list[str] | None, gate: GateOptions) -> Settings:
+    """Return the options of a command that plans only with `--target`; raise if one of them is invalid."""
+    folders, adapters = tuple(gate.folders or ()), tuple(gate.adapters or ())
+    settings = Settings(target=tuple(target or ()), opsets=folders, adapters=adapters)
+    if target:
+        read_settings(settings)
+    registry_with(gate.folders)
+    return settings
 
 
 def show_plans(
-    names: list[str], settings: ConversionSettings, gate: GateOptions, *, explain: bool = False
+    names: list[str], settings: Settings, gate: GateOptions, report: Path | None, *, explain: bool = False
 ) -> None:
     """Print the plan of one model, or the results of several; exit with 1 after a refusal."""
-    settings.read()  # before any model is read
-    if settings.report is not None and single_file(names, gate) is None:
+    read_settings(settings, report)  # before any model is read
+    if report is not None and single_file(names, gate) is None:
         reason, remedy = "describes one model", "use --format json for several"
-        raise UsageError(reason, place=f"--report {settings.report}", remedy=remedy)
+        raise UsageError(reason, place=f"--report {report}", remedy=remedy)
     planned = inspect_models(names, gate, partial(plan_file, settings=settings), COLUMNS)
     if planned is None:
         return
-    if settings.report is not None:
+    if report is not None:
         from opshift.cli.report_files import write_report_file
 
-        write_report_file(settings.report, f"Plan for {planned.source}", planned.as_dict(), planned.report)
+        write_report_file(report, f"Plan for {planned.source}", planned.as_dict(), planned.report)
     print_result(gate.form, planned.as_dict(), lambda page: planned.write(page, explain=explain))
     if planned.report.refusals:
         raise typer.Exit(EXIT_FINDINGS)
@@ -136,7 +128,7 @@ class PlannedModel(NamedTuple):
         write_plan(page, self.source, self.report, self.imports, explain)
 
 
-def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
+def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file."""
     from opshift.cli.runtimes.targets import unsupported_by
     from opshift.converter.cost import plan_with_cost
@@ -148,6 +140,6 @@ def plan_file(source: str, settings: ConversionSettings) -> PlannedModel:
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
-        options = settings.read()
-        find_unsupported = unsupported_by(settings.target or (), options.registry)
+        options = read_settings(settings)
+        find_unsupported = unsupported_by(settings.target, options.registry)
         return PlannedModel(source, plan_with_cost(model, options, file.size, find_unsupported), imports)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
-from opshift.cli.gate import several
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format, registry_with
+from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.options import registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.refusal_text import write_refusals
@@ -27,21 +26,15 @@ COLUMNS = (" opset", " lowest", " highest")
 """Columns of the rows of several models."""
 
 
+@gate_command
 def reach(
     sources: options.InputsArgument = None,
     domain: options.DomainOption = None,
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
-    folders: options.DefinitionsOption = None,
-    adapters: options.AdaptersOption = None,
-    files_from: several.FilesFromOption = None,
-    jobs: several.JobsOption = 1,
-    ledger: several.LedgerOption = None,
-    verbose: several.VerboseOption = False,
-    quiet: options.QuietOption = False,
-    sarif: several.SarifOption = None,
-    form: options.FindingsFormatOption = Format.TEXT,
+    *,
+    gate: GateOptions,
 ) -> None:
     """Show the opsets to which a model can be converted.
 
@@ -50,30 +43,18 @@ def reach(
     """
     from opshift.converter.options import read_allow
 
-    gate = GateOptions(
-        "reach",
-        form,
-        quiet=quiet,
-        verbose=verbose,
-        jobs=jobs,
-        files_from=files_from,
-        adapters=adapters or (),
-        sarif=sarif,
-        ledger=ledger,
-        folders=folders or (),
-    )
-    registry_with(folders)  # before any model is read
+    registry_with(gate.folders)  # before any model is read
     inspect = partial(
         reach_of_file,
         domain=domain or "",
         allow=tuple(sorted(read_allow(allow or ()))),
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
-        folders=folders,
+        folders=gate.folders,
     )
     found = inspect_models(sources or [], gate, inspect, COLUMNS, "Planning {} for every opset")
     if found is not None:
-        print_result(form, found.as_dict(), found.write)
+        print_result(gate.form, found.as_dict(), found.write)
 
 
 class ReachOfModel(NamedTuple):

@@ -89,3 +89,9 @@ def test_refuses_unknown_runtimes_before_it_reads_models(run: Run) -> None:
     result = run("runs", "missing.onnx", "-r", "onnxruntime-0.1")
     assert result.exit_code == 1
     assert "no data about the runtime 'onnxruntime-0.1'" in result.stderr
+
+
+def test_runs_adapters_of_private_domains(run: Run, device: str) -> None:
+    Path("adapters.py").write_text("print('adapters are executed')", "utf-8")
+    result = run("runs", "relu.onnx", "--runtime", device, "--adapters", "adapters.py", "--format", "json")
+    assert result.stdout.startswith("adapters are executed\n{")

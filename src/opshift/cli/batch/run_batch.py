@@ -3,11 +3,12 @@
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from opshift.batch.convert_many import Batch
 from opshift.batch.outcome import ModelOutcome
-from opshift.cli.conversion import ConversionSettings
+from opshift.batch.settings import Settings
 from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
 from opshift.cli.findings.finding import Finding, refusal_findings
@@ -28,17 +29,15 @@ SECONDS_TO_CONNECT = 10
 
 
 class BatchOptions(NamedTuple):
-    """Options of a batch: the folder of the results, the ledger, and the workers."""
+    """Options of a batch that other commands do not have; `dask` is the address of a scheduler."""
 
     out: str
-    ledger: str | None = None
     skip_existing: bool = False
     dask: str | None = None
+    report: Path | None = None
 
 
-def run_batch(
-    names: Sequence[str], settings: ConversionSettings, batch: BatchOptions, gate: GateOptions
-) -> None:
+def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
     """Convert all models and print each result as it arrives; exit with 1 if one was not converted."""
     if [*names] == [LIST] and gate.files_from is None:
         reason = "has no name for the file in the output folder"
@@ -46,18 +45,19 @@ def run_batch(
     if settings.force and batch.skip_existing:
         raise UsageError("both --force and --skip-existing are given", remedy="remove one of them")
     reported: list[tuple[ModelOutcome, GateResult]] = []
-    with_data = gate.form is Format.JSON or settings.report is not None
+    with_data = gate.form is Format.JSON or batch.report is not None
     with models_named(names, gate.files_from) as models, _executor(batch.dask) as (executor, slots):
-        run = Batch(models, batch.out, settings.shared(), batch.ledger, batch.skip_existing).run(
+        run = Batch(models, batch.out, settings, gate.ledger, batch.skip_existing).run(
             slots or gate.jobs, executor
         )
         try:
-            show_results(_results(run, settings, reported, with_data=with_data), gate, COLUMNS, "Converting")
+            results = _results(run, settings, reported if batch.report else None, with_data=with_data)
+            show_results(results, gate, COLUMNS, "Converting")
         finally:
-            if settings.report is not None:
+            if batch.report is not None:
                 from opshift.cli.batch.report_page import write_batch_report
 
-                write_batch_report(settings.report, batch.out, reported)
+                write_batch_report(batch.report, batch.out, reported)
 
 
 @contextmanager
@@ -85,20 +85,20 @@ def _executor(address: str | None) -> Iterator[tuple[Executor | None, int]]:
 
 def _results(
     run: Generator[ModelOutcome],
-    settings: ConversionSettings,
-    reported: list[tuple[ModelOutcome, GateResult]],
+    settings: Settings,
+    reported: list[tuple[ModelOutcome, GateResult]] | None,
     *,
     with_data: bool,
 ) -> Generator[GateResult]:
     with closing(run):
         for each in run:
             result = _result(each, settings, with_data=with_data)
-            if settings.report is not None:
+            if reported is not None:
                 reported.append((each, result))
             yield result
 
 
-def _result(outcome: ModelOutcome, settings: ConversionSettings, *, with_data: bool) -> GateResult:
+def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> GateResult:
     # plain data of all changes would take this process as long as a worker takes for the conversion
     cells, data = {}, outcome.as_dict() if with_data else {}
     if outcome.report is not None:
@@ -109,7 +109,7 @@ def _result(outcome: ModelOutcome, settings: ConversionSettings, *, with_data: b
     return result_of(outcome.source, outcome.status, findings, data, cells)
 
 
-def _findings(outcome: ModelOutcome, settings: ConversionSettings) -> Iterator[Finding]:
+def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each refusal, or for the error, and for weights that were not copied."""
     file, error = outcome.source, outcome.error
     if error is None and settings.external == "keep" and outcome.external_data:

@@ -112,7 +112,7 @@ def _names_listed(files_from: str | None) -> Iterator[Iterable[str]]:
 
 
 def _results(models: Iterator[FoundModel], options: GateOptions, inspect: Inspect) -> Generator[GateResult]:
-    function = partial(inspect_file, inspect, options.adapters)
+    function = partial(inspect_file, inspect, options.adapters or ())
     locations = (each.location for each in models)
     if options.ledger is not None:
         yield from _recorded_results(locations, options, inspect, options.ledger)
@@ -127,8 +127,9 @@ def _recorded_results(
 ) -> Generator[GateResult]:
     from opshift.cli.gate.ledger import GateLedger, digest_of, inspect_task
 
-    function = partial(inspect_task, inspect, options.adapters)
-    digest = digest_of(inspect, (*options.folders, *options.adapters))
+    adapters = options.adapters or ()
+    function = partial(inspect_task, inspect, adapters)
+    digest = digest_of(inspect, (*(options.folders or ()), *adapters))
     with (
         closing(GateLedger(ledger, digest)) as record,
         closing(run_chunks(function, record.tasks(files), jobs=options.jobs)) as chunks,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, get_type_hints
 
 import typer
 
-from opshift.cli.options import OUTPUT, PLAIN_FORMATS, Format
+from opshift.cli.options import (
+    OUTPUT,
+    PLAIN_FORMATS,
+    AdaptersOption,
+    DefinitionsOption,
+    FindingsFormatOption,
+    Format,
+    QuietOption,
+)
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
 
@@ -69,23 +79,42 @@ SarifOption = Annotated[
 
 
 class GateOptions(NamedTuple):
-    """Name of a command over several models, and the options that all have."""
+    """Name of a command over several models, and the options that all have, in the order of the help."""
 
     command: str
-    form: Format
-    quiet: bool = False
-    verbose: bool = False
-    jobs: int = 1
-    files_from: str | None = None
-    adapters: Sequence[Path] = ()
-    sarif: Path | None = None
-    ledger: str | None = None
-    folders: Sequence[Path] = ()
+    folders: DefinitionsOption = None
+    adapters: AdaptersOption = None
+    files_from: FilesFromOption = None
+    jobs: JobsOption = 1
+    ledger: LedgerOption = None
+    verbose: VerboseOption = False
+    sarif: SarifOption = None
+    quiet: QuietOption = False
+    form: FindingsFormatOption = Format.TEXT
 
     @property
     def is_plain(self) -> bool:
         """Whether the output is not a list of findings."""
         return self.form in PLAIN_FORMATS and self.sarif is None
+
+
+def gate_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a command that gets the options of `GateOptions` as its argument `gate`."""
+    types = get_type_hints(GateOptions, include_extras=True)
+    shared = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        for name, default in GateOptions._field_defaults.items()
+    ]
+    declared = signature(command, eval_str=True)
+    own = [each for each in declared.parameters.values() if each.name != "gate"]
+
+    @wraps(command)
+    def run(**arguments: object) -> None:
+        options = [arguments.pop(each.name) for each in shared]
+        command(**arguments, gate=GateOptions._make([command.__name__, *options]))
+
+    vars(run)["__signature__"] = declared.replace(parameters=[*own, *shared])  # which typer reads
+    return run
 
 
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:

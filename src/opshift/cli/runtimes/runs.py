@@ -19,10 +19,9 @@ from opshift.analysis.runtime_support.verdicts import (
 )
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
-from opshift.cli.gate import several
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format, registry_with
+from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.options import registry_with
 from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.runtimes.targets import missing_label
@@ -56,18 +55,13 @@ RuntimeOption = Annotated[
 ]
 
 
+@gate_command
 def runs(
     sources: options.InputsArgument = None,
     runtime: RuntimeOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print details for all runtimes.")] = False,
-    folders: options.DefinitionsOption = None,
-    files_from: several.FilesFromOption = None,
-    jobs: several.JobsOption = 1,
-    ledger: several.LedgerOption = None,
-    verbose: several.VerboseOption = False,
-    quiet: options.QuietOption = False,
-    sarif: several.SarifOption = None,
-    form: options.FindingsFormatOption = Format.TEXT,
+    *,
+    gate: GateOptions,
 ) -> None:
     """Show which runtimes run a model.
 
@@ -76,26 +70,17 @@ def runs(
     """
     from opshift.registry.runtimes.files import get_runtime
 
-    registry_with(folders)  # before any model is read
+    registry_with(gate.folders)  # before any model is read
     named = tuple(runtime or ())
     for each in named:
         get_runtime(each)
     described = [Path(each) for each in named if each.endswith(".yaml")]
-    gate = GateOptions(
-        "runs",
-        form,
-        quiet=quiet,
-        verbose=verbose,
-        jobs=jobs,
-        files_from=files_from,
-        sarif=sarif,
-        ledger=ledger,
-        folders=(*(folders or ()), *described),
-    )
-    inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=folders)
+    inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
+    # the files decide about the results, too
+    gate = gate._replace(folders=[*(gate.folders or ()), *described])
     found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
     if found is not None:
-        print_result(form, found.as_dict(), found.write, quiet=quiet)
+        print_result(gate.form, found.as_dict(), found.write, quiet=gate.quiet)
         if named and not found.answers:
             raise typer.Exit(EXIT_FINDINGS)
 
