@@ -33,9 +33,15 @@ class SubgraphBuilder(Rewriter):
         """Add an output; ONNX requires that the subgraph itself produces the value."""
         self._outputs.append(Value(name, element_type, dims))
 
-    def embed(self, attribute: AttributeProto) -> None:
-        """Embed a subgraph of the model after the nodes emitted so far; its values keep their names."""
-        self._inner, self._nodes_before = attribute, len(self.emitted)
+    def embed(self, subgraph: AttributeProto | Graph) -> None:
+        """Embed a subgraph after the nodes emitted so far; its values keep their names."""
+        if isinstance(subgraph, Graph):
+            self.emitted += subgraph.nodes
+            if subgraph.embedded is not None:
+                self.embed(subgraph.embedded)
+            self.emitted += subgraph.nodes_after
+        else:
+            self._inner, self._nodes_before = subgraph, len(self.emitted)
 
     def graph(self) -> Graph:
         """Return the subgraph as built so far."""
@@ -80,12 +86,14 @@ class LoopBuilder(SubgraphBuilder):
         return self.int64(0)
 
 
-def body_output_type(name: str, value: ValueInfoProto, out: Rewriter) -> str:
+def body_output_type(name: str, value: ValueInfoProto | Value, out: Rewriter) -> str:
     """Return the element type of an output of a subgraph: declared, or that of `name`, the node's output.
 
     Raises:
         CannotConvert: the element type is unknown.
     """
+    if isinstance(value, Value):
+        return value.type
     declared = BY_NUMBER.get(value.type.tensor_type.elem_type)
     found = declared.name if declared else out.known_element_type(name)
     if found is None:

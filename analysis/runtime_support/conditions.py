@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from opshift.analysis.runtime_support.constant_values import is_constant
+from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
 from opshift.model.errors import CannotConvert
+from opshift.model.graphs import captured_names
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
 
@@ -43,6 +44,7 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
     for name in condition.fed:
         yield name in values and not is_constant(scope, values[name], knows_sizes=True)
+    yield all(_captures_values(name, node) for name in condition.captures)
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():
@@ -56,6 +58,11 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
+
+
+def _captures_values(name: str, node: ModelNode) -> bool:
+    graph = node.node.attribute(name)
+    return graph is not None and not all(is_stored(node.scope, each) for each in captured_names(graph))
 
 
 def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:

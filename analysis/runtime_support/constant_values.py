@@ -54,6 +54,16 @@ def is_constant(scope: InferenceScope, name: str, *, knows_sizes: bool = False) 
     return True
 
 
+def is_stored(scope: InferenceScope, name: str) -> bool:
+    """Return whether a value is an initializer or the result of a Constant node."""
+    while not scope.is_local(name) and scope.parent is not None:
+        scope = scope.parent
+    producer = scope.producer(name)
+    return scope.initializer(name) is not None or (
+        producer is not None and producer.node.op_type == "Constant"
+    )
+
+
 def _has_known_sizes(scope: InferenceScope, name: str) -> bool:
     shape = scope.shape(name)
     return shape is not None and None not in shape

@@ -29,6 +29,8 @@ class Condition(Record):
     """Inputs that the node has, and whose values depend on the run."""
     fed: tuple[str, ...] = ()
     """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
+    captures: tuple[str, ...] = ()
+    """Subgraphs that read values of enclosing graphs, except initializers and results of Constant nodes."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)

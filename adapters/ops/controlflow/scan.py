@@ -8,6 +8,7 @@ from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.indices import nonnegative_axis
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
+from opshift.model.node import Graph
 
 
 class ScannedValue(NamedTuple):
@@ -98,15 +99,17 @@ def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Scanned
 
 def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
     graph = node.attribute("body")
+    emitted = isinstance(graph, Graph)
+    inputs, outputs = (graph.inputs, graph.outputs) if emitted else (graph.input, graph.output)
     body = LoopBuilder(out)
-    states = len(graph.input) - len(scanned)
-    for name, inner in zip(node.inputs, graph.input[:states], strict=False):
+    states = len(inputs) - len(scanned)
+    for name, inner in zip(node.inputs, inputs[:states], strict=False):
         body.input(out.element_type(name), name=inner.name)
-    for lane, inner in zip(scanned, graph.input[states:], strict=True):
+    for lane, inner in zip(scanned, inputs[states:], strict=True):
         index = body.emit("Sub", [last, body.iteration]) if lane.is_reversed else body.iteration
         body.emit("Gather", [lane.name, index], [inner.name], axis=lane.axis)
     body.embed(node.attributes["body"])
-    for position, value in enumerate(graph.output):
+    for position, value in enumerate(outputs):
         body.output(body.emit("Identity", [value.name]), body_output_type(node.output(position), value, out))
     return body
 

@@ -1,4 +1,4 @@
-"""LinearAttention (introduced in opset 27): a loop over the tokens, which update and read a state.
+"""LinearAttention (introduced in opset 27): a Scan over the tokens, which update and read a state.
 
 Queries are laid out as (batch, token, shared head, group, size), so a group of queries reads one state.
 """
@@ -6,15 +6,12 @@ Queries are laid out as (batch, token, shared head, group, size), so a group of 
 import math
 from typing import NamedTuple
 
-from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.shapes import (
-    computed_dimension,
-    dimension,
-    dimension_tensor,
-    reshape,
-    shape_tensor,
-)
-from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.shapes import computed_dimension, dimension, reshape, shape_tensor
+from opshift.adapters.emit.subgraphs import SubgraphBuilder
+
+SCAN_OPSET = 9
+"""First opset in which scanned inputs have axes."""
 
 
 class Tokens(NamedTuple):
@@ -29,10 +26,18 @@ class Tokens(NamedTuple):
 
 @adapter("LinearAttention", 27, 26)
 def expand_linear_attention(node: Node, out: Rewriter) -> None:
-    """Rewrite as a loop over the tokens, in float like the function body, and cast the results back."""
+    """Rewrite as a Scan over the tokens, in float like the function body, and cast the results back."""
     tokens = _tokens(node, out)
-    count = reshape(dimension_tensor(dimension(node.inputs[0], 1, out), out), (), out)
-    state, results = _token_loop(tokens, out).emit_loop(count, [_initial_state(node, tokens, out)], out, 2)
+    scanned = [name for name in tokens if name]
+    state, results = out.emit_all(
+        "Scan",
+        [_initial_state(node, tokens, out), *scanned],
+        2,
+        opset=SCAN_OPSET,
+        body=_body(tokens, out).graph(),
+        num_scan_inputs=len(scanned),
+        scan_input_axes=[1] * len(scanned),
+    )
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
@@ -60,11 +65,11 @@ def _as_float(name: str, out: Rewriter) -> str:
     return name if out.element_type(name) == "float" else out.cast(name, "float")
 
 
-def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBuilder:
-    """Return the loop body: decay the state, correct it at the token's key, and read it by the query."""
-    body = LoopBuilder(out)
+def _body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
+    """Return the body: decay the state, correct it at the token's key, and read it by the query."""
+    body = SubgraphBuilder(out)
     state = body.input("float")
-    token = Tokens(*(name and body.emit("Gather", [name, body.iteration], axis=1) for name in tokens))
+    token = Tokens(*(name and body.input("float") for name in tokens))
     if token.decay:
         state = body.emit("Mul", [state, token.decay])
     value = token.value
@@ -84,7 +89,8 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
         return _as_float(node.input(3), out)
     batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
     sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
-    return out.emit("ConstantOfShape", [shape_tensor((batch, shared, *sizes), out)], opset=9)
+    shape = shape_tensor((batch, shared, *sizes), out)
+    return out.emit("ConstantOfShape", [shape], opset=9, value=Tensor("float", (1,), (0.0,)))
 
 
 def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
