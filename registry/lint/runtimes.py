@@ -93,8 +93,9 @@ def _unknown_names(
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
-            known = attributes if part == "attributes" else parameters
-            noun = "attribute" if part == "attributes" else "parameter or type variable"
+            is_attribute = part in ("attributes", "captures")
+            known = attributes if is_attribute else parameters
+            noun = "attribute" if is_attribute else "parameter or type variable"
             for unknown in (each for each in names if each not in known):
                 yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
 

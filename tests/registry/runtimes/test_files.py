@@ -245,6 +245,14 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             5,
             id="condition on an unknown input",
         ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Scan:\n  - {reason: closed, when: {captures: [graph]}}\nprovider",
+            "runtime.condition",
+            "ai.onnx.Scan has no attribute 'graph'",
+            5,
+            id="condition on an unknown subgraph",
+        ),
     ],
 )
 def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:
