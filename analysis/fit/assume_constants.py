@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import NamedTuple
 
 from opshift.analysis.fit.determined_inputs import RULES
 from opshift.analysis.fit.known_node import KnownNode, Sizes
 from opshift.analysis.runtime_support.constant_values import is_constant
 from opshift.converter.rewrite.workspace import FreshNames
-from opshift.converter.root_scopes import root_scopes
+from opshift.converter.root_scopes import graph_scopes
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import shape_link
 from opshift.inference.infer_types import parameter_at
-from opshift.model.graphs import graphs_of, node_place, root_graphs
+from opshift.model.graphs import node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -42,45 +41,38 @@ class Determined(NamedTuple):
     output: KnownShape
 
 
-def assume_constants(model: ModelProto, registry: Registry) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return a copy of a model with constants in place of computed inputs, and a sentence for each.
+def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
+    """Replace computed inputs of nodes by constants, and return a sentence for each.
 
     An input is replaced if the declared shapes admit only one result of its node. The inputs of the graph
     stay. Nodes in functions are not changed, because the shapes may differ between calls.
     """
-    copy = deepcopy(model)
     sentences: list[str] = []
     if model.ir_version >= MIN_IR_VERSION:
         names = FreshNames()
-        names.avoid(*root_graphs(copy))
+        names.avoid(*root_graphs(model))
         # A constant may determine the shapes that another one depends on.
-        while found := list(
-            _replace_inputs(next(root_scopes(copy, copy, registry))[0], "graph", copy, names)
-        ):
+        while found := list(_replace_inputs(model, registry, names)):
             sentences += found
-    return copy, tuple(sentences)
+    return tuple(sentences)
 
 
-def _replace_inputs(scope: InferenceScope, path: str, model: ModelProto, names: FreshNames) -> Iterator[str]:
-    """Replace inputs of the nodes in a graph and its subgraphs, and yield a sentence for each."""
+def _replace_inputs(model: ModelProto, registry: Registry, names: FreshNames) -> Iterator[str]:
+    """Replace inputs of the nodes in the main graph and its subgraphs, and yield a sentence for each."""
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
-    nodes = scope.container.node
-    scope.defined_names.update(name for node in nodes for name in node.output)
-    linked = _linked_shapes(scope)
-    for node in nodes:
-        place = node_place(path, node)
-        operator = scope.operator(node.op_type, node.domain)
-        is_call = (canonical_domain(node.domain), node.op_type) in functions
-        if operator is not None and operator.domain == DEFAULT_DOMAIN and not is_call:
+    for scope, path in graph_scopes(model, registry):
+        linked = _linked_shapes(scope)
+        for node in scope.container.node:
+            operator = scope.operator(node.op_type, node.domain)
+            is_call = (canonical_domain(node.domain), node.op_type) in functions
+            if operator is None or operator.domain != DEFAULT_DOMAIN or is_call:
+                continue
             for each in _determined_inputs(node, operator, scope, linked):
                 node.input[each.position] = new = names.fresh(node.input[each.position])
                 write_tensor(model.graph.initializer.add(), each.tensor, new)
-                yield (
-                    f"{place}: `{each.parameter}` becomes {list(each.tensor.values)}: the declared shape "
-                    f"{list(each.output.sizes)} of {each.output.source!r} admits no other result"
-                )
-        for graph in graphs_of(node):
-            yield from _replace_inputs(scope.child(graph), place, model, names)
+                change = f"`{each.parameter}` becomes {list(each.tensor.values)}"
+                reason = f"the declared shape {list(each.output.sizes)} of {each.output.source!r}"
+                yield f"{node_place(path, node)}: {change}: {reason} admits no other result"
 
 
 def _determined_inputs(

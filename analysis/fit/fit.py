@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
+from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
 from opshift.analysis.runtime_support.check_support import RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
@@ -87,12 +89,14 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
     try:
         return _cheapest(model, nodes, runtime, options)
     except DoesNotFit:
-        assumed, assumptions = assume_constants(model, options.registry)
-        if not assumptions:
+        changed = deepcopy(model)
+        write_strict_forms(changed, options.registry)
+        assumptions = assume_constants(changed, options.registry)
+        if changed == model:
             raise
         with suppress(DoesNotFit):  # the first error is about the nodes of the model itself
-            nodes = ModelNodes(assumed, options.registry)
-            result, report = _cheapest(assumed, nodes, runtime, options)
+            nodes = ModelNodes(changed, options.registry)
+            result, report = _cheapest(changed, nodes, runtime, options)
             return result, replace(report, assumptions=assumptions)
         raise
 

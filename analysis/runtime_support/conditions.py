@@ -8,6 +8,8 @@ from opshift.analysis.runtime_support.constant_values import is_constant, is_sto
 from opshift.analysis.runtime_support.model_nodes import ModelNode
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
+from opshift.model.messages import GraphProto
+from opshift.model.types import element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
 
@@ -45,6 +47,7 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     for name in condition.fed:
         yield name in values and not is_constant(scope, values[name], knows_sizes=True)
     yield all(_captures_values(name, node) for name in condition.captures)
+    yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():
@@ -63,6 +66,10 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
 def _captures_values(name: str, node: ModelNode) -> bool:
     graph = node.node.attribute(name)
     return graph is not None and not all(is_stored(node.scope, each) for each in captured_names(graph))
+
+
+def _has_untyped_inputs(graph: GraphProto | None) -> bool:
+    return graph is not None and any(element_type_of(each.type) is None for each in graph.input)
 
 
 def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:

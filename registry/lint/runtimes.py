@@ -93,7 +93,7 @@ def _unknown_names(
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
-            is_attribute = part in ("attributes", "captures")
+            is_attribute = part in ("attributes", "captures", "untyped")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"
             for unknown in (each for each in names if each not in known):

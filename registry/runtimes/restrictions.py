@@ -31,6 +31,8 @@ class Condition(Record):
     """Inputs that the node has, and that depend on values of graph inputs, not only on sizes."""
     captures: tuple[str, ...] = ()
     """Subgraphs that read values of enclosing graphs, except initializers and results of Constant nodes."""
+    untyped: tuple[str, ...] = ()
+    """Attributes with subgraphs that do not declare the types of all inputs."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)

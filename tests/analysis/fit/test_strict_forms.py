@@ -1,0 +1,83 @@
+"""Parts of models in forms that strict runtimes read; results run in onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper
+from support.forms import in_form
+from support.running import assert_equal, op_types, run
+
+from opshift import fit
+from opshift.analysis.fit.strict_forms import write_strict_forms
+from opshift.analysis.runtime_support.check_support import check_support
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime
+
+TRACT = "tract-0.23.9"
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+
+ACCUMULATE = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[5, 2] x) => (float[2] total, float[5, 2] sums) {
+        zero = Constant <value_ints = [2]> ()
+        start = ConstantOfShape (zero)
+        total, sums = Scan <num_scan_inputs = 1, body = b (state, item) => (new, out) {
+            new = Add (state, item)
+            out = Identity (new)
+        }> (start, x)
+    }
+"""
+
+
+@pytest.mark.parametrize("form", ["initializer", "computed", "branch"])
+@pytest.mark.parametrize("opset", [11, 18])
+def test_pads_with_scalars(opset: int, form: str) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["pads"], value_ints=[1, 0, 0, 2]),
+        helper.make_node("Neg", ["value"], ["minus"]),
+        helper.make_node("Pad", ["x", "pads", "minus"], ["h"]),
+        helper.make_node("Pad", ["h", "pads", "minus"], ["y"]),
+    ]
+    feeds = {"x": X, "value": np.array([3], np.float32)}
+    if opset == 11:
+        nodes[0] = helper.make_node(
+            "Constant", [], ["pads"], value=helper.make_tensor("v", TensorProto.INT64, [4], [1, 0, 0, 2])
+        )
+    model, fed = in_form(form, nodes, feeds, {"y": TensorProto.FLOAT}, opset)
+    before = model.SerializeToString(deterministic=True)
+    expected = run(model, fed)
+    changed = onnx.ModelProto.FromString(before)
+    write_strict_forms(changed, default_registry())
+    assert_equal(run(changed, fed), expected)
+    if form == "initializer":
+        assert op_types(changed).count("Squeeze") == 2
+        assert [each.reason for each in check_support(model, get_runtime(TRACT))] == [
+            "tract-0.23.9 refuses the node: `constant_value` is not a scalar"
+        ] * 2
+        assert check_support(changed, get_runtime(TRACT)) == ()
+        fitted = fit(model, TRACT).model
+        assert_equal(run(fitted, fed), expected)
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_declares_types_of_subgraph_inputs() -> None:
+    model = onnx.parser.parse_model(ACCUMULATE)
+    fed = {"x": np.arange(10, dtype=np.float32).reshape(5, 2)}
+    (missing,) = check_support(model, get_runtime(TRACT))
+    assert missing.reason == "tract-0.23.9 refuses the node: the inputs of `body` have no types"
+    fitted = fit(model, TRACT)
+    assert fitted.report.opsets == {"ai.onnx": 18}
+    assert fitted.report.assumptions == ()
+    assert check_support(fitted.model, get_runtime(TRACT)) == ()
+    inputs = fitted.model.graph.node[2].attribute[1].g.input
+    assert [each.type.tensor_type.elem_type for each in inputs] == [TensorProto.FLOAT] * 2
+    assert fitted.model.graph.node[1].attribute[0].name == "value"
+    assert_equal(run(fitted.model, fed), run(model, fed))
+
+
+def test_keeps_models_that_run() -> None:
+    model = onnx.parser.parse_model(ACCUMULATE)
+    assert fit(model, "onnxruntime-1.20.1").model.SerializeToString() == model.SerializeToString()
