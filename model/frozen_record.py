@@ -32,32 +32,33 @@ class FrozenRecord:
         }
 
     def __init__(self, *values: object, **named: object) -> None:
-        names = self.__match_args__
-        content = dict(zip(names, values, strict=False))
-        if len(values) != len(names) or named:
-            content = self._with_defaults({**content, **named})
-            is_repeated = named and not named.keys().isdisjoint(names[: len(values)])
+        names, content = self.__match_args__, self.__dict__
+        is_partial = named or len(values) != len(names)
+        if is_partial:
+            self._set_defaults()
+            content.update(named)
+        # `zip` parses keyword arguments slowly, and every conversion creates records.
+        content.update(zip(names, values))  # noqa: B905
+        if is_partial:
+            is_repeated = not named.keys().isdisjoint(names[: len(values)])
             if is_repeated or len(values) > len(names) or content.keys() != self._names:
                 raise TypeError(
                     f"{type(self).__name__} has the fields {', '.join(names)}; got {(*values, *named)}"
                 )
-        object.__setattr__(self, "__dict__", content)
         self.__post_init__()
 
     @classmethod
     def from_valid(cls, values: Mapping[str, object]) -> Self:
         """Return an instance with the fields of a valid one that was stored, without checks."""
         record = cls.__new__(cls)
-        object.__setattr__(record, "__dict__", cls._with_defaults(values))
+        record._set_defaults()
+        record.__dict__.update(values)
         return record
 
-    @classmethod
-    def _with_defaults(cls, values: Mapping[str, object]) -> dict[str, object]:
-        content = {**cls._defaults, **values}
-        for name, new in cls._factories.items():
-            if name not in content:
-                content[name] = new()
-        return content
+    def _set_defaults(self) -> None:
+        self.__dict__.update(self._defaults)
+        for name, new in self._factories.items():
+            self.__dict__[name] = new()
 
     def __post_init__(self) -> None:
         """Check the fields of a new instance; they are set."""

@@ -62,6 +62,7 @@ class Container:
         # Kept, because protobuf looks up a field more slowly than Python an attribute.
         self.nodes = container.node
         self._initializer_protos = () if self.is_function else self._graph.initializer
+        self._initializer_names = [*map(_get_name, self._initializer_protos)]
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -145,10 +146,6 @@ class Container:
         """Positions of the initializers by name."""
         # Positions, because holding many messages slows protobuf down (see `NodeRecord`).
         return {name: position for position, name in enumerate(self._initializer_names)}
-
-    @cached_property
-    def _initializer_names(self) -> tuple[str, ...]:
-        return tuple(map(_get_name, self._initializer_protos))
 
     @cached_property
     def _sparse(self) -> dict[str, SparseTensorProto]:

@@ -6,7 +6,7 @@ applies a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -134,13 +134,12 @@ class ContainerPlan:
         """Whether nodes contain graphs after the conversion."""
         return bool(self.subgraphs or self.emits_graphs or self.reversal.restored)
 
-    def walk(self) -> Iterator[ContainerPlan]:
-        """Yield this plan and the plans of all nested subgraphs."""
-        waiting: list[ContainerPlan] = [self]
-        while waiting:
-            current = waiting.pop()
-            yield current
-            waiting.extend(reversed([each[3] for each in current.subgraphs]))
+    def walk(self) -> Sequence[ContainerPlan]:
+        """Return this plan and the plans of all nested subgraphs."""
+        found = [self]
+        for _, _, _, inner in self.subgraphs:
+            found += inner.walk()
+        return found
 
     @property
     def is_empty(self) -> bool:
