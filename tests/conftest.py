@@ -5,6 +5,11 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine must not fail a test.
+settings.register_profile("untimed", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

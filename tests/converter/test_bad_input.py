@@ -539,14 +539,14 @@ def convert_or_error(data: bytes, target: int) -> onnx.ModelProto | OpshiftError
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_random_bytes_end_in_a_model_or_a_typed_error(data: bytes) -> None:
     result = convert_or_error(data, 13)
     assert result.reason if isinstance(result, OpshiftError) else result.HasField("graph")
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_changed_byte_ends_in_a_model_or_a_typed_error(data: st.DataObject) -> None:
     original = bytearray(valid_model().SerializeToString())
     original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))

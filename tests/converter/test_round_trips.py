@@ -25,7 +25,7 @@ OLDEST_CHECKED = 9
 INVALID_FOR_ONNX = {"MeanVarianceNormalization"}
 """Operators with function bodies that the checker of ONNX rejects."""
 Target = dict[str, int]
-PROFILE = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+PROFILE = settings(max_examples=120, derandomize=True, suppress_health_check=[*HealthCheck])
 
 
 class Journey(NamedTuple):

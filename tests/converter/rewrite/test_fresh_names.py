@@ -78,7 +78,7 @@ NAME = st.sampled_from(["a", "a_1", "a_2", "a_1_1", "b", "a_"])
 
 
 @given(st.lists(st.sets(NAME), max_size=3), st.lists(NAME, max_size=12))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_returns_no_name_twice(used: list[set[str]], hints: list[str]) -> None:
     names = names_with(*used)
     results = [names.fresh(hint) for hint in hints]

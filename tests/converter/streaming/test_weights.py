@@ -238,7 +238,7 @@ def test_restores_duplicated_tensor(tmp_path: Path) -> None:
     assert [each.attribute[0].t.raw_data for each in ModelProto.FromString(data).graph.node[1:]] == [RAW, RAW]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_reads_mutated_models_as_protobuf_does(tmp_path: Path, data: st.DataObject) -> None:
     """A mutated model has the same content as in protobuf, or is refused with one type of error."""
