@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Final, NamedTuple
@@ -9,7 +10,9 @@ from typing import Final, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from opshift.analysis.pages.diagram import svg
 from opshift.analysis.pages.markdown import plain_text
+from opshift.catalogue.flowcharts import read_flowchart
 from opshift.catalogue.paths import link
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
@@ -40,7 +43,12 @@ class DocumentPage:
         self._tokens = self._renderer.parse(self.markdown)
         self._names = names
         self.sections: Sequence[Section] = list(self._add_anchors())
-        for token in self._tokens:
+        heading = ""
+        for before, token in pairwise(self._tokens):
+            if before.type == "heading_open":
+                heading = plain_text(token.content)
+            if token.type == "fence" and token.info == "mermaid":
+                token.type, token.content = "html_block", svg(read_flowchart(token.content), heading)
             self._replace_links(token.children or [])
             if token.children:
                 token.children = [
@@ -48,6 +56,11 @@ class DocumentPage:
                 ]
             if token.attrs.pop("style", None):  # of numbers in tables; the policy of the pages forbids styles
                 token.attrSet("class", "number")
+
+    @property
+    def has_drawing(self) -> bool:
+        """Whether the page has diagrams."""
+        return "```mermaid" in self.markdown
 
     @property
     def title(self) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from opshift.analysis.pages.diagram import ARROW
 from opshift.analysis.pages.markdown import printable
 from opshift.catalogue import paths
 from opshift.catalogue.history import METHODS
@@ -68,6 +69,7 @@ class Renderer:
             "kernel_types": kernel_types,
             "versions_text": versions_text,
             "methods": METHODS,
+            "arrow": ARROW,
             "converter": converter,
         }
 

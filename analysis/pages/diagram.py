@@ -7,7 +7,7 @@ import html
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain, pairwise, repeat
+from itertools import pairwise, zip_longest
 from typing import Literal, NamedTuple
 
 MAX_NODES = 60
@@ -17,8 +17,15 @@ MAX_LABEL = 32
 MAX_CENTERED = 1000
 """Width in which rows are centered; the start of a wider drawing would be empty otherwise."""
 
-ROW_HEIGHT, BOX_HEIGHT, CHARACTER_WIDTH, GAP = 64, 28, 7.5, 20
+CHARACTER_WIDTH, LINE_HEIGHT, PADDING = 7.5, 14, 14
+GAP, ROW_GAP = 20, 36
 
+ARROW = (
+    '<svg class="definitions" aria-hidden="true"><defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4"'
+    ' markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"/></marker>'
+    "</defs></svg>"
+)
+"""End of the lines of all drawings of a page, which contains it once."""
 
 Point = tuple[float, float]
 
@@ -26,17 +33,34 @@ BoxKind = Literal["input", "value", "node", "added", "removed", "changed"]
 
 
 class Box(NamedTuple):
-    """Value or node, and the positions of the earlier boxes that it reads."""
+    """Value or node, and the positions of the boxes that it reads; lines from later boxes lead upwards."""
 
     label: str
     sources: tuple[int, ...] = ()
     kind: BoxKind = "input"
     """The first row of a diagram shows inputs; others without sources are above their first reader."""
+    detail: str = ""
+    """Second line of the text."""
+    notes: tuple[str, ...] = ()
+    """Text at the line from each source; none by default."""
 
     @property
     def is_node(self) -> bool:
         """Whether the box shows a node."""
         return self.kind not in ("input", "value")
+
+    @property
+    def lines(self) -> list[str]:
+        """The text; only the label is cut."""
+        return [_label(self.label), *filter(None, [self.detail])]
+
+
+class Route(NamedTuple):
+    """Line through the rows of a diagram, from top to bottom."""
+
+    points: Sequence[int]
+    is_upward: bool
+    note: str
 
 
 def mermaid(boxes: Sequence[Box], caption: str = "") -> str:
@@ -53,31 +77,43 @@ def mermaid(boxes: Sequence[Box], caption: str = "") -> str:
 
 
 def svg(boxes: Sequence[Box], caption: str) -> str:
-    """Return an SVG drawing for `Document`; an empty text without boxes."""
+    """Return an SVG drawing for a page with `ARROW`; an empty text without boxes."""
     if not boxes:
         return ""
+    caption = html.escape(caption)
     centers, routes = _layout(boxes)
-    half_widths = [_width(box) / 2 for box in boxes]
-    # Lines come first, so that boxes cover them.
-    lines = [
-        f'<path d="{_curve([centers[each] for each in route])}" marker-end="url(#arrow)"/>'
-        for route in routes
-    ]
-    for box, (x, y), half in zip(boxes, centers, half_widths, strict=False):
-        radius = 3 if box.is_node else BOX_HEIGHT / 2
-        place = f'x="{x - half:g}" y="{y - BOX_HEIGHT / 2:g}" width="{2 * half:g}" height="{BOX_HEIGHT}"'
-        text = html.escape(_label(box.label))
-        shape = f'<rect {place} rx="{radius:g}"/><text x="{x:g}" y="{y:g}">{text}</text>'
-        lines.append(f'<g class="{box.kind}">{shape}</g>')
+    halves = [(_width(box) / 2, _height(box) / 2) for box in boxes]
     # points of lines have no width, and may be to the right of all boxes
-    halves = chain(half_widths, repeat(0.0))
-    width = max(x + half for (x, _), half in zip(centers, halves, strict=False)) + GAP
-    height = max(y for _, y in centers) + ROW_HEIGHT / 2
+    halves += [(0.0, max(map(_height, boxes)) / 2)] * (len(centers) - len(boxes))
+    # Lines come first, so that boxes cover them.
+    parts, notes, sentences = [], [], []
+    for route, is_upward, note in routes:
+        first, last = (route[-1], route[0]) if is_upward else (route[0], route[-1])
+        end = "start" if is_upward else "end"
+        path = _curve([(centers[each], halves[each][1]) for each in route])
+        parts.append(f'<path d="{path}" marker-{end}="url(#arrow)"/>')
+        names = " to ".join(boxes[each].lines[0] for each in (first, last))
+        sentences.append(f"{names} ({note})" if note else names)
+        if note:
+            (x, y), (next_x, next_y) = (centers[each] for each in route[:2])
+            middle = f'x="{(x + next_x) / 2:g}" y="{(y + next_y) / 2:g}"'
+            notes.append(f'<text class="note" {middle}>{html.escape(note)}</text>')
+    for box, (x, y), (half, tall) in zip(boxes, centers, halves, strict=False):
+        radius = 3 if box.is_node else PADDING
+        place = f'x="{x - half:g}" y="{y - tall:g}" width="{2 * half:g}" height="{2 * tall:g}"'
+        top = y - (len(box.lines) - 1) * LINE_HEIGHT / 2
+        text = "".join(
+            f'<text{name} x="{x:g}" y="{top + row * LINE_HEIGHT:g}">{html.escape(line)}</text>'
+            for row, (name, line) in enumerate(zip(("", ' class="detail"'), box.lines, strict=False))
+        )
+        parts.append(f'<g class="{box.kind}"><rect {place} rx="{radius}"/>{text}</g>')
+    width = max(x + half for (x, _), (half, _) in zip(centers, halves, strict=True)) + GAP
+    height = max(y + tall for (_, y), (_, tall) in zip(centers, halves, strict=True)) + GAP
     return (
         f'<figure tabindex="0"><figcaption>{caption}</figcaption>'
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{caption}"'
-        f' viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">{"".join(lines)}</svg>'
-        "</figure>"
+        f' viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">'
+        f"<desc>{html.escape('; '.join(sentences))}</desc>{''.join((*parts, *notes))}</svg></figure>"
     )
 
 
@@ -86,11 +122,16 @@ def _label(text: str) -> str:
     return printable if len(printable) <= MAX_LABEL else f"{printable[:MAX_LABEL]}..."
 
 
-def _curve(points: Sequence[Point]) -> str:
-    """Return the path of a line that passes vertically between the boxes of each row."""
-    path, half, bend = "", BOX_HEIGHT / 2, ROW_HEIGHT / 3
-    for (x, y), (next_x, next_y) in pairwise(points):
-        start, end = y + half, next_y - half
+def _curve(points: Sequence[tuple[Point, float]]) -> str:
+    """Return the path of a line that passes vertically between the boxes of each row.
+
+    Args:
+        points: the point in each row, and half the height of the box around it.
+    """
+    path = ""
+    for ((x, y), half), ((next_x, next_y), next_half) in pairwise(points):
+        start, end = y + half, next_y - next_half
+        bend = (end - start) / 2
         path += f"{'L' if path else 'M'}{x:g} {start:g}"
         path += f"C{x:g} {start + bend:g} {next_x:g} {end - bend:g} {next_x:g} {end:g}"
     return path
@@ -100,7 +141,8 @@ def _rows(boxes: Sequence[Box]) -> list[int]:
     """Return the row of each box: below all boxes that it reads."""
     rows: list[int] = []
     for box in boxes:
-        rows.append(max((rows[source] + 1 for source in box.sources), default=0))
+        earlier = (each for each in box.sources if each < len(rows))
+        rows.append(max((rows[source] + 1 for source in earlier), default=0))
     for position in reversed(range(len(boxes))):
         readers = [rows[other] for other, box in enumerate(boxes) if position in box.sources]
         if boxes[position].kind != "input" and not boxes[position].sources and readers:
@@ -108,21 +150,24 @@ def _rows(boxes: Sequence[Box]) -> list[int]:
     return rows
 
 
-def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[list[int]]]:
+def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[Route]]:
     """Return the centers of the boxes and of points in lines, and the route of each line through them."""
-    rows, sources = _rows(boxes), [box.sources for box in boxes]
-    widths = [_width(box) for box in boxes]
-    routes: list[list[int]] = []
+    rows, widths, tallest = _rows(boxes), [_width(box) for box in boxes], max(map(_height, boxes))
+    above: dict[int, list[int]] = defaultdict(list)
+    routes: list[Route] = []
     for position, box in enumerate(boxes):
-        for source in box.sources:
-            route = [source]
+        for source, note in zip_longest(box.sources, box.notes, fillvalue=""):
+            upper, lower = sorted((int(source), position), key=rows.__getitem__)
+            route = [upper]
             # A line has a point of its own in each row that it crosses, so that it avoids the boxes there.
-            for row in range(rows[source] + 1, rows[position]):
-                sources.append((route[-1],))
+            for row in range(rows[upper] + 1, rows[lower]):
                 route.append(len(rows))
                 rows.append(row)
                 widths.append(0.0)
-            routes.append([*route, position])
+            route.append(lower)
+            for one, other in pairwise(route):
+                above[other].append(one)
+            routes.append(Route(route, upper == position, note))
     members: dict[int, list[int]] = defaultdict(list)
     for position, row in enumerate(rows):
         members[row].append(position)
@@ -131,16 +176,20 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[list[int]]]:
     centers = [(0.0, 0.0)] * len(rows)
     for row in sorted(members):
         # Sorted by the mean of their sources, so that few lines cross.
-        placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in sources[each]]))
+        placed = sorted(members[row], key=lambda each: _mean([centers[one][0] for one in above[each]]))
         x = GAP + max(0.0, middle - totals[row] / 2)
         for position in placed:
-            centers[position] = (x + widths[position] / 2, (row + 0.5) * ROW_HEIGHT)
+            centers[position] = (x + widths[position] / 2, GAP + (row + 0.5) * tallest + row * ROW_GAP)
             x += widths[position] + GAP
     return centers, routes
 
 
 def _width(box: Box) -> float:
-    return len(_label(box.label)) * CHARACTER_WIDTH + 16
+    return max(map(len, box.lines)) * CHARACTER_WIDTH + 16
+
+
+def _height(box: Box) -> float:
+    return len(box.lines) * LINE_HEIGHT + PADDING
 
 
 def _mean(values: list[float]) -> float:

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
@@ -250,6 +250,28 @@ def test_function_bodies_are_drawn_and_listed(files: Mapping[str, str]) -> None:
         assert re.search(rf"<text [^>]*>{node}", text)
         assert f"{node} " in text.partition("<pre")[2] or f"{node}(" in text.partition("<pre")[2]
     assert 'id="function"' not in files["operators/ai.onnx/Conv/11.html"]
+
+
+def test_diagrams_of_documents_are_drawn(files: Mapping[str, str]) -> None:
+    drawings = 0
+    for document in DOCS.glob("*.md"):
+        text = files[f"docs/{document.stem}.html"]
+        diagrams = re.findall(r"```mermaid\n(.*?)```", document.read_text("utf-8"), re.DOTALL)
+        assert text.count("<figure") == len(diagrams), document.name
+        assert "--&gt;" not in text, document.name
+        for diagram, drawing in zip(
+            diagrams, re.findall("<figure.*?</figure>", text, re.DOTALL), strict=True
+        ):
+            drawings += 1
+            for label in chain.from_iterable(
+                each.split("<br>") for each in re.findall(r'[\[{]"(.*?)"[\]}]', diagram)
+            ):
+                assert f">{label}</text>" in drawing, label
+            assert drawing.count("<path") == diagram.count("-->")
+            assert drawing.partition("<desc>")[2].partition("</desc>")[0].count(" to ") >= diagram.count(
+                "-->"
+            )
+    assert drawings > 1
 
 
 def test_pages_load_nothing_from_other_hosts(files: Mapping[str, str]) -> None:

@@ -53,9 +53,26 @@ def test_drawing_has_class_of_each_kind() -> None:
     assert re.findall('class="([a-z]*)"', svg(BOXES, "Example")) == [each.kind for each in BOXES]
 
 
+def test_line_from_later_box_leads_upwards() -> None:
+    drawing = svg([Box("a", (1,)), Box("b", (0,), "node", notes=("again",))], "Loop")
+    up, down = re.findall(r'<path d="M\S+ (\S+?)C.*?" marker-(\w+)', drawing)
+    assert (up[0], up[1], down[1]) == (down[0], "start", "end")
+    assert "<desc>b to a; a to b (again)</desc>" in drawing
+
+
+def test_detail_is_second_line_within_its_box() -> None:
+    drawing = svg([Box("name", kind="node", detail="a longer second line")], "Example")
+    [(x, y, width, height)] = _rectangles(drawing)
+    places = re.findall(r'<text[^>]* x="(\S+)" y="(\S+)">(.*?)</text>', drawing)
+    assert [text for _, _, text in places] == ["name", "a longer second line"]
+    assert y < float(places[0][1]) < float(places[1][1]) < y + height
+    assert x < float(places[1][0]) - 20 * 3.6 < float(places[1][0]) + 20 * 3.6 < x + width
+
+
 def test_labels_have_no_effect() -> None:
     boxes = [Box(HOSTILE), Box(HOSTILE, (0,), "node")]
     assert "<script" not in svg(boxes, "Example")
+    assert "<script" not in svg(boxes, HOSTILE)
     ElementTree.fromstring(svg(boxes, "Example"))
     lines = mermaid(boxes).split("\n")
     assert all(re.fullmatch(r'[\w .=#;\[\]()">-]*|```(mermaid)?', line) for line in lines)
