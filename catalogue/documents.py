@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from opshift.analysis.pages.diagram import svg
+from opshift.analysis.pages.document import with_scrolling_tables
 from opshift.analysis.pages.markdown import plain_text
 from opshift.catalogue.flowcharts import read_flowchart
 from opshift.catalogue.paths import link
@@ -70,12 +71,8 @@ class DocumentPage:
     @property
     def html(self) -> str:
         """The content in HTML."""
-        body: str = self._renderer.renderer.render(self._tokens, self._renderer.options, {})
-        # Wide tables scroll by themselves, also with the keyboard.
-        body = body.replace(
-            "<table>", '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
-        )
-        return body.replace("</table>", "</table></div>")
+        body = self._renderer.renderer.render(self._tokens, self._renderer.options, {})
+        return with_scrolling_tables(str(body))
 
     def _add_anchors(self) -> Iterator[Section]:
         """Give headings and rows of rules an anchor, and yield the sections."""

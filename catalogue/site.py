@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 from xml.sax.saxutils import escape
 
+from opshift.analysis.pages.document import STYLE
 from opshift.analysis.pages.markdown import escape_line
 from opshift.catalogue import paths
 from opshift.catalogue.browser.page import converter_page
@@ -75,7 +76,8 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     files["llms.txt"] = _llms(views)
     files |= data_files(registry, package)
     files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), documents)
-    return files | {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
+    files |= {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
+    return files | {"style.css": STYLE.read_text("utf-8") + files["style.css"]}
 
 
 def _site_map(url: str, files: Iterable[str]) -> str:

@@ -163,11 +163,12 @@ def _changes(draft: DefinedDraft) -> str:
     elif version.before is not None:
         conversions = [f"* in the previous opset: {_action_text(version.before)}"]
     changes = classify(draft.previous, version) if draft.previous else ()
-    lines = [f"* {escape_line(each.change)} ({each.change_class})" for each in changes]
     if retirement is not None:
         names = escape_line(", ".join(retirement.replacements))
-        lines.append(f"* replaced by {names}: {escape_line(retirement.mapping)}")
-    parts = (escape_text(step.change) if step else "", "\n".join(conversions), "\n".join(lines))
+        conversions.append(f"* replaced by {names}: {escape_line(retirement.mapping)}")
+    rows = [(each.change_class, escape_line(each.change), escape_line(each.purpose)) for each in changes]
+    differences = table(("class", "change", "effect"), rows)
+    parts = (escape_text(step.change) if step else "", "\n".join(conversions), differences)
     return "\n\n".join(filter(None, parts))
 
 

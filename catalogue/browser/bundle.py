@@ -149,7 +149,7 @@ def _files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
         folders[:] = sorted(each for each in folders if each not in ("__pycache__", "tests"))
         for name in sorted(names):
             path = Path(parent, name)
-            if path.suffix in (".py", ".json", ".yaml", ".binpb"):
+            if path.suffix in (".py", ".json", ".yaml", ".binpb", ".css"):
                 yield path.relative_to(folder).as_posix(), path.read_bytes()
 
 

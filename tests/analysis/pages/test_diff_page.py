@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from opshift import UsageError, diff_model, write_report
 from opshift.analysis.pages.diff_page import MAX_DRAWN_NODES, MAX_DRAWN_REGIONS, diff_page
+from opshift.analysis.pages.document import STYLE
 from opshift.analysis.pages.markdown import MAX_ROWS
 
 HOSTILE = "</text><script>alert(1)</script>|`](javascript:x)\x1b[31m\n```mermaid"
@@ -83,33 +84,10 @@ def test_page_fits_screens_and_keyboards() -> None:
     assert all(each["tabindex"] == "0" for each in scrolling)
 
 
-def _luminance(color: str) -> float:
-    digits = color * 2 if len(color) == 3 else color
-    if len(color) == 3:
-        digits = "".join(each * 2 for each in color)
-    parts = [int(digits[each : each + 2], 16) / 255 for each in (0, 2, 4)]
-    linear = [each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize(
-    ("front", "backs", "least"),
-    [
-        ("text", ("page", "shade", "added", "removed", "changed"), 4.5),
-        ("muted", ("page",), 4.5),
-        ("link", ("page",), 4.5),
-        ("added-line", ("page", "added"), 3.0),
-        ("removed-line", ("page", "removed"), 3.0),
-        ("changed-line", ("page", "changed"), 3.0),
-    ],
-)
-def test_colours_have_contrast_of_level_aa(front: str, backs: tuple[str, ...], least: float) -> None:
-    found = re.findall(r"--([a-z-]+): #([0-9a-f]+);", diff_page(diff_model(chain([]), chain([]))).html())
-    half = len(found) // 2
-    for mode in (dict(found[:half]), dict(found[half:])):
-        for back in backs:
-            dark, light = sorted((_luminance(mode[front]), _luminance(mode[back])))
-            assert (light + 0.05) / (dark + 0.05) >= least, (front, back)
+def test_pages_share_the_design_of_the_site() -> None:
+    page = diff_page(diff_model(chain(["Abs"]), chain(["Neg"]))).html()
+    assert STYLE.read_text("utf-8") in page
+    assert re.findall('<td class="mark (.*?)">(.)</td>', page) == [("added", "+"), ("removed", "-")]
 
 
 def test_changes_that_differ_in_names_are_drawn_once() -> None:
