@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
-from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.errors import UsageError
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.similar_names import hint_at_similar
@@ -29,7 +29,7 @@ WithoutLike = str | Iterable[str]
 
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
-EXAMPLE_REMEDY = "give an opset version such as 17"
+EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
 
 WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
@@ -241,10 +241,7 @@ def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | Non
         return {canonical_domain(domain): int(version)}, None
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
-    try:
-        release = registry.releases.named(text)
-    except OpshiftError as error:
-        raise UsageError(error.reason, remedy=error.remedy) from error
+    release = registry.releases.named(text)
     return dict(release.opsets), release.ir_version
 
 

@@ -25,6 +25,8 @@ class FileFormat(NamedTuple):
 
 CHECK_FILE = "check that it is the right file"
 
+CHECK_TEXT = f"{CHECK_FILE}; if it was downloaded, check the address"
+
 DOWNLOAD = "check the address, and download the file again"
 
 EXTRACT = "extract it, and name the .onnx file in it"
@@ -153,7 +155,7 @@ def format_of(read: ReadBytes, size: int) -> FileFormat | None:
             return each
     text = " ".join(head.decode(errors="replace")[:MAX_QUOTED_TEXT].split())
     is_text = text.isprintable() and "\ufffd" not in text
-    return FileFormat(f"text, {text!r}", DOWNLOAD, b"") if is_text else None
+    return FileFormat(f"text, {text!r}", CHECK_TEXT, b"") if is_text else None
 
 
 def named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:

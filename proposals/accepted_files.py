@@ -10,7 +10,7 @@ from opshift.proposals.content.text_files import quote_yaml
 from opshift.registry.fingerprints import LOCK, build_lock, load_lock, lock_text, operator_fingerprints
 from opshift.registry.models import Deprecation, Operator
 from opshift.registry.registry import Registry
-from opshift.registry.yaml_files import line_of
+from opshift.registry.yaml_files import place_of
 
 
 def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
@@ -74,7 +74,7 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
     if newest.opsets.get(domain, 0) >= opset:
         return None
     lines = path.read_text("utf-8").splitlines()
-    index = line_of(path, ("onnx", name)) - 1
+    index = place_of(path, ("onnx", name)).line - 1
     if not newest.released:
         lines[index] = re.sub(rf"(?<=[ {{]){re.escape(domain)}: \d+", f"{domain}: {opset}", lines[index])
         return "\n".join([*lines, ""])

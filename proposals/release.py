@@ -13,7 +13,7 @@ from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.fingerprints import LOCK, build_lock, load_lock, lock_differences, lock_text
 from opshift.registry.registry import Registry
-from opshift.registry.yaml_files import line_of
+from opshift.registry.yaml_files import place_of
 
 UNRELEASED = re.compile(r"released: false(?=[,}])")
 
@@ -50,7 +50,7 @@ def release(tree: Path, day: date | None = None) -> Released:
         remedy = "restore the definition, or accept the change as a proposal"
         raise UsageError("; ".join(map(str, changed[:3])), place=Place(str(tree / LOCK)), remedy=remedy)
     lines = path.read_text("utf-8").splitlines()
-    index = line_of(path, ("onnx", name, "released")) - 1
+    index = place_of(path, ("onnx", name, "released")).line - 1
     closed = f"released: true, date: {day or date.today():%Y-%m}"
     lines[index], count = UNRELEASED.subn(closed, lines[index])
     if not count:

@@ -176,13 +176,13 @@ def _camel_case(name: str) -> str:
 
 
 def _line_of(version: OperatorVersion) -> int:
-    from opshift.registry.yaml_files import line_of
+    from opshift.registry.yaml_files import place_of
 
     registry = default_registry()
     operator = registry.operator(version.name, version.domain)
     assert operator is not None
     path = registry.file_of(version.name, version.domain)
-    return line_of(path, ("versions", operator.versions.index(version)))
+    return place_of(path, ("versions", operator.versions.index(version))).line
 
 
 def _function_body(version: OperatorVersion) -> FunctionProto:

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final
 
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import UsageError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.similar_names import did_you_mean
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Checked, Record, from_file_content
@@ -160,17 +161,18 @@ class Releases(Record):
         The version of a patch, such as 1.12.1, falls back to its release.
 
         Raises:
-            OpshiftError: the product or its version is unknown.
+            UsageError: the product or its version is unknown.
         """
         product, _, version = name.rpartition("-")
         known = self.products.get(product)
         if known is None:
-            remedy = f"write it as onnx-1.12; known products: {', '.join(self.products)}"
-            raise OpshiftError(f"unknown release {name!r}", remedy=remedy)
+            names = [f"{each}-{version}" for each, found in self.products.items() for version in found]
+            products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
+            raise UsageError(f"unknown release {name!r}", remedy=did_you_mean(name, names, products))
         shorter = version
         while shorter and shorter not in known:
             shorter = shorter.rpartition(".")[0]
         if not shorter:
             remedy = f"known versions: {', '.join(known)}"
-            raise OpshiftError(f"unknown version {version!r} of {product}", remedy=remedy)
+            raise UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
         return known[shorter]

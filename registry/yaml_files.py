@@ -97,7 +97,8 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise DefinitionError(f"cannot be read: {error.strerror}", place=Place(str(path))) from error
+        reason, remedy = f"cannot be read: {error.strerror}", "correct the path, or its permissions"
+        raise DefinitionError(reason, place=Place(str(path)), remedy=remedy) from error
     if len(content) > MAX_FILE_BYTES:
         raise DefinitionError(f"has more than {MAX_FILE_BYTES:,} bytes", place=Place(str(path)))
     return content
@@ -272,11 +273,6 @@ def error_at(path: Path, keys: Keys, reason: str, remedy: str = "") -> Definitio
 def place_of(path: Path, keys: Keys) -> Place:
     """Return the place of the key or item at the end of `keys`, or of the nearest existing parent."""
     return Positions(path).place(keys)
-
-
-def line_of(path: Path, keys: Keys) -> int:
-    """Return the line of `place_of`."""
-    return place_of(path, keys).line
 
 
 class Positions:

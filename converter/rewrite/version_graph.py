@@ -151,4 +151,5 @@ def _check_unused_adapters(
             raise DefinitionError(reason)
     for each in functions:
         if operator.versions[0].before != "adapter" and StepKey(*each.id, each.since_version) not in table:
-            raise DefinitionError(f"{each.id}: no adapter is registered that builds the function body")
+            reason = f"{each.id}: no adapter is registered that builds the function body"
+            raise DefinitionError(reason, remedy="register one with @function_body")

@@ -13,7 +13,7 @@ from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
 from opshift.registry.record import from_file_content
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.yaml_files import load_yaml, place_of
 
 PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
 REFERENCE, ADAPTERS, SHAPES = "reference.py", "adapters.py", "shapes.py"
@@ -40,7 +40,7 @@ class ProposalFolder:
         path = self.file(name)
         is_readable = path.exists() and path.suffix == ".yaml"
         try:
-            return Place(str(path), line_of(path, keys) if is_readable else 1)
+            return Place(str(path), place_of(path, keys).line if is_readable else 1)
         except Exception:  # invalid YAML is reported by the rule that reads the file
             return Place(str(path), 1)
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from opshift.registry.yaml_files import line_of
+from opshift.registry.yaml_files import place_of
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
 """Schema comment for editors, the first line of operator files."""
@@ -24,7 +24,7 @@ def without_questions(text: str) -> str:
 def version_block(path: Path, position: int) -> str:
     """Return the lines of one version of an operator file."""
     lines = path.read_text("utf-8").splitlines()
-    start = line_of(path, ("versions", position)) - 1
+    start = place_of(path, ("versions", position)).line - 1
     end = start + 1
     while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
         end += 1

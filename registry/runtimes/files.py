@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import UsageError
 from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RUNTIMES as FOLDER
@@ -55,7 +55,7 @@ def get_runtime(name: str) -> Runtime:
     A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it.
 
     Raises:
-        OpshiftError: there is no data about this version.
+        UsageError: there is no data about this version.
         DefinitionError: the file cannot be read, or is invalid.
     """
     if name.endswith(".yaml"):
@@ -63,11 +63,13 @@ def get_runtime(name: str) -> Runtime:
     found = find_runtime(name)
     if found is None:
         files = runtime_files()
-        product = name.rpartition("-")[0]
-        versions = [each for each in files if each.rpartition("-")[0] == product]
-        known = f"known: {', '.join(versions or files)}, or the path of a YAML file"
-        remedy = known if versions else did_you_mean(name, files, known)
-        raise OpshiftError(f"no data about the runtime {name!r}", remedy=remedy)
+        products = {each: each.rpartition("-")[0] for each in files}
+        versions = [each for each in files if products[each] in (name.rpartition("-")[0], name)]
+        newest = {product: each for each, product in products.items()}.values()
+        known = f"known: {', '.join(versions or newest)}, or the path of a YAML file"
+        names = [*files, *(each.rpartition(".")[0] for each in files)]
+        remedy = known if versions else did_you_mean(name, names, known)
+        raise UsageError(f"no data about the runtime {name!r}", remedy=remedy)
     return _own_runtime(found)
 
 

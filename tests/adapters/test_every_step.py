@@ -61,9 +61,10 @@ def test_step_preserves_outputs(name: str) -> None:
     preserved = _preserved_kinds(step)
     assert preserved, "no case exercises this step; add a row to tests/support/nodes"
     if step.kind in ("adapter", "declared"):
-        assert (True in preserved) != (name in NEVER_REWRITTEN), (
-            "cases must change if and only if the step is not in NEVER_REWRITTEN"
+        assert True in preserved or name in NEVER_REWRITTEN, (
+            "no case has a node that the step changes; add a row to tests/support/nodes"
         )
+        assert True not in preserved or name not in NEVER_REWRITTEN, "remove the step from NEVER_REWRITTEN"
 
 
 @pytest.mark.parametrize("name", [name for name, step in all_steps().items() if step.kind == "refused"])

@@ -8,7 +8,7 @@ import pytest
 
 from opshift.registry import yaml_files
 from opshift.registry.errors import DefinitionError
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.yaml_files import load_yaml, place_of
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 10)
@@ -65,7 +65,7 @@ def test_lines_are_searched_within_limits(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("a: " + "[" * 100_000)
     with pytest.raises(DefinitionError, match="levels of nesting"):
-        line_of(path, ("a", 0))
+        place_of(path, ("a", 0))
 
 
 def test_refuses_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

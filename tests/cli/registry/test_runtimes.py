@@ -107,7 +107,7 @@ def test_reads_a_file(run: Run, folder: Path) -> None:
     [
         (
             ["onnxruntime-1.13"],
-            1,
+            2,
             "no data about the runtime 'onnxruntime-1.13'",
             "known: onnxruntime-1.14.1",
         ),

@@ -86,5 +86,5 @@ def test_lists_assumptions(run: Run, folder: Path) -> None:
 
 def test_refuses_an_unknown_runtime(run: Run, model: str) -> None:
     failed = run("fit", model, "out.onnx", "-r", "onnxruntime-0.9")
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2
     assert "no data about the runtime" in failed.stderr

@@ -87,7 +87,7 @@ def test_reads_several_models(run: Run, device: str) -> None:
 
 def test_refuses_unknown_runtimes_before_it_reads_models(run: Run) -> None:
     result = run("runs", "missing.onnx", "-r", "onnxruntime-0.1")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no data about the runtime 'onnxruntime-0.1'" in result.stderr
 
 
