@@ -1,0 +1,92 @@
+"""Formats of narrow floating-point types, and the same numbers in wider types."""
+
+import math
+import struct
+from functools import cache
+from typing import NamedTuple
+
+from opshift.model.element_types import BY_NAME
+
+
+class FloatFormat(NamedTuple):
+    """Numbers of a floating-point type.
+
+    Attributes:
+        precision: number of significant bits.
+        least: exponent of the smallest normal number.
+        largest: largest finite number.
+        overflow: what a number beyond `largest` becomes if it does not saturate: infinity or NaN.
+        has_negative_zero: whether zero has a sign.
+        not_a_number: what NaN becomes.
+    """
+
+    precision: int
+    least: int
+    largest: float
+    overflow: float = math.nan
+    has_negative_zero: bool = True
+    not_a_number: float = math.nan
+
+    @property
+    def greatest(self) -> int:
+        """Exponent of the largest number."""
+        return math.frexp(self.largest)[1] - 1
+
+
+FORMATS = {
+    "bfloat16": FloatFormat(8, -126, float.fromhex("0x1.fep127"), math.inf),
+    "float8e4m3fn": FloatFormat(4, -6, 448.0),
+    "float8e4m3fnuz": FloatFormat(4, -7, 240.0, has_negative_zero=False),
+    "float8e5m2": FloatFormat(3, -14, 57344.0, math.inf),
+    "float8e5m2fnuz": FloatFormat(3, -15, 57344.0, has_negative_zero=False),
+    # The specification leaves NaN open; onnx.reference returns zero.
+    "float4e2m1": FloatFormat(2, 0, 6.0, not_a_number=0.0),
+}
+
+
+def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
+    """Return numbers of a narrow type, as in `raw_data`, in a wide type; `None` if the size is wrong."""
+    if element_type == "bfloat16":  # the upper half of float
+        wide_data = bytearray(2 * len(data))
+        wide_data[2::4], wide_data[3::4] = data[::2], data[1::2]
+        return bytes(wide_data) if len(data) == 2 * count else None
+    planes = _byte_planes(element_type, wide)
+    wide_data = bytearray(len(planes) * len(data))
+    for position, plane in enumerate(planes):
+        wide_data[position :: len(planes)] = data.translate(plane)
+    size = struct.calcsize(BY_NAME[wide].code)
+    stored = len(wide_data) // size
+    per_byte = 2 if element_type == "float4e2m1" else 1
+    return bytes(wide_data[: count * size]) if stored == count + -count % per_byte else None
+
+
+# Tables, because `bytes.translate` converts gigabytes in seconds.
+@cache
+def _byte_planes(element_type: str, wide: str) -> tuple[bytes, ...]:
+    """Return a table for each byte of the numbers in a byte: from the narrow byte to the wide one."""
+    code = BY_NAME[wide].code
+    rows = [struct.pack(f"<{len(each)}{code}", *each) for each in _numbers_in_bytes(element_type)]
+    return tuple(map(bytes, zip(*rows, strict=True)))
+
+
+def _numbers_in_bytes(element_type: str) -> list[tuple[float, ...]]:
+    """Return the numbers in each of the 256 bytes."""
+    if element_type == "float8e8m0":
+        return [(math.ldexp(1.0, byte - 127) if byte < 255 else math.nan,) for byte in range(256)]
+    kind = FORMATS[element_type]
+    if element_type == "float4e2m1":
+        return [(_number(byte & 15, 4, kind), _number(byte >> 4, 4, kind)) for byte in range(256)]
+    return [(_number(byte, 8, kind),) for byte in range(256)]
+
+
+def _number(code: int, bits: int, kind: FloatFormat) -> float:
+    """Return the number with a bit pattern."""
+    is_negative, magnitude = divmod(code, 1 << bits - 1)
+    exponent, fraction = divmod(magnitude, 1 << kind.precision - 1)
+    significand = fraction + (1 << kind.precision - 1 if exponent else 0)
+    number = math.ldexp(significand, max(exponent, 1) + kind.least - kind.precision)
+    if number > kind.largest:
+        number = kind.overflow if fraction == 0 else math.nan
+    if is_negative and number == 0 and not kind.has_negative_zero:
+        return math.nan
+    return -number if is_negative else number

@@ -1,0 +1,34 @@
+"""Nodes and constants that a pass adds to a graph or function."""
+
+from opshift.converter.constant_nodes import add_constant_node
+from opshift.converter.rewrite.workspace import FreshNames
+from opshift.model.attributes import INT
+from opshift.model.graphs import ContainerProto
+from opshift.model.node import Tensor
+
+
+class NodeWriter:
+    """Writer of nodes with unused names.
+
+    Attributes:
+        result: message that receives the nodes.
+        names: generator of the names.
+    """
+
+    def __init__(self, result: ContainerProto, names: FreshNames) -> None:
+        self.result = result
+        self.names = names
+
+    def emit(self, op_type: str, inputs: list[str], output: str = "", **attributes: int) -> str:
+        """Add a node, and return its output, by default a new value."""
+        output = output or self.names.fresh(op_type.lower())
+        node = self.result.node.add(op_type=op_type, input=inputs, output=[output])
+        for name, value in attributes.items():
+            node.attribute.add(name=name, type=INT, i=value)
+        return output
+
+    def constant(self, element_type: str, dims: tuple[int, ...], *values: float) -> str:
+        """Add a Constant node, and return its output."""
+        name = self.names.fresh("const")
+        add_constant_node(self.result, name, Tensor(element_type, dims, values))
+        return name

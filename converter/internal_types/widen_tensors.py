@@ -1,0 +1,54 @@
+"""Types and tensors of narrow element types, in wider types with the same values."""
+
+from collections.abc import Mapping
+
+from opshift.converter.internal_types.float_formats import widened_floats
+from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
+from opshift.model.external_data import EXTERNAL
+from opshift.model.messages import TensorProto, TypeProto
+from opshift.model.offloaded_tensors import with_payload
+from opshift.model.tensors import PACKED_BITS, element_count, unpacked_bytes
+
+
+def type_numbers(wider: Mapping[str, str]) -> dict[int, int]:
+    """Return the numbers of the wider types by those of the narrow ones."""
+    return {BY_NAME[name].number: BY_NAME[wide].number for name, wide in wider.items()}
+
+
+def widen_tensor(tensor: TensorProto, numbers: Mapping[int, int]) -> bool:
+    """Widen the elements of a tensor; return whether that is possible."""
+    if tensor.data_type not in numbers:
+        return True
+    found = _widened(tensor, numbers[tensor.data_type])
+    if found is not None:
+        tensor.ClearField("int32_data")
+        tensor.raw_data, tensor.data_type = found, numbers[tensor.data_type]
+    return found is not None
+
+
+def _widened(tensor: TensorProto, number: int) -> bytes | None:
+    """Return the elements in the type with a number; `None` for external data and invalid dimensions."""
+    name, wide = BY_NUMBER[tensor.data_type].name, BY_NUMBER[number].name
+    if name in PACKED_BITS:
+        return unpacked_bytes(tensor)
+    loaded, count = with_payload(tensor), element_count(tensor)
+    if loaded.data_location == EXTERNAL or count is None:
+        return None
+    size = ELEMENT_BITS[name] // 8 or 1
+    data = loaded.raw_data
+    if not loaded.HasField("raw_data"):
+        data = b"".join((each & (1 << 8 * size) - 1).to_bytes(size, "little") for each in loaded.int32_data)
+    return widened_floats(data, count, name, wide)
+
+
+def widen_type(value_type: TypeProto, numbers: Mapping[int, int]) -> None:
+    """Replace narrow types in a type."""
+    kind = value_type.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(value_type, kind)
+        if tensor.elem_type in numbers:
+            tensor.elem_type = numbers[tensor.elem_type]
+    elif kind in ("sequence_type", "optional_type"):
+        widen_type(getattr(value_type, kind).elem_type, numbers)
+    elif kind == "map_type":
+        widen_type(value_type.map_type.value_type, numbers)

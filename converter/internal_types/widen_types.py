@@ -1,0 +1,161 @@
+"""Pass over a model that replaces narrow element types by wider ones with the same values."""
+
+from copy import deepcopy
+from math import prod
+
+from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRIDGES, Widening
+from opshift.converter.internal_types.node_writer import NodeWriter
+from opshift.converter.internal_types.unpack_external import emit_unpacked
+from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor, widen_type
+from opshift.converter.rewrite.validation import validate_node
+from opshift.converter.rewrite.workspace import FreshNames
+from opshift.converter.root_scopes import root_scopes
+from opshift.inference.function_scope import CallScope
+from opshift.inference.model_element_types import element_types_in
+from opshift.model.attributes import graphs_in, tensors_in, types_in
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.external_data import EXTERNAL
+from opshift.model.graphs import (
+    ContainerProto,
+    is_graph,
+    nested_containers,
+    nested_nodes,
+    node_place,
+    root_graphs,
+)
+from opshift.model.messages import AttributeProto, ModelProto, NodeProto, TensorProto
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import PACKED_BITS
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+
+def types_in_model(model: ModelProto, registry: Registry) -> frozenset[str]:
+    """Return the element types that values of a model can have."""
+    containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    operators = {(node.domain, node.op_type) for node in nested_nodes(*containers)}
+    roots = [scope for scope, _, _ in root_scopes(model, model, registry)]
+    graphs = ((root, each) for root in roots for each in nested_containers([root.container]))
+    return element_types_in(
+        [*roots, *(root.child(each) for root, each in graphs if is_graph(each))], operators
+    )
+
+
+def widen_types(
+    model: ModelProto, registry: Registry, widening: Widening
+) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
+    """Return a copy of a model without narrow types, or the reasons against it by the places of nodes."""
+    names, copy, reasons = FreshNames(), deepcopy(model), dict[str, CannotConvert]()
+    names.avoid(*root_graphs(model), *model.functions)
+    for scope, container, path in root_scopes(model, copy, registry):
+        _Pass(scope, container, path, names, reasons, widening).run()
+    return None if reasons else copy, reasons
+
+
+class _Pass:
+    """Pass over the copy of a graph or function; `scope` is that of the original."""
+
+    def __init__(
+        self,
+        scope: CallScope,
+        container: ContainerProto,
+        path: str,
+        names: FreshNames,
+        reasons: dict[str, CannotConvert],
+        widening: Widening,
+    ) -> None:
+        self._scope = scope
+        self._container = container
+        self._path = path
+        self._reasons = reasons
+        self._widening = widening
+        self._numbers = type_numbers(widening.wider)
+        self._writer = NodeWriter(type(container)(), names)
+
+    def run(self) -> None:
+        """Rewrite the container, and add the reasons for refusal."""
+        container = self._container
+        values = [*getattr(container, "value_info", ())]
+        if is_graph(container):
+            values += [*container.input, *container.output]
+            for tensor in container.initializer:
+                is_packed = (
+                    tensor.data_type in self._numbers and BY_NUMBER[tensor.data_type].name in PACKED_BITS
+                )
+                if is_packed and tensor.data_location == EXTERNAL and prod(tensor.dims) > 0:
+                    emit_unpacked(tensor, self._widening.wider, self._writer)
+                self._widen(tensor, self._path)
+            for sparse in container.sparse_initializer:
+                self._widen(sparse.values, self._path)
+        for value in values:
+            widen_type(value.type, self._numbers)
+        for proto, copy in zip(self._scope.container.node, container.node, strict=True):
+            try:
+                self._rewrite(proto, copy)
+            except CannotConvert as error:
+                self._reasons[node_place(self._path, proto)] = error
+        del container.node[:]
+        container.node.extend(self._writer.result.node)
+
+    def _rewrite(self, proto: NodeProto, copy: NodeProto) -> None:
+        operator = self._scope.operator(proto.op_type, proto.domain)
+        types = [self._scope.element_type(name) for name in (*proto.input, *proto.output) if name]
+        narrow = next((each for each in types if each in self._widening.wider), None)
+        if narrow and self._scope.functions.find(proto) is None:
+            self._widening.require_known_use(Node.from_proto(proto), operator, narrow)
+        named = {output.type_attribute for output in operator.outputs} if operator else set()
+        for attribute, new in zip(proto.attribute, copy.attribute, strict=True):
+            self._widen_attribute(attribute, new, proto)
+            if attribute.name in named and attribute.ref_attr_name:
+                reason = f"the type {attribute.name!r} depends on the calls of the function"
+                raise CannotConvert(reason, "function.reference", remedy="inline the function")
+            if attribute.name in named and new.i in self._numbers:
+                new.i = self._numbers[new.i]
+        result = self._writer.result
+        result.node.append(copy)
+        if operator and operator.domain == DEFAULT_DOMAIN:
+            self._restrict(Node.from_proto(proto), result.node[-1], operator)
+
+    def _restrict(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
+        """Restrict the results of the last node to the values of narrow types."""
+        if node.op_type in (*CASTS, "QuantizeLinear"):
+            validate_node(node, operator)
+            result = self._result_type(node.output(0))
+            if result not in self._widening.wider:
+                return
+            if node.op_type == "QuantizeLinear":
+                self._widening.restrict_quantized(copy, result, self._writer)
+            else:
+                source = self._scope.element_type(node.inputs[0]) or "unknown"
+                self._widening.restrict_cast(copy, source, result, self._writer)
+        elif operator.bridge in COMPUTING_BRIDGES and self._widening.has_floats:
+            for position, name in enumerate(node.outputs):
+                result = self._result_type(name)
+                if result in self._widening.wider:
+                    self._widening.round_output(copy, position, result, self._writer)
+
+    def _result_type(self, name: str) -> str:
+        result = self._scope.element_type(name) if name else "none"
+        if result is None:
+            reason = f"the element type of {name!r} is unknown"
+            raise CannotConvert(reason, "unknown.element-type", remedy=f"add a value_info for {name!r}")
+        return result
+
+    def _widen_attribute(self, attribute: AttributeProto, copy: AttributeProto, owner: NodeProto) -> None:
+        for value_type in types_in(copy):
+            widen_type(value_type, self._numbers)
+        for tensor in tensors_in(copy):
+            self._widen(tensor, node_place(self._path, owner))
+        for old, new in zip(graphs_in(attribute), graphs_in(copy), strict=True):
+            scope = self._scope.child(old)
+            scope.owner = owner
+            path = f"{self._path} / {owner.name or owner.op_type}.{attribute.name}"
+            _Pass(scope, new, path, self._writer.names, self._reasons, self._widening).run()
+
+    def _widen(self, tensor: TensorProto, place: str) -> None:
+        if not widen_tensor(tensor, self._numbers):
+            reason = f"tensor {tensor.name!r} has external or invalid data"
+            remedy = "load the external data into the model"
+            self._reasons[place] = CannotConvert(reason, "tensor.unreadable", remedy=remedy)
