@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--errors", type=int, default=1000, help="number of cases to list")
     parser.add_argument("--only", default="", help="text in the names of the cases")
     parser.add_argument("--runtime", default=f"onnxruntime-{onnxruntime.__version__}")
+    parser.add_argument("--allow", action="append", default=[], help="permission of `fit`; may be repeated")
     parser.add_argument("--python", help="interpreter with the runtime, unless that is onnxruntime")
     options = parser.parse_args(arguments)
     runtime = get_runtime(options.runtime)
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in load_model_tests(kind="node"):
         if options.only not in case.name:
             continue
-        found = list(outcomes(case, runtime, worker))
+        found = list(outcomes(case, runtime, worker, options.allow))
         counts.update(each.partition(":")[0] for each in found)
         if ":" in found[-1] and options.errors > 0:
             options.errors -= 1
@@ -74,11 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(counts["conversion"] > 0)
 
 
-def outcomes(case: Any, runtime: Runtime, worker: Worker | None) -> Iterator[str]:
+def outcomes(case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence[Any] = ()) -> Iterator[str]:
     """Yield the stages that a case reaches, and the reason why it does not reach the next one."""
     yield "model"
     try:
-        fitted = fit(case.model.SerializeToString(), runtime).model
+        fitted = fit(case.model.SerializeToString(), runtime, allow=allow).model
     except DoesNotFit as error:
         yield f"does not fit: {error}"
         return
@@ -102,8 +103,7 @@ def outcomes(case: Any, runtime: Runtime, worker: Worker | None) -> Iterator[str
 
 def _outcomes_elsewhere(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
     """Yield the further outcomes in another process."""
-    names = [each.name for each in case.model.graph.input]
-    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    names, inputs, expected = _values(case, fitted)
     is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)
     arrays = [isinstance(each, np.ndarray) and each.dtype.kind in "biufc" for each in (*inputs, *expected)]
     values: dict[str, Any] = {}
@@ -141,8 +141,7 @@ def _with_floats(fitted: bytes) -> bytes:
 
 
 def _compare(case: Any, fitted: bytes, session: Any) -> Iterator[str]:
-    names = [each.name for each in case.model.graph.input]
-    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    names, inputs, expected = _values(case, fitted)
     feeds = dict(zip(names, inputs, strict=False))
     try:
         results = session.run(None, {name: _fed(each) for name, each in feeds.items()})
@@ -163,6 +162,26 @@ def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: 
     except Exception as error:  # any operator may fail
         return f"unknown: onnx.reference: {error}"
     return f"{'kernel' if _are_equal(reference, expected, case) else 'conversion'}: {difference}"
+
+
+def _values(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
+    """Return the names and values of the inputs, and the expected outputs, in the fitted types."""
+    graph = onnx.ModelProto.FromString(fitted).graph
+    types = {each.name: each.type.tensor_type.elem_type for each in (*graph.input, *graph.output)}
+    names = [[each.name for each in values] for values in (case.model.graph.input, case.model.graph.output)]
+    inputs, expected = (
+        [_in_type(_array(value), types.get(name, 0)) for name, value in zip(known, values, strict=False)]
+        for known, values in zip(names, case.data_sets[0], strict=True)
+    )
+    return names[0], inputs, expected
+
+
+def _in_type(value: Any, number: int) -> Any:
+    """Return an array in the type with a number, which has all values of its own."""
+    wanted = helper.tensor_dtype_to_np_dtype(number) if number else None
+    return (
+        value.astype(wanted) if wanted and isinstance(value, np.ndarray) and value.dtype != wanted else value
+    )
 
 
 def _array(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.attempt import Attempt
+from opshift.analysis.fit.interface_types import interface_changes, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
@@ -60,7 +61,8 @@ def fit(
         model: a model in any form that `convert_version` accepts. It is not modified.
         runtime: a runtime, its name such as `"onnxruntime-1.20.1"`, or the path of a YAML file.
         allow: inexact conversions to allow, see `convert_version`; with `"approximate"`, nodes may also
-            compute in float instead of double.
+            compute in float instead of double, and with `"interface-types"`, inputs and outputs of types that
+            the runtime lacks get wider types with the same values.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -85,6 +87,25 @@ def fit(
 
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, with the allowances and the registry of some options."""
+    try:
+        return _fit(model, runtime, options)
+    except DoesNotFit as error:
+        widened = without_lacking_types(model, runtime, options.registry)
+        if widened is None:
+            raise
+        try:
+            result, report = _fit(widened, runtime, options)
+        except DoesNotFit:  # the first error is about the types of the model itself
+            raise error from None
+        changes = tuple(interface_changes(model, result))
+        if changes and "interface-types" not in options.allow:
+            remedy = f"pass interface-types as `allow` (--allow): {', '.join(map(str, changes))}"
+            missing = [replace(each, remedy=remedy) for each in error.missing]
+            raise DoesNotFit(error.runtime, error.opset, missing) from None
+        return result, replace(report, interface=changes)
+
+
+def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     model, nodes = _ordered(model, options.registry)
     try:
         return _cheapest(model, nodes, runtime, options)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Generic, NamedTuple
 
+from opshift.analysis.fit.interface_types import InterfaceChange
 from opshift.analysis.runtime_support.check_support import MissingKernel
 from opshift.converter.convert import Converted
 from opshift.converter.report import Report
@@ -30,6 +31,7 @@ class FitReport(FrozenRecord):
         warnings: known wrong results of kernels that the result uses.
         uncertain: reasons why nodes that count as implemented may not be.
         assumptions: inputs of nodes that became constants, because declared shapes determine them.
+        interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
     """
 
     runtime: str
@@ -43,6 +45,7 @@ class FitReport(FrozenRecord):
     warnings: tuple[str, ...]
     uncertain: tuple[str, ...]
     assumptions: tuple[str, ...] = ()
+    interface: tuple[InterfaceChange, ...] = ()
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ ALLOWED: Final[Mapping[Allow, str]] = {
     "assume-nonnegative": "indices are not negative",
     "assume-nonempty": "dimensions are not 0",
     "large": "many nodes or large constants in place of one node",
+    "interface-types": "inputs and outputs have wider types",
     "drop-metadata": "metadata that the IR version lacks is lost",
     "drop-training": "training information that the IR version lacks is lost",
     "drop-devices": "device configurations that the IR version lacks are lost",

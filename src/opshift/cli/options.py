@@ -147,7 +147,8 @@ AllowOption = Annotated[
         autocompletion=completion.complete_allow,
         help="Convert even if the result is not exact: approximate (results may differ in rounding), "
         "assume-nonnegative (indices are assumed not to be negative) or assume-nonempty (dimensions are "
-        "assumed not to be 0). Or add many nodes or large constants for one node: large. Or drop content "
+        "assumed not to be 0). Or add many nodes or large constants for one node: large. Or give inputs and "
+        "outputs wider types if a runtime lacks theirs (fit): interface-types. Or drop content "
         "that the IR version does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]

@@ -111,6 +111,7 @@ class FittedFile(NamedTuple):
             ("Replaced operators", report.replaced),
             ("Element types", report.bridges),
             ("Assumptions", report.assumptions),
+            ("Types of inputs and outputs", list(map(str, report.interface))),
             ("Inexact conversions", [f"{kind}: {reason}" for kind, reason in report.concessions]),
             ("Wrong results of the runtime", report.warnings),
             ("Uncertain", report.uncertain),

@@ -1,0 +1,75 @@
+"""Element types that a runtime lacks in every form, as wider types with the same values."""
+
+from collections.abc import Iterator, Mapping
+
+from opshift.analysis.fit.bridges import MOVED_AS
+from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Widening
+from opshift.converter.internal_types.widen_types import types_in_model, widen_types
+from opshift.model.element_types import type_string
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.messages import ModelProto
+from opshift.model.types import element_type_of
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Runtime
+
+WIDER: Mapping[str, tuple[str, ...]] = {**MOVED_AS, "bfloat16": ("float",)}
+"""Types with all values of a narrow type, the narrowest first."""
+
+
+class InterfaceChange(FrozenRecord):
+    """Input or output of a model whose type was replaced by a wider one with the same values."""
+
+    kind: str
+    """`input` or `output`."""
+    name: str
+    before: str
+    """Type such as `bfloat16`, or `seq(tensor(bfloat16))`."""
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}: {self.after} instead of {self.before}"
+
+
+def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registry) -> ModelProto | None:
+    """Return a copy of a model without the element types that a runtime cannot cast.
+
+    Returns:
+        The copy; `None` if the runtime has all types, or if a node prevents their replacement.
+    """
+    wider = {}
+    for narrow in sorted(types_in_model(model, registry).intersection(WIDER)):
+        if not _casts(narrow, runtime, registry):
+            found = next((each for each in WIDER[narrow] if _casts(each, runtime, registry)), None)
+            if found is None:
+                return None
+            wider[narrow] = found
+    return widen_types(model, registry, Widening(wider, NUMERIC_SOURCES, ""))[0] if wider else None
+
+
+def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
+    """Return whether a runtime casts a type to float and back in some opset."""
+    cast = registry.operator("Cast")
+    assert cast is not None, "Cast is in every registry"
+    one, other = type_string(element_type), type_string("float")
+    runtimes = (runtime, get_runtime(runtime.falls_back)) if runtime.falls_back else (runtime,)
+    return any(
+        each.kernel(version.id, {"T1": one, "T2": other})
+        and each.kernel(version.id, {"T1": other, "T2": one})
+        for each in runtimes
+        for version in cast.versions
+    )
+
+
+def interface_changes(before: ModelProto, after: ModelProto) -> Iterator[InterfaceChange]:
+    """Yield the inputs and outputs of a model with other types than before."""
+    pairs = {
+        "input": (before.graph.input, after.graph.input),
+        "output": (before.graph.output, after.graph.output),
+    }
+    for kind, (old, new) in pairs.items():
+        types = {each.name: element_type_of(each.type) for each in new}
+        for value in old:
+            narrow, wide = element_type_of(value.type), types.get(value.name)
+            if narrow and wide and narrow != wide:
+                yield InterfaceChange(kind, value.name, narrow, wide)
