@@ -19,7 +19,8 @@ MOVED_AS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("int4", "int2"), ("int8", "int32")),
     **dict.fromkeys(("uint4", "uint2"), ("uint8", "int32")),
     **dict.fromkeys(("float8e4m3fn", "float8e5m2", "float4e2m1"), ("float16", "float")),
-    **dict.fromkeys(("float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0"), ("float",)),
+    **dict.fromkeys(("float8e4m3fnuz", "float8e5m2fnuz"), ("float16", "float")),
+    "float8e8m0": ("float",),
 }
 """Types with all values of a narrow type, for operators that only move, select or compare values."""
 

@@ -8,15 +8,12 @@ from dataclasses import replace
 from typing import overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
-from opshift.analysis.fit.attempt import Attempt
+from opshift.analysis.fit.cheapest import cheapest, ordered
 from opshift.analysis.fit.interface_types import interface_changes, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.strict_forms import write_strict_forms
-from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
-from opshift.analysis.runtime_support.check_support import RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.options import AllowLike, Options, Target, read_allow
-from opshift.model.errors import InvalidModel
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -33,11 +30,6 @@ from opshift.model.onnx_ir.models import is_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
-
-MAX_COMPARED = 3
-"""Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
-
-OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
 
 @overload
@@ -106,9 +98,10 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
 
 
 def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    model, nodes = _ordered(model, options.registry)
+    """Fit a message with its types, or raise DoesNotFit."""
+    model, nodes = ordered(model, options.registry)
     try:
-        return _cheapest(model, nodes, runtime, options)
+        return cheapest(model, nodes, runtime, options)
     except DoesNotFit:
         changed = deepcopy(model)
         write_strict_forms(changed, options.registry)
@@ -117,46 +110,6 @@ def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelPr
             raise
         with suppress(DoesNotFit):  # the first error is about the nodes of the model itself
             nodes = ModelNodes(changed, options.registry)
-            result, report = _cheapest(changed, nodes, runtime, options)
+            result, report = cheapest(changed, nodes, runtime, options)
             return result, replace(report, assumptions=assumptions)
         raise
-
-
-def _cheapest(
-    model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
-) -> tuple[ModelProto, FitReport]:
-    """Return the conversion of a model with the lowest cost.
-
-    Raises:
-        DoesNotFit: no conversion fits the model.
-    """
-    ranked = rank_targets(nodes, runtime, options.registry, options.allow)
-    check = RuntimeCheck(runtime)
-    fitting: list[Attempt] = []
-    failed: list[Attempt] = []
-    for target in ranked:
-        least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
-        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
-        if target.cost >= least and (fitting or failed):
-            break
-        attempt = Attempt(model, nodes, target, runtime, check, options)
-        (failed if attempt.missing else fitting).append(attempt)
-        if len(fitting) == MAX_COMPARED:
-            break
-    if not fitting:
-        nearest = min(failed, key=lambda each: sum(len(missing.places) for missing in each.missing))
-        missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
-        raise DoesNotFit(runtime.name, nearest.opset, missing)
-    best = min(fitting, key=lambda each: each.cost)
-    return best.model, best.report(len(fitting) + len(failed))
-
-
-def _ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
-    """Return a model, or a copy with nodes in order, and its nodes."""
-    try:
-        return model, ModelNodes(model, registry)
-    except InvalidModel as error:
-        from opshift.converter.survey.repair import repaired_copy  # few models need it
-
-        model, _ = repaired_copy(model, error, registry)
-        return model, ModelNodes(model, registry)

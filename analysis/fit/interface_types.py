@@ -1,13 +1,16 @@
 """Element types that a runtime lacks in every form, as wider types with the same values."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 
 from opshift.analysis.fit.bridges import MOVED_AS
+from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
 from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Widening
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.model.element_types import type_string
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime
@@ -44,7 +47,13 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
             if found is None:
                 return None
             wider[narrow] = found
-    return widen_types(model, registry, Widening(wider, NUMERIC_SOURCES, ""))[0] if wider else None
+    if not wider:
+        return None
+    opsets = opset_imports(model.opset_import, model.ir_version)
+    if model.functions and not any(inlining_obstacles(model, opsets, {}, registry)):
+        model = deepcopy(model)
+        inline_functions(model)  # the types of their values depend on the calls
+    return widen_types(model, registry, Widening(wider, NUMERIC_SOURCES, ""))[0]
 
 
 def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:

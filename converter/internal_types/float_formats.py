@@ -47,9 +47,11 @@ FORMATS = {
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
     """Return numbers of a narrow type, as in `raw_data`, in a wide type; `None` if the size is wrong."""
     if element_type == "bfloat16":  # the upper half of float
+        if len(data) != 2 * count:
+            return None
         wide_data = bytearray(2 * len(data))
         wide_data[2::4], wide_data[3::4] = data[::2], data[1::2]
-        return bytes(wide_data) if len(data) == 2 * count else None
+        return bytes(wide_data)
     planes = _byte_planes(element_type, wide)
     wide_data = bytearray(len(planes) * len(data))
     for position, plane in enumerate(planes):

@@ -1,0 +1,61 @@
+"""Choice of the opsets at which a model fits a runtime at the lowest cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opshift.analysis.fit.attempt import Attempt
+from opshift.analysis.fit.result import DoesNotFit, FitReport
+from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
+from opshift.analysis.runtime_support.check_support import RuntimeCheck
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.converter.options import Options
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry
+from opshift.registry.runtimes.runtime import Runtime
+
+MAX_COMPARED = 3
+"""Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
+
+OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
+
+
+def cheapest(
+    model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
+) -> tuple[ModelProto, FitReport]:
+    """Return the conversion of a model with the lowest cost.
+
+    Raises:
+        DoesNotFit: no conversion fits the model.
+    """
+    ranked = rank_targets(nodes, runtime, options.registry, options.allow)
+    check = RuntimeCheck(runtime)
+    fitting: list[Attempt] = []
+    failed: list[Attempt] = []
+    for target in ranked:
+        least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
+        # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
+        if target.cost >= least and (fitting or failed):
+            break
+        attempt = Attempt(model, nodes, target, runtime, check, options)
+        (failed if attempt.missing else fitting).append(attempt)
+        if len(fitting) == MAX_COMPARED:
+            break
+    if not fitting:
+        nearest = min(failed, key=lambda each: sum(len(missing.places) for missing in each.missing))
+        missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
+        raise DoesNotFit(runtime.name, nearest.opset, missing)
+    best = min(fitting, key=lambda each: each.cost)
+    return best.model, best.report(len(fitting) + len(failed))
+
+
+def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
+    """Return a model, or a copy with nodes in order, and its nodes."""
+    try:
+        return model, ModelNodes(model, registry)
+    except InvalidModel as error:
+        from opshift.converter.survey.repair import repaired_copy  # few models need it
+
+        model, _ = repaired_copy(model, error, registry)
+        return model, ModelNodes(model, registry)

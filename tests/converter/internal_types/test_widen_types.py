@@ -1,0 +1,214 @@
+"""Narrow types are replaced by wider ones with the same values."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.running import Array, assert_equal, build, run, run_reference
+
+from opshift import default_registry
+from opshift.converter.internal_types.float_formats import FORMATS
+from opshift.converter.internal_types.narrow_results import EXACT_SOURCES, NUMERIC_SOURCES, Widening
+from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor
+from opshift.converter.internal_types.widen_types import widen_types
+from opshift.model.messages import TensorProto as OwnTensor
+
+DTYPES = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float4e2m1": ml_dtypes.float4_e2m1fn,
+    "float8e8m0": ml_dtypes.float8_e8m0fnu,
+}
+WIDE = {"float": np.float32, "float16": np.float16}
+ALL = {**dict.fromkeys(DTYPES, "float"), "int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8"}
+
+
+def _number(element_type: str) -> int:
+    return int(getattr(TensorProto, element_type.upper()))
+
+
+def _all_values(element_type: str) -> Array:
+    dtype = DTYPES[element_type]
+    if element_type == "bfloat16":
+        return np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    return np.arange(16 if element_type == "float4e2m1" else 256, dtype=np.uint8).view(dtype)
+
+
+def _floats_around(element_type: str) -> Array:
+    """Return all values, the midpoints, the next floats of both, special values, and a million others."""
+    with np.errstate(invalid="ignore"):
+        values = np.unique(_all_values(element_type).astype(np.float64))
+    values = values[np.isfinite(values)]
+    beyond = 2 * values[-1] - values[-2]
+    values = np.concatenate([[-beyond], values, [beyond]])
+    middle = (values[:-1] + values[1:]) / 2
+    with np.errstate(over="ignore"):
+        near = np.concatenate([values, middle]).astype(np.float32)
+    special = np.array([0, -0.0, np.nan, np.inf, -np.inf], np.float32)
+    random = np.random.default_rng(0)
+    patterns = random.integers(0, 1 << 32, 500_000, dtype=np.uint32).view(np.float32)
+    normal = (random.standard_normal(500_000) * 3).astype(np.float32)
+    limits = np.float32(np.inf), np.float32(-np.inf)
+    return np.concatenate([near, *(np.nextafter(near, each) for each in limits), special, patterns, normal])
+
+
+def _widened(model: onnx.ModelProto, wider: dict[str, str]) -> onnx.ModelProto:
+    result, reasons = widen_types(model, default_registry(), Widening(wider, NUMERIC_SOURCES, "no remedy"))
+    assert not reasons
+    assert result is not None
+    return result
+
+
+def _reason(model: onnx.ModelProto, wider: dict[str, str]) -> str:
+    result, reasons = widen_types(model, default_registry(), Widening(wider, EXACT_SOURCES, "no remedy"))
+    assert result is None
+    return next(iter(reasons.values())).reason
+
+
+@pytest.mark.parametrize("saturate", [1, 0])
+@pytest.mark.parametrize(
+    ("element_type", "wide"),
+    [(name, wide) for name in FORMATS for wide in WIDE if (name, wide) != ("bfloat16", "float16")],
+)
+def test_rounds_like_cast(element_type: str, wide: str, saturate: int) -> None:
+    has_saturation = element_type.startswith("float8")
+    options = {"saturate": saturate} if has_saturation else {}
+    node = helper.make_node("Cast", ["x"], ["y"], to=_number(element_type), **options)
+    feeds = {"x": _floats_around(element_type)}
+    model = build([node], feeds, {"y": _number(element_type)}, 23, ir_version=11)
+    with np.errstate(all="ignore"):
+        expected = run_reference(model, feeds)[0].astype(WIDE[wide])
+    widened = _widened(model, {element_type: wide})
+    assert {each.op_type for each in widened.graph.node} >= {"Round"}
+    for found in (run(widened, feeds)[0], run_reference(widened, feeds)[0]):
+        np.testing.assert_array_equal(found, expected)
+        is_number = ~np.isnan(feeds["x"]) & ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(expected)[is_number])
+
+
+@pytest.mark.parametrize("is_raw", [True, False])
+@pytest.mark.parametrize(
+    ("element_type", "wide"), [*((each, "float") for each in DTYPES), ("float8e5m2fnuz", "float16")]
+)
+def test_widens_tensors(element_type: str, wide: str, is_raw: bool) -> None:
+    values = _all_values(element_type)[:-1]  # an odd number of 4-bit values
+    tensor = numpy_helper.from_array(values.reshape(1, -1), "w")
+    if not is_raw:
+        size = 2 if element_type == "bfloat16" else 1
+        raw = np.frombuffer(tensor.raw_data, np.uint16 if size == 2 else np.uint8)
+        tensor.ClearField("raw_data")
+        tensor.int32_data.extend(raw.tolist())
+    found = OwnTensor.FromString(tensor.SerializeToString())
+    assert widen_tensor(found, type_numbers({element_type: wide}))
+    array = numpy_helper.to_array(onnx.TensorProto.FromString(found.SerializeToString()))
+    np.testing.assert_array_equal(array, values.astype(WIDE[wide]).reshape(1, -1))
+
+
+@pytest.mark.parametrize("element_type", ["bfloat16", "float8e4m3fn", "float4e2m1", "int4"])
+def test_refuses_tensors_without_their_data(element_type: str) -> None:
+    model = build([], {}, [], 23, ir_version=11)
+    model.graph.initializer.add(name="w", data_type=_number(element_type), dims=[3], raw_data=b"\x00" * 5)
+    assert _reason(model, ALL) == "tensor 'w' has external or invalid data"
+
+
+BODIES = {
+    "moved": "a = Identity(x) t = Transpose(a) y = Cast<to = 1>(t)",
+    "cast like": "a = CastLike(f, x) y = Cast<to = 1>(a)",
+    "from the same type": """
+        a = Cast<to = TYPE>(x) b = Cast<to = 10>(a) c = Cast<to = TYPE>(b) y = Cast<to = 1>(c)
+    """,
+    "from integers": "i = Cast<to = 7>(f) a = Cast<to = TYPE>(i) y = Cast<to = 1>(a)",
+    "branches": """
+        c = Constant<value = bool {1}>()
+        a = If(c) <then_branch = t () => (NAME[2, 3] p) { p = Cast<to = TYPE>(f) },
+                   else_branch = e () => (NAME[2, 3] q) { q = Identity(x) }>
+        y = Cast<to = 1>(a)
+    """,
+    "constant": "a = Identity(w) y = Cast<to = 1>(a)",
+    "output": "a = Identity(x) y = Cast<to = 1>(w)",
+}
+
+
+def _model(name: str, element_type: str) -> onnx.ModelProto:
+    body = BODIES[name].replace("TYPE", str(_number(element_type))).replace("NAME", element_type)
+    text = f"""
+        <ir_version: 13, opset_import: ["" : 25]>
+        g ({element_type}[2, 3] x, float[2, 3] f) => (float[M, N] y) {{ {body} }}
+    """
+    model: onnx.ModelProto = onnx.parser.parse_model(text)
+    values = [0, 1, 1, 0, 1, 1]
+    model.graph.initializer.append(helper.make_tensor("w", _number(element_type), [2, 3], values))
+    return model
+
+
+def _feeds(element_type: str) -> dict[str, Array]:
+    dtype = helper.tensor_dtype_to_np_dtype(_number(element_type))
+    x = np.array([[0, 1, 1], [1, 0, 1]], np.float32).astype(dtype)
+    return {"x": x, "f": np.array([[0.3, 1, -2.4], [1.7, 0, 1]], np.float32)}
+
+
+@pytest.mark.parametrize("element_type", ["bfloat16", "float8e5m2fnuz", "float4e2m1", "int4", "uint2"])
+@pytest.mark.parametrize("name", BODIES)
+def test_keeps_results(name: str, element_type: str) -> None:
+    model, feeds = _model(name, element_type), _feeds(element_type)
+    expected = run_reference(model, feeds)
+    widened = _widened(model, ALL)
+    onnx.checker.check_model(widened, full_check=True)
+    wide = helper.tensor_dtype_to_np_dtype(_number(ALL[element_type]))
+    feeds["x"] = feeds["x"].astype(np.float32).astype(wide)
+    for run_widened in (run, run_reference):
+        assert_equal(run_widened(widened, feeds), expected, 0)
+
+
+@pytest.mark.parametrize(
+    "form", ["Add(x, x)", "MatMul(x, x)", "Tanh(x)", "Softmax(x)", "Gelu(x)", "ReduceSum(x)"]
+)
+def test_rounds_results_of_arithmetic(form: str) -> None:
+    text = f"""
+        <ir_version: 11, opset_import: ["" : 23]>
+        g (bfloat16[3, 3] x) => (bfloat16[M, N] y) {{ y = {form} }}
+    """
+    model = onnx.parser.parse_model(text)
+    x = np.linspace(-3, 3, 9, dtype=np.float32).reshape(3, 3).astype(ml_dtypes.bfloat16)
+    found = run(_widened(model, ALL), {"x": x.astype(np.float32)})[0]
+    in_float = onnx.parser.parse_model(text.replace("bfloat16", "float"))
+    expected = run(in_float, {"x": x.astype(np.float32)})[0].astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("element_type", "body", "reason"),
+    [
+        ("bfloat16", "y = BitCast<to = 4>(x)", "BitCast may depend on the number of bits of bfloat16"),
+        ("bfloat16", "y = acme.Op(x)", "Op may depend on the number of bits of bfloat16"),
+        ("bfloat16", "z = Range(x, x, x) y = Shape(z)", "Range may depend on the number of bits of bfloat16"),
+        ("float8e4m3fn", "y = QuantizeLinear(f, f, x)", "QuantizeLinear may depend on the number of bits"),
+        ("int4", "y = Cast<to = 22>(f)", "runtimes round a Cast from float to int4 differently"),
+        ("float8e8m0", "y = Cast<to = 24>(f)", "runtimes round a Cast from float to float8e8m0 differently"),
+        ("bfloat16", "y = Cast<to = 16>(s)", "runtimes round a Cast from string to bfloat16 differently"),
+        ("bfloat16", "u = acme.Op(f) y = Add(u, u)", "the element type of 'y' is unknown"),
+    ],
+)  # fmt: skip
+def test_refuses_nodes_that_depend_on_the_type(element_type: str, body: str, reason: str) -> None:
+    text = f"""
+        <ir_version: 13, opset_import: ["" : 26, "acme" : 1]>
+        g ({element_type} x, float f, string s) => () {{ {body} }}
+    """
+    assert _reason(onnx.parser.parse_model(text), ALL).startswith(reason)
+
+
+def test_refuses_functions_whose_calls_differ() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+        g (float[2] f, bfloat16[2] x) => (float[2] y, bfloat16[2] z) { y = local.F(f) z = local.F(x) }
+        <domain: "local", opset_import: ["" : 21]>
+        F (v) => (w) { w = Add(v, v) }
+    """
+    assert _reason(onnx.parser.parse_model(text), ALL) == "the element type of 'w' is unknown"
