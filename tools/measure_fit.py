@@ -177,7 +177,7 @@ def _values(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
 
 
 def _in_type(value: Any, number: int) -> Any:
-    """Return an array in the type with a number, which has all values of its own."""
+    """Return an array in the element type with a number."""
     wanted = helper.tensor_dtype_to_np_dtype(number) if number else None
     return (
         value.astype(wanted) if wanted and isinstance(value, np.ndarray) and value.dtype != wanted else value

@@ -21,7 +21,7 @@ WIDER: Mapping[str, tuple[str, ...]] = {**MOVED_AS, "bfloat16": ("float",)}
 
 
 class InterfaceChange(FrozenRecord):
-    """Input or output of a model whose type was replaced by a wider one with the same values."""
+    """Replacement of the type of an input or output by a wider type with the same values."""
 
     kind: str
     """`input` or `output`."""

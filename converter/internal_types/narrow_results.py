@@ -15,7 +15,7 @@ from opshift.model.tensors import PACKED_BITS, packed_range
 from opshift.registry.models import OperatorVersion
 
 EXACT_SOURCES = frozenset({*INTEGER_BITS, *PACKED_BITS, "bool"})
-"""Types whose Cast to narrow integers all runtimes compute alike; they differ in how they round others."""
+"""Types with one result of a Cast to narrow integers; runtimes differ in how they round others."""
 
 NUMERIC_SOURCES = frozenset({*EXACT_SOURCES, *FORMATS, "float8e8m0", "float16", "float", "double"})
 

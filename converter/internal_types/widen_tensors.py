@@ -11,7 +11,7 @@ from opshift.model.tensors import PACKED_BITS, element_count, unpacked_bytes
 
 
 def type_numbers(wider: Mapping[str, str]) -> dict[int, int]:
-    """Return the numbers of the wider types by those of the narrow ones."""
+    """Return the type number of each wider type by that of the narrow type."""
     return {BY_NAME[name].number: BY_NAME[wide].number for name, wide in wider.items()}
 
 
