@@ -44,8 +44,13 @@ def _runtime(types: tuple[str, ...] = TYPES, **options: Any) -> Runtime:
     """Return a runtime without narrow types, and without local functions."""
     named = tuple(f"tensor({each})" for each in types)
     kernel = Kernel(versions=(1, 99), types=dict.fromkeys(("T", "T1", "T2", "T3", "V"), named))
-    fields = {"opsets": {"ai.onnx": 25}, "ir_version": 13, "expands_functions": False, **options}
-    operators = {f"ai.onnx.{name}": (kernel,) for name in OPERATORS}
+    fields: dict[str, Any] = {
+        "opsets": {"ai.onnx": 25},
+        "ir_version": 13,
+        "expands_functions": False,
+        **options,
+    }
+    operators: dict[str, tuple[Kernel, ...]] = {f"ai.onnx.{name}": (kernel,) for name in OPERATORS}
     return Runtime(runtime="device", version="1", evidence=EVIDENCE, operators=operators, **fields)
 
 
@@ -121,8 +126,8 @@ def test_keeps_results_in_all_forms(element_type: str, form: str) -> None:
         helper.make_node("Add", ["c", "d"], ["f"]),
         helper.make_node("Add", ["f", "e"], ["y"]),
     ]
-    feeds = {"x": X, "w": np.ones((2, 4), np.float32).astype(_dtype(element_type))}
-    model, feeds = in_form(form, nodes, feeds, {"y": TensorProto.FLOAT}, 25)
+    arrays = {"x": X, "w": np.ones((2, 4), np.float32).astype(_dtype(element_type))}
+    model, feeds = in_form(form, nodes, arrays, {"y": TensorProto.FLOAT}, 25)
     model.ir_version = 13
     if form == "initializer":
         fitted = _fit(model)
