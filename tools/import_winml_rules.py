@@ -21,7 +21,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from import_onnx import flow
 from opshift.model.element_types import BY_NAME
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
@@ -192,13 +191,10 @@ def winml_file_text(runtime: str, version: str, tables: Iterable[Table]) -> tupl
         if found.types:
             restrictions[f"{domain}.{name}"][since] = found.restrictions
     facts = onnxruntime_facts(FALLBACK, runtime.removeprefix("winml-"))
-    merged = {name: list(_merged(found)) for name, found in sorted(restrictions.items())}
+    merged = {name: rows for name, found in sorted(restrictions.items()) if (rows := list(_merged(found)))}
     evidence = ("measurement", f"https://pypi.org/project/winml-cli/{version}/")
-    text = file_text(runtime, version, facts, operator_rows(kernels), evidence)
-    lines = ["restrictions:"]
-    for name, rows in merged.items():
-        lines += [f"  {name}:", *(f"  - {flow(each)}" for each in rows)] if rows else []
-    return text + "\n".join(lines) + "\n", explained, total
+    text = file_text(runtime, version, facts, operator_rows(kernels), evidence, restrictions=merged)
+    return text, explained, total
 
 
 def _merged(restrictions: Mapping[int, Sequence[dict[str, Any]]]) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
-from measurement.run_models import Worker
+from measurement.run_models import Worker, loader_of
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import DoesNotFit
 from opshift.model.errors import OpshiftError
@@ -56,19 +56,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     runtime = get_runtime(options.runtime)
     onnxruntime.set_default_logger_severity(4)
-    loader = Path(__file__).parent / "measurement" / "loaders" / f"load_{runtime.runtime}.py"
-    worker = Worker(options.python, loader) if options.python else None
     counts: Counter[str] = Counter()
-    for case in load_model_tests(kind="node"):
-        if options.only not in case.name:
-            continue
-        found = list(outcomes(case, runtime, worker, options.allow))
-        counts.update(each.partition(":")[0] for each in found)
-        if ":" in found[-1] and options.errors > 0:
-            options.errors -= 1
-            print(f"{case.name}: {found[-1][:300]}")
-    if worker:
-        worker.close()
+    with ExitStack() as stack:
+        worker = None
+        if options.python:
+            worker = stack.enter_context(closing(Worker(options.python, loader_of(runtime.runtime))))
+        for case in load_model_tests(kind="node"):
+            if options.only not in case.name:
+                continue
+            found = list(outcomes(case, runtime, worker, options.allow))
+            counts.update(each.partition(":")[0] for each in found)
+            if ":" in found[-1] and options.errors > 0:
+                options.errors -= 1
+                print(f"{case.name}: {found[-1][:300]}")
     total = counts["model"]
     shares = ", ".join(f"{name} {count} ({count / total:.1%})" for name, count in counts.items())
     print(f"{runtime.name}: {shares}")
@@ -88,7 +88,7 @@ def outcomes(case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence
         return
     yield "fits"
     if worker:
-        yield from _outcomes_elsewhere(case, fitted, worker)
+        yield from _outcomes_in_worker(case, fitted, worker)
         return
     try:
         onnxruntime.InferenceSession(fitted, providers=["CPUExecutionProvider"])
@@ -101,7 +101,7 @@ def outcomes(case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence
         yield from _compare(case, fitted, session)
 
 
-def _outcomes_elsewhere(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
+def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[str]:
     """Yield the further outcomes in another process."""
     names, inputs, expected = _values(case, fitted)
     is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)

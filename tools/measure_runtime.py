@@ -14,9 +14,9 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-from import_onnx import flow
 from measurement.fold import Folded, combinations_differ, fold
 from measurement.probes import (
     DOMAINS,
@@ -28,7 +28,7 @@ from measurement.probes import (
     type_probes,
     version_probes,
 )
-from measurement.run_models import Outcome, Results, Worker
+from measurement.run_models import Outcome, Results, Worker, loader_of
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.registry import default_registry
 from runtime_files import file_text, new_path, operator_rows
@@ -51,17 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="file of results (default: in the cache folder)")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes (default: 1)")
     options = parser.parse_args(arguments)
-    loader = (
-        options.loader or Path(__file__).parent / "measurement" / "loaders" / f"load_{options.runtime}.py"
-    )
     results = Results(options.results or CACHE / f"{options.runtime}-{options.version}.jsonl")
     path = new_path(options.runtime, options.version)
-    workers = [Worker(options.python, loader) for _ in range(options.jobs)]
-    try:
+    loader = options.loader or loader_of(options.runtime)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(closing(Worker(options.python, loader))) for _ in range(options.jobs)]
         measured, expands_functions = measure(results, workers)
-    finally:
-        for worker in workers:
-            worker.close()
     folded = fold(measured)
     path.write_text(
         file_content(options.runtime, options.version, folded, expands_functions=expands_functions), "utf-8"
@@ -89,12 +84,8 @@ def file_content(runtime: str, version: str, folded: Mapping[str, Folded], *, ex
     evidence = ("measurement", f"https://pypi.org/project/{runtime}/{version}/")
     restrictions = {name: found.restrictions for name, found in folded.items() if found.restrictions}
     wrong = {f"{name}:{since}": rows for name, found in folded.items() for since, rows in found.wrong.items()}
-    lines: list[str] = []
-    for key, entries in {"restrictions": restrictions, "wrong": wrong}.items():
-        lines += [f"{key}:"] if entries else []
-        for name, rows in entries.items():
-            lines += [f"  {name}:", *(f"  - {flow(each)}" for each in rows)]
-    return file_text(runtime, version, facts, operator_rows(listed), evidence) + "\n".join(lines) + "\n"
+    rows = operator_rows(listed)
+    return file_text(runtime, version, facts, rows, evidence, restrictions=restrictions, wrong=wrong)
 
 
 def measure(results: Results, workers: Sequence[Worker]) -> tuple[Measured, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -33,7 +33,7 @@ Box = dict[str, frozenset[str]]
 """Types by type variable: a kernel accepts their product."""
 
 Rows = dict[str, list[dict[str, Any]]]
-"""Kernels by operator, as in a file."""
+"""Kernels, restrictions or wrong results by operator, as in a file."""
 
 
 def new_path(runtime: str, version: str) -> Path:
@@ -65,6 +65,8 @@ def file_text(
     evidence: tuple[str, str],
     *,
     is_complete: bool = True,
+    restrictions: Rows | None = None,
+    wrong: Rows | None = None,
 ) -> str:
     """Return the content of a file: what differs from the file of the nearest release.
 
@@ -76,6 +78,8 @@ def file_text(
         evidence: kind and source of the facts.
         is_complete: whether the source lists combinations of types, and kernels without type variables.
             Otherwise, those of the nearest release remain, unless the types of an operator version differ.
+        restrictions: nodes that kernels refuse.
+        wrong: nodes with wrong results, by operator version.
     """
     content: dict[str, Any] = {"runtime": runtime, "version": version}
     base = _nearest_runtime(runtime, version)
@@ -99,10 +103,17 @@ def file_text(
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     content |= {**facts, "evidence": {"kind": kind, "source": source, "date": date}}
     lines = [f"{key}: {flow(value)}" for key, value in content.items()]
-    lines.append("operators:" if operators else "operators: {}")
-    for name, rows in sorted(operators.items()):
-        lines += [f"  {name}:", *(f"  - {flow(row)}" for row in rows)] if rows else [f"  {name}: []"]
+    lines += _section("operators", dict(sorted(operators.items())))
+    for key, entries in {"restrictions": restrictions, "wrong": wrong}.items():
+        lines += _section(key, entries) if entries else ()
     return HEADER + "\n".join(lines) + "\n"
+
+
+def _section(key: str, entries: Rows) -> Iterator[str]:
+    yield f"{key}:" if entries else f"{key}: {{}}"
+    for name, rows in entries.items():
+        yield f"  {name}:" if rows else f"  {name}: []"
+        yield from (f"  - {flow(row)}" for row in rows)
 
 
 def _nearest_runtime(runtime: str, version: str) -> Runtime | None:

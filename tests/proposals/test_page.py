@@ -43,7 +43,9 @@ def _page(name: str) -> Document:
         pytest.param("squareplus", "| corner | nan | 1 | not finite |", id="covered corner"),
         pytest.param("global_max_pool", "| corner | scalar | **none** |", id="uncovered corner"),
         pytest.param("global_max_pool", "* replaced by ReduceMax", id="replacement"),
-        pytest.param("elu_alpha", "| re-encodes | input added: alpha: nothing -> optional | An", id="differences"),
+        pytest.param(
+            "elu_alpha", "| re-encodes | input added: alpha: nothing -> optional | An", id="differences"
+        ),
         pytest.param("elu_alpha", "0 of 2 sign-offs, for content", id="sign-offs"),
     ],
 )

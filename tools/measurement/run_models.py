@@ -33,6 +33,11 @@ QUIET = {"RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
 """Settings that shorten errors."""
 
 
+def loader_of(runtime: str) -> Path:
+    """Return the path of the loader of a runtime."""
+    return WORKER.parent / "loaders" / f"load_{runtime}.py"
+
+
 class Outcome(NamedTuple):
     """Outcome of a model, and the error.
 

@@ -57,7 +57,9 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
         outputs = run(inputs)
     except Exception as error:
         return "fails", str(error)
-    for position, (actual, wanted) in enumerate(zip(outputs, expected, strict=False)):
+    if len(outputs) != len(expected):
+        return "differs", f"{len(outputs)} outputs instead of {len(expected)}"
+    for position, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):
         problem = difference(np.asarray(actual), wanted)
         if problem:
             return "differs", f"output {position}: {problem}"

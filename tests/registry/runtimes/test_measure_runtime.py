@@ -102,6 +102,7 @@ VALUES = {"in.x": floats([1, 2]), "out.00": floats([2, 3])}
         ("add", VALUES, "equal", ""),
         ("add", {**VALUES, "out.00": floats([2, 4])}, "differs", "output 0: 1 of 2 values, 3.0 instead"),
         ("add", {**VALUES, "out.00": floats([[2, 3]])}, "differs", "output 0: shape (2,) instead"),
+        ("add", {**VALUES, "out.01": floats([2, 3])}, "differs", "1 outputs instead of 2"),
         ("fail", VALUES, "fails", "division by zero"),
         ("refuse", VALUES, "refused", "no kernel"),
         ("crash", VALUES, "crashes", "the process ended with exit code -6"),
