@@ -7,10 +7,9 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
 
-from opshift.adapters.core.equivalents import Equivalent
 from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
-from opshift.analysis.fit.find_equivalents import find_equivalents
+from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import FitReport
 from opshift.analysis.fit.targets import APPROXIMATION_COST, TargetOpsets
 from opshift.analysis.runtime_support.check_support import MissingKernel, RuntimeCheck
@@ -31,7 +30,11 @@ MAX_ROUNDS = 12
 class Attempt:
     """Conversion of a copy of a model to some opsets, and of its nodes without a kernel.
 
+    With `strict`, the nodes that this check refuses are converted, too; those that remain do not prevent the
+    model from running.
+
     Attributes:
+        target: the opsets.
         model: the converted copy.
         missing: nodes that prevent the model from running; empty if the runtime implements all of them.
     """
@@ -44,22 +47,32 @@ class Attempt:
         runtime: Runtime,
         check: RuntimeCheck,
         options: Options,
+        strict: RuntimeCheck | None = None,
     ) -> None:
         self.model = deepcopy(model)
+        self.target = target
         self.opset = target.opsets[DEFAULT_DOMAIN]
         self._check = check
+        self._strict = strict or check
         self._registry = options.registry
         self._runtime = runtime
         self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
         self._options = replace(options, target=Target({}, runtime.ir_version))
         self._reports: list[Report] = []
-        self._without: dict[Unwanted, None] = dict.fromkeys(self._replacements_of_unknown(nodes, target))
+        self._without: dict[Unwanted, None] = dict.fromkeys(
+            replacements_of_unknown(nodes, target.opsets, runtime, options.registry)
+        )
         self._failed: set[Unwanted] = set()
         foreign = frozenset(each for each in nodes.opsets if each not in runtime.opsets)
         unwanted = foreign.union(self._without)
         first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=unwanted)
         refusals = self._convert(first)
         self.missing = tuple(map(_refused_node, refusals)) or self._complete()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Known wrong results of kernels that the converted copy uses."""
+        return self._support.warnings
 
     @property
     def cost(self) -> int:
@@ -78,7 +91,7 @@ class Attempt:
             tuple(str(each) for each in self._without if isinstance(each, TypeBridge)),
             tuple(self._reports),
             tried,
-            self._support.warnings,
+            self.warnings,
             self._support.uncertain,
         )
 
@@ -94,7 +107,7 @@ class Attempt:
         """Convert nodes without a kernel repeatedly, and return those that remain."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
-            self._support = self._check.check(nodes)
+            self._support = self._strict.check(nodes)
             remedies = {place: each for each, places in self._remedies() for place in places}
             if not remedies:
                 break
@@ -108,6 +121,8 @@ class Attempt:
                 self._without |= new
             refused = [remedies.get(each.place, ()) for each in refusals]
             self._failed.update(chain.from_iterable(refused) if all(refused) else new)
+        if self._strict is not self._check:
+            self._support = self._check.check(ModelNodes(self.model, self._registry))
         return self._support.missing
 
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
@@ -119,14 +134,6 @@ class Attempt:
                 if self._failed.isdisjoint(unwanted) and not self._without.keys() >= set(unwanted):
                     yield unwanted, list(map(_planned_place, missing.places))
                     break
-
-    def _replacements_of_unknown(self, nodes: ModelNodes, target: TargetOpsets) -> Iterator[Equivalent]:
-        """Yield replacements of nodes of operators that the target opset lacks."""
-        for node in nodes.nodes:
-            version, opset = node.operator, target.opsets.get(node.domain)
-            if version and opset and not self._registry.at(version.name, opset, node.domain):
-                types = {name: each for name, each in node.types if each}
-                yield from find_equivalents(version, types, self._runtime, self._registry)
 
     def _find_replacements(self, missing: MissingKernel) -> tuple[tuple[Unwanted, ...], ...]:
         """Return operators that replace a node one by one, and types that replace its own."""

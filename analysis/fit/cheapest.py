@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.result import DoesNotFit, FitReport
@@ -24,7 +25,7 @@ OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the
 def cheapest(
     model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
 ) -> tuple[ModelProto, FitReport]:
-    """Return the conversion of a model with the lowest cost.
+    """Return the conversion of a model with the lowest cost, without known wrong results if one is found.
 
     Raises:
         DoesNotFit: no conversion fits the model.
@@ -47,6 +48,15 @@ def cheapest(
         missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
         raise DoesNotFit(runtime.name, nearest.opset, missing)
     best = min(fitting, key=lambda each: each.cost)
+    if best.warnings:
+        strict = RuntimeCheck(runtime, refuses_wrong=True)
+        others = (each for each in ranked if each is not best.target)
+        for target in islice((best.target, *others), MAX_COMPARED):
+            attempt = Attempt(model, nodes, target, runtime, check, options, strict)
+            if not attempt.missing and len(attempt.warnings) < len(best.warnings):
+                best = attempt
+            if not best.warnings:
+                break
     return best.model, best.report(len(fitting) + len(failed))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from itertools import chain, combinations
 from operator import mul
 from typing import Final
@@ -12,7 +12,7 @@ from opshift.analysis.fit.known_node import KnownNode, Sizes
 MAX_REDUCED_RANK: Final = 8
 """Maximum rank of data for which all choices of axes are compared."""
 
-Rule = Callable[[KnownNode], Sequence[int] | Sequence[float] | None]
+Rule = Callable[[KnownNode], Sizes | None]
 """Elements of an input that yield the only possible result of a node; `None` if several are possible."""
 
 
@@ -97,18 +97,6 @@ def _sizes(known: KnownNode) -> Sizes | None:
     return _along_axes(known) if is_stretched else None
 
 
-def _scales(known: KnownNode) -> tuple[float, ...] | None:
-    """Return scales for a result that depends on sizes only."""
-    data, output = known.data, known.outputs[0]
-    is_by_sizes = known.attribute("coordinate_transformation_mode") == b"align_corners"
-    axes = known.axes()
-    if not data or not all(data) or not is_by_sizes or not axes or known.attribute("antialias") == 1:
-        return None
-    sizes = [(data[axis], output[axis]) for axis in axes]
-    # A quarter more than the size: its product with a rounded scale is not below the size.
-    return tuple(1.0 if before == after else (after + 0.25) / before for before, after in sizes)
-
-
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
@@ -120,7 +108,7 @@ RULES: Final[Mapping[str, Mapping[str, Rule]]] = {
     "MaxUnpool": {"output_shape": _output},
     "OneHot": {"depth": lambda known: known.at_axis(known.outputs[0])},
     "Reshape": {"shape": _reshape},
-    "Resize": {"sizes": _sizes, "scales": _scales},
+    "Resize": {"sizes": _sizes},
     "Split": {"split": _split},
     "Squeeze": {"axes": _removed_axes},
     "Tile": {"repeats": _repeats},

@@ -1,8 +1,9 @@
 """Operators of other domains that a runtime implements, and that replace nodes of ONNX's operators."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from opshift.adapters.core.equivalents import Equivalent, equivalents
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
@@ -20,3 +21,14 @@ def find_equivalents(
         # Replacements have the type variables of the operators that they replace.
         if runtime.kernel(each.replacement, types)
     )
+
+
+def replacements_of_unknown(
+    nodes: ModelNodes, opsets: Mapping[str, int], runtime: Runtime, registry: Registry
+) -> Iterator[Equivalent]:
+    """Yield replacements of nodes of operators that some opsets lack."""
+    for node in nodes.nodes:
+        version, opset = node.operator, opsets.get(node.domain)
+        if version and opset and not registry.at(version.name, opset, node.domain):
+            types = {name: each for name, each in node.types if each}
+            yield from find_equivalents(version, types, runtime, registry)

@@ -93,10 +93,14 @@ class _Notes(FrozenRecord):
 
 
 class RuntimeCheck:
-    """Check of the nodes of models for one runtime; equal questions are answered once."""
+    """Check of the nodes of models for one runtime; equal questions are answered once.
 
-    def __init__(self, runtime: Runtime) -> None:
+    With `refuses_wrong`, nodes that the runtime is known to compute wrongly count as not implemented.
+    """
+
+    def __init__(self, runtime: Runtime, *, refuses_wrong: bool = False) -> None:
         self._runtime = runtime
+        self._refuses_wrong = refuses_wrong
         self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
         self._kernels: dict[Hashable, Support] = {}
         self._bodies: dict[ModelNodes, str] = {}
@@ -157,7 +161,8 @@ class RuntimeCheck:
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
-        for each in runtime.restrictions_of(identity):
+        errors = runtime.errors_of(identity) if self._refuses_wrong else ()
+        for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
             if is_refused:
                 return f"{runtime.name} refuses the node: {each.reason}"

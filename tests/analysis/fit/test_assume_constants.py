@@ -103,14 +103,8 @@ def test_replaces_an_input(case: str, form: str) -> None:
         (helper.make_node("HannWindow", ["v"], ["y"]), np.array(6, np.int64), ["y"]),
         (helper.make_node("AffineGrid", ["theta", "v"], ["y"]), _integers(1, 3, 2, 4), ["y"]),
         (
-            helper.make_node(
-                "Resize",
-                ["image", "", "v"],
-                ["y"],
-                mode="linear",
-                coordinate_transformation_mode="align_corners",
-            ),
-            np.array([1, 1, 1.3, 0.7], np.float32),
+            helper.make_node("Resize", ["image", "", "", "v"], ["y"], mode="cubic"),
+            _integers(1, 1, 7, 5),
             ["y"],
         ),
     ],
@@ -158,7 +152,10 @@ def test_follows_operators_that_keep_shapes_and_earlier_assumptions() -> None:
 
 
 NOOP = {"noop_with_empty_axes": 1}
-PARAMETERS = {"Reshape": "shape", "Tile": "repeats", "Slice": "starts"}
+RESIZE = helper.make_node(
+    "Resize", ["x", "", "v"], ["y"], mode="linear", coordinate_transformation_mode="align_corners"
+)
+PARAMETERS = {"Resize": "scales", "Reshape": "shape", "Tile": "repeats", "Slice": "starts"}
 
 EQUAL = np.zeros((3, 2, 2), np.float32)
 
@@ -174,6 +171,8 @@ EQUAL = np.zeros((3, 2, 2), np.float32)
         (helper.make_node("Reshape", ["x", "v"], ["y"]), EQUAL[:0], _integers(0, 2, 2), (0, 2, 2)),
         (helper.make_node("Reshape", ["x", "v"], ["y"]), DATA, _integers(6, 4), ("N", 4)),
         (helper.make_node("Tile", ["x", "v"], ["y"]), DATA, _integers(1, 1, 1), (3, 3, 4)),
+        # The size that align_corners divides by is the unrounded product with the scale.
+        (RESIZE, DATA.reshape(1, 1, 4, 6), np.array([1, 1, 1.3, 0.7], np.float32), (1, 1, 5, 4)),
         (helper.make_node("Slice", ["x", "v", "v", "v"], ["y"]), DATA, _integers(1), (2, 1, 4)),
     ],
     ids=[
@@ -185,6 +184,7 @@ EQUAL = np.zeros((3, 2, 2), np.float32)
         "zero",
         "named",
         "part",
+        "scales",
         "slice",
     ],
 )
