@@ -1,5 +1,7 @@
 """The text of a model, for tools that compare lines, such as `git diff`."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from opshift.model.errors import InvalidModel
 from opshift.opsets import OPSETS
 
 _POOL: Final = DescriptorPool()
@@ -52,6 +53,23 @@ ValueInfoProto = _message("ValueInfoProto")
 OperatorStatus = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.OperatorStatus"))
 Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
 IR_VERSION: Final = Version.Value("IR_VERSION")
+
+
+def read_text_into(message: Message, text: str) -> None:
+    """Fill an empty message from JSON, or from protobuf's text format.
+
+    Raises:
+        InvalidModel: the text is neither.
+    """
+    from google.protobuf import json_format, text_format  # few models need them
+
+    module = json_format if text.lstrip().startswith("{") else text_format
+    try:
+        module.Parse(text, message, descriptor_pool=_POOL)
+    except (module.ParseError, ValueError, RecursionError) as error:
+        problem, *_ = str(error).splitlines()
+        reason = f"is not the text of a {message.DESCRIPTOR.name}: {problem}"
+        raise InvalidModel(reason, remedy="write a node as: y = Softmax <axis = 1> (x)") from error
 
 
 def parse_model(data: bytes | memoryview) -> ModelProto:  # pyright: ignore  # class built at run time
