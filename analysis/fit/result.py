@@ -57,6 +57,20 @@ class FitReport(FrozenRecord):
         """Number of nodes before and after."""
         return self.conversions[0].nodes[0], self.conversions[-1].nodes[1]
 
+    @property
+    def notes(self) -> dict[str, Sequence[str]]:
+        """Sentences about the conversion and the result, by title."""
+        notes: dict[str, Sequence[str]] = {
+            "Replaced operators": self.replaced,
+            "Element types": self.bridges,
+            "Assumptions": self.assumptions,
+            "Types of inputs and outputs": [*map(str, self.interface)],
+            "Inexact conversions": [f"{kind}: {reason}" for kind, reason in self.concessions],
+            "Wrong results of the runtime": self.warnings,
+            "Uncertain": self.uncertain,
+        }
+        return {title: sentences for title, sentences in notes.items() if sentences}
+
     def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         data: dict[str, Json] = asdict(self)

@@ -15,9 +15,11 @@ def conversion_page(
     title: str = "Report of a conversion",
     verification: Verification | None = None,
     location: DifferenceLocation | None = None,
+    lines: Iterable[str] = (),
 ) -> Document:
-    """Return the page; long tables are cut, with a note."""
+    """Return the page; long tables are cut, with a note. `lines` are the text of the converted model."""
     sections = {
+        "Resulting model": ["\n".join(f"    {line}" for line in lines)],
         "Versions": _versions(report),
         "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, TypeVar
 
 from opshift.analysis.runtime_support.check_support import ModelSupport, RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
@@ -123,6 +124,19 @@ def runs(
         candidates = _Candidates(source, registry or default_registry())
         results = tuple(candidates.result(each) for each in chosen)
         return Runs(candidates.nodes.opsets, source.ir_version, results)
+
+
+Cells = TypeVar("Cells")
+
+
+def group_releases(
+    results: Iterable[RuntimeResult], cells: Callable[[RuntimeResult], Cells]
+) -> Iterator[tuple[str, Cells]]:
+    """Yield a name and cells for consecutive releases of a runtime with the same cells."""
+    rows = groupby(results, lambda each: (each.runtime.rpartition("-")[0], cells(each)))
+    for (product, found), group in rows:
+        first, *others = [each.runtime.removeprefix(f"{product}-") for each in group]
+        yield (f"{product} {first} to {others[-1]}" if others else f"{product}-{first}"), found
 
 
 @contextmanager

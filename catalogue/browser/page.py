@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from opshift.catalogue.browser.session import ALL_RUNTIMES
 from opshift.catalogue.paths import CONVERTER
 from opshift.catalogue.rendering import Pages, Renderer
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import runtime_files
 from opshift.registry.steps import Allow
 
 ALLOWED: Final[Mapping[Allow, str]] = {
@@ -29,11 +31,17 @@ def converter_page(renderer: Renderer, digest: str) -> Pages:
     for product, releases in registry.releases.products.items():
         names = [f"{product}-{each}" for each in reversed(list(releases))]
         targets[product] = [(each, each) for each in names]
+    runtimes: dict[str, list[tuple[str, str]]] = {}
+    for each in reversed(runtime_files()):
+        runtimes.setdefault(each.rpartition("-")[0], []).append((each, each))
     return renderer.page(
         "convert.html",
         CONVERTER,
         "Convert a model",
         targets=targets,
+        opsets=opsets,
+        runtimes=dict(sorted(runtimes.items())),
+        all_runtimes=ALL_RUNTIMES,
         chosen=str(registry.releases.released_opset(DEFAULT_DOMAIN)),
         allow=ALLOWED,
         digest=digest,

@@ -1,17 +1,25 @@
 """Pages about a summary, findings, reachable opsets and changes, for which the shell has tables."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from opshift.analysis.comparison.result import Comparison
 from opshift.analysis.model_summary import ModelSummary, ValueSummary
+from opshift.analysis.pages.conversion_page import changes_section
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
-from opshift.analysis.runtime_support.runs import Runs
+from opshift.analysis.runtime_support.runs import Runs, RuntimeResult, group_releases
 from opshift.analysis.runtime_support.verdicts import MAY_RUN, RUNS
 from opshift.checker.findings import Finding
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import short_label
+
+if TYPE_CHECKING:
+    from opshift.analysis.fit.result import DoesNotFit, FitReport
+    from opshift.analysis.runtime_support.check_support import MissingKernel
 
 
 def error_page(error: OpshiftError) -> Document:
@@ -91,18 +99,55 @@ def reach_page(name: str, found: Reach) -> Document:
 
 def runs_page(name: str, found: Runs) -> Document:
     """Return the page about the runtimes that run a model."""
-    rows = []
-    for each in found.results:
-        opsets = each.conversion.opsets if each.conversion and each.conversion.succeeds else {}
-        target = ", ".join(f"{domain} {opset}" for domain, opset in opsets.items())
-        support = each.support
-        reasons = [f"{one.reason} ({one.remedy})" if one.remedy else one.reason for one in support.missing]
-        notes = "; ".join((*reasons, *support.uncertain, *support.warnings))
-        rows.append((code_span(each.runtime), each.verdict, escape_line(target), escape_line(notes)))
+    rows = [(code_span(name), *cells) for name, cells in group_releases(found.results, _runs_cells)]
     count = sum(each.verdict in (RUNS, MAY_RUN) for each in found.results)
     heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
-    verdict = f"**{count} of {len(rows)} runtimes run the unchanged model.**"
+    verdict = f"**{count} of {len(found.results)} runtimes run the unchanged model.**"
     return _document(name, verdict, *limited_table(heads, rows))
+
+
+def _runs_cells(result: RuntimeResult) -> tuple[str, ...]:
+    conversion, support = result.conversion, result.support
+    opsets: Mapping[str, int] = {}
+    if conversion and conversion.support and conversion.succeeds:
+        opsets, support = conversion.opsets, conversion.support
+    target = ", ".join(f"{domain} {opset}" for domain, opset in opsets.items())
+    notes = "; ".join((*map(_missing, support.missing), *support.uncertain, *support.warnings))
+    return result.verdict, escape_line(target), escape_line(notes)
+
+
+def _missing(missing: MissingKernel) -> str:
+    return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
+
+
+def fit_page(name: str, report: FitReport, imports: Mapping[str, int]) -> Document:
+    """Return the page about a model that was converted for a runtime, with its opset imports before."""
+    pairs: dict[str, tuple[object, object]] = {
+        domain: (imports.get(domain, ""), report.opsets.get(domain, ""))
+        for domain in {**imports, **report.opsets}
+    }
+    pairs["IR version"] = report.conversions[0].ir_version[0], report.ir_version
+    pairs["nodes"] = report.nodes
+    rows = [(escape_line(key), *map(escape_line, values)) for key, values in pairs.items()]
+    parts = [f"**{escape_line(report.runtime)} implements all nodes of the converted model.**"]
+    parts.append(table(("property", "before", "after"), rows))
+    for title, sentences in report.notes.items():
+        parts += [f"## {title}", "\n".join(f"* {escape_line(each)}" for each in sentences)]
+    changes = [part for each in report.conversions for part in changes_section(each)]
+    return _document(name, *parts, "## Changes", *changes)
+
+
+def does_not_fit_page(name: str, error: DoesNotFit) -> Document:
+    """Return the page about the nodes that prevent that a runtime runs a model."""
+    rows = [
+        (escape_line(place), code_span(each.operator), escape_line(_missing(each)))
+        for each in error.missing
+        for place in each.places
+    ]
+    verdict = f"**No conversion makes {escape_line(error.runtime)} run the model.**"
+    nearest = f"Opset {error.opset} has the fewest nodes that prevent it:"
+    heads = ("node", "operator", "reason and what to do")
+    return _document(name, verdict, nearest, *limited_table(heads, rows))
 
 
 def comparison_page(name: str, result: Comparison) -> Document:

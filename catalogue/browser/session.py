@@ -6,10 +6,15 @@ They return the results of the command line: the same bytes, the same data, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TypedDict
 
+from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_lines
 from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_span
@@ -17,17 +22,24 @@ from opshift.catalogue.browser import result_pages
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.options import Options
+from opshift.converter.options import Options, Target, read_allow
 from opshift.converter.report import Report
 from opshift.converter.streaming.external_data import external_files
 from opshift.converter.streaming.output_file import output_pieces
 from opshift.converter.streaming.weights import Weights, open_without_weights
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
-from opshift.model.files import read_bytes
+from opshift.model.files import read_bytes, serialize_model
+from opshift.model.operator_ids import opset_imports
 from opshift.model.plain_data import json_values
 from opshift.model.tensor_pieces import Piece, total_size
 from opshift.registry.registry import default_registry
 from opshift.stores.source_file import open_source
+
+OWN_SETTINGS: Final = ("nodes", "runtime")
+"""Settings of the page that conversions do not have."""
+
+ALL_RUNTIMES: Final = "all"
+"""Setting `runtime` for all releases of all runtimes."""
 
 
 class Answer(TypedDict, total=False):
@@ -59,6 +71,17 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
         return _failure(error)
 
 
+def prepare() -> None:
+    """Convert a small model, so that a snapshot has the modules and definitions of most conversions."""
+    with TemporaryDirectory() as folder, chdir(folder):
+        Path("model.onnx").write_bytes(_bytes_of_text("y = Softmax(float[2,N] x, axis=1)", 9))
+        run("convert", ["model.onnx"], '{"target": ["13"], "nodes": true}')
+
+
+def _bytes_of_text(text: str, opset: int) -> bytes:
+    return serialize_model(model_of_text(text, opset, default_registry()))
+
+
 def _failure(error: OpshiftError) -> Answer:
     return _answer(result_pages.error_page(error), error.as_dict(), possible=False)
 
@@ -77,11 +100,18 @@ def _answer(
 
 
 def _options(settings: Mapping[str, object]) -> Options:
-    return Options.of(**settings, inplace=True)  # type: ignore[arg-type]
+    given = {name: each for name, each in settings.items() if name not in OWN_SETTINGS}
+    return Options.of(**given, inplace=True)  # type: ignore[arg-type]
+
+
+def read(settings: Mapping[str, object]) -> Answer:
+    """Read a model, or nodes, from text."""
+    content = _bytes_of_text(str(settings["text"]), int(str(settings["opset"])))
+    return _answer(Document(""), {}, [content])
 
 
 def convert(path: str, settings: Mapping[str, object]) -> Answer:
-    """Convert a model, or explain the refusals."""
+    """Convert a model, or explain the refusals; the setting `nodes` adds the nodes of the result."""
     options = _options(settings)
     with open_source(path) as file, Weights(file) as weights:
         message = weights.message()
@@ -94,14 +124,20 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
             return _conversion(path, report, located)
         report = Report.of(plan, result)
         pieces = output_pieces(report, message, model, weights, file)
-        return _conversion(path, replace(report, sizes=(file.size, total_size(pieces))), located, pieces)
+        report = replace(report, sizes=(file.size, total_size(pieces)))
+        lines = model_lines(result) if settings.get("nodes") else ()
+        return _conversion(path, report, located, pieces, lines)
 
 
 def _conversion(
-    path: str, report: Report, located: Mapping[str, int], pieces: Sequence[Piece] = ()
+    path: str,
+    report: Report,
+    located: Mapping[str, int],
+    pieces: Sequence[Piece] = (),
+    lines: Iterable[str] = (),
 ) -> Answer:
     data = {"input": path, **report.as_dict(), "external_data": tuple(located)}
-    page = conversion_page(report, path)
+    page = conversion_page(report, path, lines=lines)
     if located:
         names = ", ".join(map(code_span, located))
         page = Document(
@@ -149,16 +185,42 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
     return _answer(result_pages.findings_page(path, findings), data)
 
 
-def runs(path: str, _: Mapping[str, object]) -> Answer:
-    """List the newest releases of runtimes that run a model, and what prevents others."""
+def runs(path: str, settings: Mapping[str, object]) -> Answer:
+    """List the runtimes that run a model, and what prevents others; by default, of the newest releases."""
     from opshift.analysis.runtime_support.runs import runs as runtimes_of
     from opshift.registry.runtimes.files import RUNTIMES, runtime_files
 
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
-    found = runtimes_of(path, newest.values())
+    chosen = settings.get("runtime") or [*newest.values()]
+    found = runtimes_of(path, None if chosen == ALL_RUNTIMES else chosen)  # type: ignore[arg-type]
     return _answer(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})
+
+
+def fit(path: str, settings: Mapping[str, object]) -> Answer:
+    """Convert a model so that a runtime implements all of its nodes."""
+    from opshift.analysis.fit.fit import fit_message
+    from opshift.analysis.fit.result import DoesNotFit
+    from opshift.registry.runtimes.files import RUNTIMES, get_runtime
+
+    if not RUNTIMES.exists():
+        return {"missing": "runtimes"}
+    runtime = get_runtime(str(settings["runtime"]))
+    allow = read_allow(settings.get("allow", ()))  # type: ignore[arg-type]
+    options = Options(Target({}), default_registry(), allow, inplace=True)
+    with open_source(path) as file, Weights(file) as weights:
+        message = weights.message()
+        model = read_bytes(message, file.place)
+        imports = opset_imports(model.opset_import, model.ir_version)
+        try:
+            result, report = fit_message(model, runtime, options)
+        except DoesNotFit as error:
+            return _answer(result_pages.does_not_fit_page(path, error), error.as_dict(), possible=False)
+        model.CopyFrom(result)
+        pieces = output_pieces(report.conversions[-1], message, model, weights, file)
+        page = result_pages.fit_page(path, report, imports)
+        return _answer(page, {"input": path, **report.as_dict()}, pieces)
 
 
 def compare(old: str, new: str, _: Mapping[str, object]) -> Answer:
@@ -180,5 +242,5 @@ def diff(old: str, new: str, _: Mapping[str, object]) -> Answer:
 
 
 COMMANDS: Final[Mapping[str, Callable[..., Answer]]] = {
-    each.__name__: each for each in (convert, plan, inspect, reach, check, runs, compare, diff)
+    each.__name__: each for each in (read, convert, plan, inspect, reach, check, runs, fit, compare, diff)
 }

@@ -82,6 +82,8 @@ async function accessibility() {
     await checked.waitForSelector("#convert-result:not([hidden])", { timeout: 300_000 });
     await checked.click("#convert summary");
     await accessible(checked, "", "convert.html");
+    await checked.check("#convert [name=source][value=text]");
+    await accessible(checked, "", "convert.html with text");
     await checked.context().close();
   }
 }
@@ -98,6 +100,41 @@ async function convert(path, { reload = true, target = "11" } = {}) {
   await page.keyboard.press("Enter");
   await page.waitForSelector("#convert-result:not([hidden])", { timeout: 300_000 });
   return (Date.now() - started) / 1000;
+}
+
+/** Run a command by its button. */
+async function run(name) {
+  await page.click(`#convert button[value=${name}]`);
+  await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
+}
+
+/** Convert, refuse and fit nodes that are given as text. */
+async function texts() {
+  const shown = () => page.locator("#convert-report").textContent();
+  await page.focus("#convert [name=source]:checked");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("y = Softmax <axis = 1> (float[N, 4, 4] x)");
+  await page.selectOption("#convert-opset", "9");
+  await page.selectOption("#convert-target", "13");
+  await run("convert");
+  assert((await shown()).includes("y = Reshape(softmax, shape)"));
+  await page.fill("#convert-text", "y = Softmax(x");
+  await run("plan");
+  assert((await shown()).includes("line 1, column 14"));
+  await page.fill("#convert-text", "y = Gelu(float[2, 3] x)");
+  await page.selectOption("#convert-opset", "20");
+  await run("fit");
+  assert((await page.locator("#convert-notice").textContent()).includes("one runtime"));
+  await page.selectOption("#convert-runtime", "tensorrt-8.6");
+  await run("fit");
+  assert((await shown()).includes("tensorrt-8.6 implements all nodes"));
+  await download("fitted.onnx");
+  await page.selectOption("#convert-runtime", { label: "all releases" });
+  await run("runs");
+  assert((await shown()).includes("tensorrt-8.6"));
+  await page.check("#convert [name=source][value=file]");
+  await page.selectOption("#convert-target", "11");
 }
 
 async function download(name) {
@@ -131,10 +168,10 @@ await page.waitForTimeout(2000); // the snapshot is stored
 figures.warm = await convert(model);
 assert(readFileSync(await download("warm.onnx")).equals(readFileSync(expected)), "the bytes differ");
 for (const name of ["plan", "inspect", "check", "reach", "runs"]) {
-  await page.click(`#convert button[value=${name}]`);
-  await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
+  await run(name);
   assert(await page.locator("#convert-report h1").isVisible(), name);
 }
+await texts();
 await convert(model, { reload: false });
 await page.click("#convert-downloads button");
 await page.waitForSelector("#convert-report svg", { timeout: 120_000 });

@@ -7,9 +7,12 @@ function bytes(count) {
   return `${(count / 1000 ** power).toFixed(power ? 1 : 0)} ${unit}`;
 }
 
+/** Maximum number of bytes of a file that is shown as text. */
+const MAX_TEXT = 1e6;
+
 function startConverter(form) {
-  const [file, other, drop, hint, status, notice, result, downloads, report] = [
-    "file", "other", "drop", "hint", "status", "notice", "result", "downloads", "report",
+  const [file, text, opset, other, drop, hint, status, notice, result, downloads, report] = [
+    "file", "text", "opset", "other", "drop", "hint", "status", "notice", "result", "downloads", "report",
   ].map((name) => document.getElementById(`convert-${name}`));
   const buttons = form.querySelectorAll("button");
   let worker = null;
@@ -60,12 +63,26 @@ function startConverter(form) {
   let command = "";
   let started = 0;
 
+  const isText = () => form.elements.source.value === "text";
+
+  /** Return the problem that prevents a command, and the control to correct. */
+  function problem(name, files) {
+    if (isText() ? !text.value.trim() : !file.files[0]) {
+      return isText() ? ["Write a node first.", text] : ["Choose a model first.", file];
+    }
+    if (files.some((each) => !each)) return ["Choose the newer model first.", other];
+    const needsRuntime = name === "fit" && !form.elements.runtime.selectedOptions[0].closest("optgroup");
+    return needsRuntime ? ["Choose one runtime first.", form.elements.runtime] : null;
+  }
+
   function run(name, newer = other.files[0]) {
-    const files = name === "compare" || name === "diff" ? [file.files[0], newer] : [file.files[0]];
+    const files = isText() ? [] : [file.files[0]];
+    if (name === "compare" || name === "diff") files.push(newer);
     if (newer !== converted) converted = null;
-    if (files.some((each) => !each)) {
-      fail(files[0] ? "Choose the newer model first." : "Choose a model first.");
-      (files[0] ? other : file).focus();
+    const found = problem(name, files);
+    if (found) {
+      fail(found[0]);
+      found[1].focus();
       return;
     }
     fail("");
@@ -80,23 +97,32 @@ function startConverter(form) {
       check: values.has("check"),
       reversible: values.has("reversible"),
       bump: values.has("bump"),
+      runtime: values.get("runtime"),
+      nodes: isText(),
     };
     command = name;
     started = performance.now();
     setBusy(true);
     result.hidden = true;
-    status.textContent = `Working on ${files[0].name}\u2026`;
-    worker.postMessage({ command, files, settings });
+    status.textContent = `Working on ${modelName()}\u2026`;
+    worker.postMessage({
+      command,
+      text: isText() ? { text: text.value, opset: opset.value } : null,
+      files,
+      settings,
+    });
   }
 
-  function link(text, name, blob, isPrimary) {
+  const modelName = () => (isText() ? "nodes.onnx" : file.files[0].name);
+
+  function link(label, name, blob, isPrimary) {
     const address = URL.createObjectURL(blob);
     addresses.push(address);
     const made = document.createElement("a");
     made.className = isPrimary ? "button primary" : "button";
     made.href = address;
     made.download = name;
-    made.textContent = text;
+    made.textContent = label;
     return made;
   }
 
@@ -104,11 +130,12 @@ function startConverter(form) {
     setBusy(false);
     addresses.forEach(URL.revokeObjectURL);
     addresses = [];
-    const [, stem, suffix] = /^(.*?)(\.[^.]*)?$/.exec(file.files[0].name);
-    const text = (content, type) => new Blob([content], { type });
+    const [, stem, suffix] = /^(.*?)(\.[^.]*)?$/.exec(modelName());
+    const blob = (content, type) => new Blob([content], { type });
     downloads.replaceChildren();
     if (answer.model) {
-      const name = `${stem}-${form.elements.target.value || "converted"}${suffix ?? ".onnx"}`;
+      const { target, runtime } = form.elements;
+      const name = `${stem}-${(command === "fit" ? runtime : target).value || "converted"}${suffix ?? ".onnx"}`;
       converted = new File([answer.model], name, { type: answer.model.type });
     }
     if (converted) {
@@ -120,9 +147,9 @@ function startConverter(form) {
       downloads.append(link(label, converted.name, converted, true), differences);
     }
     downloads.append(
-      link("Report as page", `${stem}-${command}.html`, text(answer.page, "text/html")),
-      link("as Markdown", `${stem}-${command}.md`, text(answer.markdown, "text/markdown")),
-      link("as JSON", `${stem}-${command}.json`, text(answer.json, "application/json")),
+      link("Report as page", `${stem}-${command}.html`, blob(answer.page, "text/html")),
+      link("as Markdown", `${stem}-${command}.md`, blob(answer.markdown, "text/markdown")),
+      link("as JSON", `${stem}-${command}.json`, blob(answer.json, "application/json")),
     );
     // the session escapes all texts of the model, and the policy of the page forbids scripts in it
     report.innerHTML = answer.html;
@@ -136,8 +163,19 @@ function startConverter(form) {
     event.preventDefault();
     run(event.submitter?.value ?? "convert");
   });
-  file.addEventListener("change", () => {
-    if (!file.files[0]) return;
+  function showSource() {
+    document.getElementById("convert-file-panel").hidden = isText();
+    document.getElementById("convert-text-panel").hidden = !isText();
+  }
+
+  for (const each of form.elements.source) each.addEventListener("change", showSource);
+  file.addEventListener("change", async () => {
+    const [chosen] = file.files;
+    if (!chosen) return;
+    const isModelText = /\.(onnxtxt|textproto|json)$/.test(chosen.name) && chosen.size < MAX_TEXT;
+    form.elements.source.value = isModelText ? "text" : "file";
+    if (isModelText) text.value = await chosen.text();
+    showSource();
     hint.textContent = `${file.files[0].name}, ${bytes(file.files[0].size)}`;
     fail("");
     start();
@@ -157,6 +195,7 @@ function startConverter(form) {
     file.files = event.dataTransfer.files;
     file.dispatchEvent(new Event("change"));
   });
+  showSource();
   start();
 }
 

@@ -5,14 +5,17 @@ const MODELS = "/models";
 /**
  * Start Python with opshift.
  * @param indexURL - the folder of Pyodide, with a slash at its end
- * @param packages - an archive as catalogue/browser/bundle.py writes it
- * @param snapshot - the memory after an earlier start, or null
+ * @param packages - an archive as catalogue/browser/bundle.py writes it, or a promise of it
+ * @param snapshot - the memory after an earlier start, or null, or a promise of it
  * @param keep - function that receives the memory of a start without a snapshot
  * @param query - text behind the names of scripts, so that the browser's cache distinguishes their versions
  */
-export async function start({ indexURL, packages, snapshot, keep, query = "" }) {
-  const { loadPyodide } = await import(`${indexURL}pyodide.mjs${query}`);
-  const createModule = (await import(`${indexURL}pyodide.asm.mjs${query}`)).default;
+export async function start({ indexURL, packages, snapshot: earlier, keep, query = "" }) {
+  const [{ loadPyodide }, { default: createModule }, snapshot] = await Promise.all([
+    import(`${indexURL}pyodide.mjs${query}`),
+    import(`${indexURL}pyodide.asm.mjs${query}`),
+    earlier,
+  ]);
   const python = await loadPyodide({
     indexURL,
     lockFileURL: `${indexURL}pyodide-lock.json${query}`,
@@ -28,18 +31,24 @@ export async function start({ indexURL, packages, snapshot, keep, query = "" }) 
   });
   const { FS } = python;
   const folder = `/lib/python${python.runPython("import sys; '%d.%d' % sys.version_info[:2]")}/site-packages`;
+  const folders = new Set();
   const install = (archive) => {
     for (const [path, content] of files(archive)) {
-      FS.mkdirTree(`${folder}/${path}`.replace(/\/[^/]*$/, ""));
+      const parent = `${folder}/${path}`.replace(/\/[^/]*$/, "");
+      if (!folders.has(parent)) FS.mkdirTree(parent);
+      folders.add(parent);
       FS.writeFile(`${folder}/${path}`, content, { canOwn: true });
     }
     python.runPython("import importlib; importlib.invalidate_caches()");
   };
-  install(packages);
+  install(await packages);
   FS.mkdirTree(MODELS);
   FS.chdir(MODELS);
   const session = python.pyimport("opshift.catalogue.browser.session");
-  if (!snapshot && keep) keep(python.makeMemorySnapshot());
+  if (!snapshot && keep) {
+    session.prepare();
+    keep(python.makeMemorySnapshot());
+  }
   return {
     FS,
     install,

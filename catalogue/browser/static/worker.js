@@ -4,53 +4,70 @@ import { start } from "./converter.js";
 
 const query = self.location.search;
 const folder = new URL("./", import.meta.url).href;
-const SNAPSHOTS = "opshift-converter";
+const SNAPSHOT = "snapshot";
 const WASM = "pyodide.asm.wasm";
+const CACHE = `opshift-converter${query}`;
 
 const download = self.fetch.bind(self);
+const cache = openCache().catch(() => null);
 
-async function unpacked(name) {
-  const response = await download(`${folder}${name}.bin${query}`);
-  if (!response.ok) throw new Error(`${name}.bin cannot be loaded: ${response.status}`);
-  return response.body.pipeThrough(new DecompressionStream("gzip"));
+/** Return the cache of this version, and delete those of other versions; undefined without a secure connection. */
+async function openCache() {
+  for (const name of (await self.caches?.keys()) ?? []) {
+    if (name.startsWith("opshift-converter") && name !== CACHE) await self.caches.delete(name);
+  }
+  return self.caches?.open(CACHE);
 }
 
-const read = async (name) => new Uint8Array(await new Response(await unpacked(name)).arrayBuffer());
+const kept = async (name) => (await cache)?.match(folder + name).catch(() => undefined);
 
-// Compressed here, because not every host compresses WebAssembly.
-self.fetch = async (address, options) =>
-  String(address).endsWith(WASM)
-    ? new Response(await unpacked(WASM), { headers: { "Content-Type": "application/wasm" } })
-    : download(address, options);
-
-/** Return the memory of an earlier start of this version, which saves imports; null if there is none. */
-async function readSnapshot() {
-  const found = await (await self.caches?.open(SNAPSHOTS))?.match(`${folder}snapshot${query}`);
-  return found ? new Uint8Array(await found.arrayBuffer()) : null;
-}
-
-async function keepSnapshot(memory) {
+async function keep(name, response) {
   try {
-    await self.caches?.delete(SNAPSHOTS);
-    await (await self.caches?.open(SNAPSHOTS))?.put(`${folder}snapshot${query}`, new Response(memory));
+    await (await cache)?.put(folder + name, response);
   } catch {
     // no space, or a private window: the next start takes longer
   }
 }
 
+/** Return a decompressed file, from the cache of an earlier start if possible. */
+async function unpacked(name) {
+  const found = await kept(name);
+  if (found) return found;
+  const response = await download(`${folder}${name}.bin${query}`);
+  if (!response.ok) throw new Error(`${name}.bin cannot be loaded: ${response.status}`);
+  // the type matters for WebAssembly alone
+  const headers = { "Content-Type": "application/wasm" };
+  const content = new Response(response.body.pipeThrough(new DecompressionStream("gzip")), { headers });
+  keep(name, content.clone());
+  return content;
+}
+
+const bytes = async (response) => new Uint8Array(await response.arrayBuffer());
+const read = async (name) => bytes(await unpacked(name));
+
+// Compressed here, because not every host compresses WebAssembly.
+self.fetch = (address, options) => (String(address).endsWith(WASM) ? unpacked(WASM) : download(address, options));
+
 const converter = (async () => {
-  const [packages, snapshot] = await Promise.all([read("packages"), readSnapshot().catch(() => null)]);
-  const settings = { indexURL: folder, packages, query };
+  const settings = { indexURL: folder, packages: read("packages"), query };
+  const fresh = { ...settings, keep: (memory) => keep(SNAPSHOT, new Response(memory)) };
+  // the memory of an earlier start of this version saves imports
+  const snapshot = await kept(SNAPSHOT);
   const started = snapshot
-    ? await start({ ...settings, snapshot }).catch(() => start({ ...settings, keep: keepSnapshot }))
-    : await start({ ...settings, keep: keepSnapshot });
+    ? await start({ ...settings, snapshot: bytes(snapshot) }).catch(() => start(fresh))
+    : await start(fresh);
   self.postMessage({ ready: true });
   return started;
 })();
 converter.catch((error) => self.postMessage({ failure: String(error?.message ?? error) }));
 
-async function run({ command, files, settings }) {
+async function run({ command, text, files, settings }) {
   const { FS, MODELS, run: execute, install } = await converter;
+  if (text) {
+    const answer = execute("read", [], text);
+    if (!answer.possible) return answer;
+    files = [new File(answer.pieces, "nodes.onnx"), ...files];
+  }
   // two models may have the same name
   const names = files.map((file, index) => (files.length > 1 ? `${["old", "new"][index]}/${file.name}` : file.name));
   const blobs = files.map((data, index) => ({ name: names[index], data }));

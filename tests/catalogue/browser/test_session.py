@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
 
+import opshift
 from opshift.analysis.pages.conversion_page import conversion_page
-from opshift.catalogue.browser.session import COMMANDS, Answer, run
+from opshift.catalogue.browser.session import COMMANDS, Answer, prepare, run
 from opshift.converter.streaming.convert_file import convert_file
+from opshift.registry.runtimes.files import runtime_files
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -141,13 +145,104 @@ def test_reach_explains_limits() -> None:
     assert "## Opset" in answer("reach", "strings.onnx")["markdown"]
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"read"}))
 def test_other_files_are_one_error(command: str) -> None:
     Path("notes.onnx").write_bytes(b"<script>alert(1)</script>")
     paths = ["notes.onnx"] * (2 if command in ("compare", "diff") else 1)
-    found = answer(command, *paths, target=["11"])
+    found = answer(command, *paths, target=["11"], runtime="tract-0.23.9")
     assert "not" in found["markdown"]
     assert "<script>" not in found["html"]
+
+
+def read(text: str, opset: str) -> Path:
+    """Write the model of a text as the page does."""
+    found = answer("read", text=text, opset=opset)
+    assert found["possible"], found["markdown"]
+    Path("nodes.onnx").write_bytes(content(found, Path("model.onnx")))
+    return Path("nodes.onnx")
+
+
+def test_shows_what_a_node_becomes() -> None:
+    source = read("y = Softmax <axis = 1> (float[N, 4, 4] x)", "9")
+    found = answer("convert", source.name, target=["13"], nodes=True)
+    convert_file(source, "expected.onnx", 13)
+    assert content(found, source) == Path("expected.onnx").read_bytes()
+    assert "    y = Reshape(softmax, shape)\n" in found["markdown"]
+    assert "<pre><code>ir_version 7\n" in found["html"]
+
+
+def test_refuses_a_node_with_the_reason_and_the_remedy() -> None:
+    source = read("y = TopK(float[N] x, int64[1] k)", "10")
+    found = answer("convert", source.name, target=["9"], nodes=True)
+    assert not found["possible"]
+    assert "What to do" in found["markdown"]
+    assert "Resulting model" not in found["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "reason"),
+    [("y = Relu(x", "9", "line 1, column 11"), ("y = Relu(x)", "99", "no opset 99"), ("<b>", "9", "&gt;")],
+)
+def test_text_that_cannot_be_read_is_an_error(text: str, opset: str, reason: str) -> None:
+    found = answer("read", text=text, opset=opset)
+    assert not found["possible"]
+    assert reason in found["html"]
+
+
+def test_long_names_in_text_stay_text() -> None:
+    source = read('"<img src=x>\n```\n# y" = Softmax <axis = 1> (float[2, 3, 4] x)', "9")
+    found = answer("convert", source.name, target=["13"], nodes=True)
+    assert "<img" not in found["html"]
+    assert "<h1>y" not in found["html"]
+
+
+def test_lists_all_releases_or_one() -> None:
+    source = read("y = Relu(float[N] x)", "13")
+    found = answer("runs", source.name, runtime="all")
+    assert len(json.loads(found["json"])["runtimes"]) == len(runtime_files())
+    assert re.search(r"`onnxruntime 1\.14\.1 to [\d.]+` \| runs \|", found["markdown"])
+    (one,) = json.loads(answer("runs", source.name, runtime="tensorrt-8.6")["json"])["runtimes"]
+    assert one["runtime"] == "tensorrt-8.6"
+
+
+def test_fits_a_model_like_the_command_line() -> None:
+    source = read("y = Gelu(float[2, 3] x)", "20")
+    found = answer("fit", source.name, runtime="tensorrt-8.6", allow=[])
+    expected = opshift.fit(source.read_bytes(), "tensorrt-8.6")
+    assert content(found, source) == expected.model
+    assert json.loads(found["json"])["nodes"] == list(expected.report.nodes)
+    assert "| nodes | 1 | 5 |" in found["markdown"]
+
+
+def test_lists_what_prevents_that_a_model_fits() -> None:
+    source = read("y = Det(float[2, 2] x)", "20")
+    found = answer("fit", source.name, runtime="tensorrt-8.6")
+    assert not found["possible"]
+    assert "| graph, node Det -> y | `ai.onnx.Det:11` | tensorrt-8.6 has no kernel" in found["markdown"]
+
+
+def test_a_fitted_large_model_shares_ranges_of_the_file() -> None:
+    weights = numpy_helper.from_array(numpy.ones(1 << 19, "float32"), "w")
+    graph = helper.make_graph(
+        [helper.make_node("Gelu", ["w"], ["y"])],
+        "large",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weights],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), "large.onnx")
+    found = answer("fit", "large.onnx", runtime="tensorrt-8.6")
+    assert any(isinstance(each, tuple) for each in found["pieces"])
+    fitted = onnx.load_from_string(content(found, Path("large.onnx")))
+    (result,) = ReferenceEvaluator(fitted).run(None, {})
+    numpy.testing.assert_allclose(result[0], 0.8413447, rtol=1e-5)
+
+
+def test_prepares_without_leaving_files(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    prepare()
+    assert sorted(folder.iterdir()) == before
+    assert Path.cwd() == folder
 
 
 def test_hostile_names_are_escaped() -> None:

@@ -107,19 +107,10 @@ class FittedFile(NamedTuple):
         facts["IR version"] = _step(report.conversions[0].ir_version[0], report.ir_version)
         facts["nodes"] = _step(*report.nodes)
         page.facts(facts)
-        for title, lines in (
-            ("Replaced operators", report.replaced),
-            ("Element types", report.bridges),
-            ("Assumptions", report.assumptions),
-            ("Types of inputs and outputs", list(map(str, report.interface))),
-            ("Inexact conversions", [f"{kind}: {reason}" for kind, reason in report.concessions]),
-            ("Wrong results of the runtime", report.warnings),
-            ("Uncertain", report.uncertain),
-        ):
-            if lines:
-                page.heading(title)
-                for each in lines:
-                    page.prose(each, indent=2)
+        for title, sentences in report.notes.items():
+            page.heading(title)
+            for each in sentences:
+                page.prose(each, indent=2)
 
 
 def _step(before: object, after: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -172,18 +171,15 @@ def _versions(conversion: ConversionAttempt) -> str:
 
 def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
     """Yield a row for consecutive releases of a runtime with the same answer."""
-    for (product, *cells), found in groupby(results, _cells):
-        versions = [each.runtime.removeprefix(f"{product}-") for each in found]
-        name = (
-            f"{product}-{versions[0]}" if len(versions) == 1 else f"{product} {versions[0]} to {versions[-1]}"
-        )
+    from opshift.analysis.runtime_support.runs import group_releases
+
+    for name, cells in group_releases(results, _cells):
         yield name, *cells
 
 
 def _cells(result: RuntimeResult) -> tuple[str, ...]:
-    """Return the runtime without its version, and the other cells of the row of a result."""
-    product = result.runtime.rpartition("-")[0]
-    return product, _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
+    """Return the cells of the row of a result, but for the runtime."""
+    return _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
 
 
 def _notes(result: RuntimeResult) -> str:
