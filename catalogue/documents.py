@@ -23,6 +23,9 @@ GENERATED: Final = re.compile(r"<!--.*?-->\s*")
 VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
 """Operator version in a text; `split` keeps it."""
 
+MIN_CONTENTS = 4
+"""Minimum number of sections of a page with a table of contents."""
+
 RULE_ID: Final = re.compile(r"`([\w.-]+)`")
 
 
@@ -32,6 +35,8 @@ class Section(NamedTuple):
     anchor: str
     title: str
     text: str
+    level: int = 0
+    """Level of the heading."""
 
 
 class DocumentPage:
@@ -59,6 +64,18 @@ class DocumentPage:
                 token.attrSet("class", "number")
 
     @property
+    def summary(self) -> str:
+        """The first sentence up to a colon or semicolon, in which links are text."""
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.sections[0].text)
+        return re.split(r"[.:;](?:\s|$)", text)[0] + "."
+
+    @property
+    def contents(self) -> Sequence[Section]:
+        """The sections below the first heading; none if there are few."""
+        listed = [each for each in self.sections if each.level == 2]
+        return listed if len(listed) >= MIN_CONTENTS else []
+
+    @property
     def has_drawing(self) -> bool:
         """Whether the page has diagrams."""
         return "```mermaid" in self.markdown
@@ -80,18 +97,19 @@ class DocumentPage:
         for position, token in enumerate(self._tokens):
             if token.type == "heading_open":
                 title = plain_text(self._tokens[position + 1].content.replace("`", ""))
-                # as on GitHub, where the same links work
-                name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+                name = heading_anchor(title)
                 text = " ".join(self._texts(position + 3))
+                level = int(token.tag[1:])
             elif token.type == "tr_open" and (rule := RULE_ID.fullmatch(self._tokens[position + 2].content)):
                 name = title = rule[1]
                 text = self._tokens[position + 8].content if len(self._tokens) > position + 8 else ""
+                level = 0
             else:
                 continue
             if name not in used:
                 used.add(name)
                 token.attrSet("id", name)
-                yield Section(name, title, text)
+                yield Section(name, title, text, level)
 
     def _texts(self, start: int) -> Iterator[str]:
         for token in self._tokens[start:]:
@@ -127,6 +145,11 @@ class DocumentPage:
             yield Token("text", "", 0, content=part)
             if part in versions:
                 yield Token("link_close", "a", -1)
+
+
+def heading_anchor(title: str) -> str:
+    """Return the anchor of a heading, as on GitHub, where the same links work."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[DocumentPage]:

@@ -18,7 +18,7 @@ def read_flowchart(text: str) -> list[Box]:
     """Return the boxes of a flowchart of nodes and lines, in the order in which it mentions them.
 
     Raises:
-        ValueError: a statement is of another kind.
+        ValueError: the chart has a statement that is neither.
     """
     boxes: dict[str, Box] = {}
     head, *statements = filter(None, map(str.strip, text.splitlines()))

@@ -5,7 +5,7 @@ from typing import Final
 
 from opshift.analysis.pages.markdown import code_block, code_span, escape_line, table
 
-SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form"})
+SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form", "summary"})
 """Elements without a copy: they navigate, or draw what the page also states as text."""
 
 VOID: Final = frozenset({"meta", "link", "input", "br"})

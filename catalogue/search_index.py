@@ -3,13 +3,16 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from opshift.catalogue.documents import DocumentPage
+from opshift.catalogue.documents import DocumentPage, heading_anchor
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import OpsetView
-from opshift.catalogue.paths import operator_path, opset_path
+from opshift.catalogue.paths import operator_path, opset_path, runtime_path
 from opshift.registry.descriptions import texts_of
+from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.runtimes.runtime import Runtime
 
 MAX_WORDS = 60
 """Maximum number of words of a section; longer ones would make the index large."""
@@ -25,10 +28,14 @@ class SearchEntry(NamedTuple):
 
 
 def search_index(
-    operators: Iterable[OperatorView], opsets: Iterable[OpsetView], documents: Iterable[DocumentPage]
+    operators: Iterable[OperatorView],
+    opsets: Iterable[OpsetView],
+    runtimes: Iterable[Runtime],
+    documents: Iterable[DocumentPage],
 ) -> str:
     """Return the index as a script, because browsers do not read other files without a server."""
-    entries = [*_operators(operators), *_opsets(opsets), *_documents(documents)]
+    entries = [*_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
+    entries += (SearchEntry(each.name, "runtime", runtime_path(each), "") for each in runtimes)
     # ASCII: the script is valid in any encoding, and has no line separators of JavaScript
     return f"self.searchIndex = {json.dumps(entries, separators=(',', ':'))};\n"
 
@@ -37,9 +44,13 @@ def _operators(views: Iterable[OperatorView]) -> Iterator[SearchEntry]:
     for view in views:
         names = [name for each in view.versions for name in each.version.attributes]
         texts = [text for each in view.versions for text in texts_of(each.version).values()]
+        kinds = {kind for each in view.versions for kind in chain(*each.version.type_constraints.values())}
         operator = view.operator
         path = operator_path(operator.domain, operator.name)
-        yield SearchEntry(operator.name, operator.domain, path, _words([*names, *texts]))
+        # search.js leads to the page of the version whose number is in the query
+        numbers = [str(each.version.since_version) for each in view.versions]
+        words = " ".join((_words([*names, *texts, *sorted(kinds)]), *numbers))
+        yield SearchEntry(operator.name, operator.domain, path, words)
 
 
 def _opsets(views: Iterable[OpsetView]) -> Iterator[SearchEntry]:
@@ -57,6 +68,12 @@ def _documents(pages: Iterable[DocumentPage]) -> Iterator[SearchEntry]:
         for section in page.sections:
             words = _words([section.text], MAX_WORDS)
             yield SearchEntry(section.title, page.title, f"{page.path}#{section.anchor}", words)
+
+
+def _messages() -> Iterator[SearchEntry]:
+    for error in tool_errors():
+        path = f"docs/errors-elsewhere.html#{heading_anchor(error.title)}"
+        yield from (SearchEntry(each, "error message", path, "") for each in error.texts)
 
 
 def _words(texts: Sequence[str], most: int | None = None) -> str:

@@ -75,7 +75,7 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)
     files |= data_files(registry, package)
-    files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), documents)
+    files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), releases, documents)
     files |= {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
     return files | {"style.css": STYLE.read_text("utf-8") + files["style.css"]}
 

@@ -55,12 +55,25 @@ function prepare(index) {
     title, kind, path, names: titleWords(title), words: words.split(" "),
     // operators come before sections of the documentation
     weight: path.startsWith("operators/") ? 1.5 : 1,
+    // fixed parts of a message
+    parts: kind === "error message" ? title.toLowerCase().split("...").map((each) => each.trim()) : null,
   }));
 }
 
+// The entry of an operator as that of the version in the query, if there is one.
+function withVersion(entry, terms) {
+  const version = entry.path.startsWith("operators/") && terms.find((term, position) => (
+    /^\d+$/.test(term) && entry.names[0].startsWith(terms[position - 1]) && entry.words.includes(term)
+  ));
+  if (!version) return entry;
+  return { ...entry, title: `${entry.title} ${version}`, path: entry.path.replace("index", version) };
+}
+
 function search(entries, query) {
-  const terms = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = query.toLowerCase();
+  const terms = text.match(/\w[\w.]*\w|\w/g) ?? [];
   if (!terms.length) return [];
+  const messages = entries.filter((entry) => entry.parts?.every((part) => text.includes(part)));
   for (const [score, share] of PASSES) {
     const found = [];
     for (const entry of entries) {
@@ -71,10 +84,11 @@ function search(entries, query) {
     }
     if (found.length) {
       found.sort((a, b) => b[0] - a[0] || a[1].title.length - b[1].title.length);
-      return found.slice(0, MAX_RESULTS).map((each) => each[1]);
+      const ranked = found.map((each) => withVersion(each[1], terms));
+      return [...new Set([...messages, ...ranked])].slice(0, MAX_RESULTS);
     }
   }
-  return [];
+  return messages;
 }
 
 function start(form) {

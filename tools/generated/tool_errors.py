@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
 from typing import Final
 
+from opshift.catalogue.documents import heading_anchor
 from opshift.registry.explanations.tool_errors import ToolError, tool_errors
 
 HEAD: Final = """<!-- Written by tools/generate.py -->
@@ -27,16 +27,12 @@ release of the program that runs the model; `opshift targets` lists them. `opshi
 def files() -> Mapping[Path, str]:
     """Return the page."""
     rows = (
-        f"| `{text}` | [{each.title}](#{_anchor(each.title)}) |\n"
+        f"| `{text}` | [{each.title}](#{heading_anchor(each.title)}) |\n"
         for each in tool_errors()
         for text in each.texts
     )
     sections = map(_section, tool_errors())
     return {Path("docs", "errors-elsewhere.md"): HEAD + "".join((*rows, *sections))}
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def _section(error: ToolError) -> str:
