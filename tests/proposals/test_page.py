@@ -44,7 +44,7 @@ def _page(name: str) -> Document:
         pytest.param("global_max_pool", "| corner | scalar | **none** |", id="uncovered corner"),
         pytest.param("global_max_pool", "* replaced by ReduceMax", id="replacement"),
         pytest.param(
-            "elu_alpha", "| re-encodes | input added: alpha: nothing -> optional | An", id="differences"
+            "elu_alpha", "| re-encodes | input added: alpha: nothing -> optional |", id="differences"
         ),
         pytest.param("elu_alpha", "0 of 2 sign-offs, for content", id="sign-offs"),
     ],
