@@ -21,6 +21,9 @@ NUMERIC_SOURCES = frozenset({*EXACT_SOURCES, *FORMATS, "float8e8m0", "float16", 
 
 CASTS = ("Cast", "CastLike")
 
+KNOWN = (*CASTS, "QuantizeLinear", "DequantizeLinear")
+"""Operators without a `bridge` that convert between types."""
+
 MOVING = frozenset({
     "Constant", "ConstantOfShape", "EyeLike", "If", "Loop", "Optional", "OptionalGetElement",
     "OptionalHasElement", "Scan", "ScatterElements", "ScatterND", "SplitToSequence", "TensorScatter",
@@ -54,7 +57,7 @@ class Widening(FrozenRecord):
         if is_known and narrow not in PACKED_BITS:
             assert operator is not None
             moves = operator.name in MOVING and node.attribute("reduction", "none") in ("none", b"none")
-            is_known = operator.bridge is not None or operator.name in CASTS or moves
+            is_known = operator.bridge is not None or operator.name in KNOWN or moves
         # Operators of other domains may read bytes as packed integers, such as GatherBlockQuantized.
         if not is_known:
             reason = f"{node.op_type} may depend on the number of bits of {narrow}"

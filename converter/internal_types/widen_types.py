@@ -3,6 +3,7 @@
 from copy import deepcopy
 from math import prod
 
+from opshift.converter.internal_types.float_quantization import emit_quantization, quantizes_floats
 from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRIDGES, Widening
 from opshift.converter.internal_types.node_writer import NodeWriter
 from opshift.converter.internal_types.unpack_external import emit_unpacked
@@ -113,13 +114,19 @@ class _Pass:
                 raise CannotConvert(reason, "function.reference", remedy="inline the function")
             if attribute.name in named and new.i in self._numbers:
                 new.i = self._numbers[new.i]
-        result = self._writer.result
-        result.node.append(copy)
-        if operator and operator.domain == DEFAULT_DOMAIN:
-            self._restrict(Node.from_proto(proto), result.node[-1], operator)
+        if operator is None or operator.domain != DEFAULT_DOMAIN:
+            self._writer.result.node.append(copy)
+        else:
+            self._emit(Node.from_proto(proto), copy, operator)
 
-    def _restrict(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
-        """Restrict the results of the last node to the values of narrow types."""
+    def _emit(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
+        """Add the copy, and restrict its results to the values of narrow types."""
+        if quantizes_floats(node, self._scope, self._widening):
+            validate_node(node, operator)
+            emit_quantization(node, self._scope, self._widening, self._writer)
+            return
+        self._writer.result.node.append(copy)
+        copy = self._writer.result.node[-1]
         if node.op_type in (*CASTS, "QuantizeLinear"):
             validate_node(node, operator)
             result = self._result_type(node.output(0))

@@ -189,7 +189,8 @@ def test_rounds_results_of_arithmetic(form: str) -> None:
         ("bfloat16", "y = BitCast<to = 4>(x)", "BitCast may depend on the number of bits of bfloat16"),
         ("bfloat16", "y = acme.Op(x)", "Op may depend on the number of bits of bfloat16"),
         ("bfloat16", "z = Range(x, x, x) y = Shape(z)", "Range may depend on the number of bits of bfloat16"),
-        ("float8e4m3fn", "y = QuantizeLinear(f, f, x)", "QuantizeLinear may depend on the number of bits"),
+        ("bfloat16", 'y = ScatterND<reduction = "add">(x, i, x)', "ScatterND may depend on the number of"),
+        ("float8e5m2", "y = QuantizeLinear(f, n, z)", "the rank of 'f' or 'n' is unknown"),
         ("int4", "y = Cast<to = 22>(f)", "runtimes round a Cast from float to int4 differently"),
         ("float8e8m0", "y = Cast<to = 24>(f)", "runtimes round a Cast from float to float8e8m0 differently"),
         ("bfloat16", "y = Cast<to = 16>(s)", "runtimes round a Cast from string to bfloat16 differently"),
@@ -199,7 +200,8 @@ def test_rounds_results_of_arithmetic(form: str) -> None:
 def test_refuses_nodes_that_depend_on_the_type(element_type: str, body: str, reason: str) -> None:
     text = f"""
         <ir_version: 13, opset_import: ["" : 26, "acme" : 1]>
-        g ({element_type} x, float f, string s) => () {{ {body} }}
+        g ({element_type} x, float f, string s, int64[1] i, float[] n, float8e5m2 z) => () {{ {body} }}
+
     """
     assert _reason(onnx.parser.parse_model(text), ALL).startswith(reason)
 
@@ -212,3 +214,49 @@ def test_refuses_functions_whose_calls_differ() -> None:
         F (v) => (w) { w = Add(v, v) }
     """
     assert _reason(onnx.parser.parse_model(text), ALL) == "the element type of 'w' is unknown"
+
+
+QUANTIZED = {
+    "per tensor": "q = QuantizeLinear(x, s, zp) y = DequantizeLinear(q, s, zp)",
+    "one scale": "q = QuantizeLinear<output_dtype = TYPE>(x, s1) y = DequantizeLinear(q, s1)",
+    "per axis": """
+        q = QuantizeLinear<axis = 0, output_dtype = TYPE>(x, s2) y = DequantizeLinear<axis = -2>(q, s2)
+    """,
+    "blocks": """
+        q = QuantizeLinear<axis = 1, block_size = 3, output_dtype = TYPE>(x, s22)
+        y = DequantizeLinear<axis = 1, block_size = 3>(q, s22)
+    """,
+    "bfloat16 scale": """
+        h = Cast<to = 16>(x) r = Cast<to = 16>(s) q = QuantizeLinear<output_dtype = TYPE>(h, r)
+        d = DequantizeLinear(q, r) y = Cast<to = 1>(d)
+    """,
+    "bfloat16 data": """
+        h = Cast<to = 16>(x) r = Cast<to = 16>(s) q = QuantizeLinear<output_dtype = 3>(h, r)
+        d = DequantizeLinear(q, r) y = Cast<to = 1>(d)
+    """,
+    "other result": """
+        q = QuantizeLinear(x, s, zp) d = DequantizeLinear<output_dtype = 10>(q, s) y = Cast<to = 1>(d)
+    """,
+    "without saturation": """
+        q = QuantizeLinear<saturate = 0, output_dtype = TYPE>(x, s) y = DequantizeLinear(q, s)
+    """,
+}
+
+
+@pytest.mark.parametrize("element_type", ["float8e4m3fn", "float8e5m2fnuz", "float4e2m1"])
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_quantizes_to_floats(name: str, element_type: str) -> None:
+    text = f"""
+        <ir_version: 11, opset_import: ["" : 23]>
+        g (float[2, 5] x) => (float[2, 5] y)
+        <float s = {{0.25}}, float[1] s1 = {{0.5}}, float[2] s2 = {{0.5, 2}},
+         float[2, 2] s22 = {{0.5, 2, 1, 4}}>
+        {{ {QUANTIZED[name].replace("TYPE", str(_number(element_type)))} }}
+    """
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(helper.make_tensor("zp", _number(element_type), [], [0]))
+    feeds = {"x": np.array([[-3, 0.3, 1.2, 7, 1000], [0.01, -0.7, 2.5, -1e5, 0]], np.float32)}
+    expected = run_reference(model, feeds)
+    widened = _widened(model, ALL)
+    for run_widened in (run, run_reference):
+        assert_equal(run_widened(widened, feeds), expected, 0)
