@@ -81,6 +81,12 @@ COMMANDS = [
             "model.onnx --in-place -r device.yaml --allow approximate",
         ),
     ),
+    Command(
+        "node",
+        "registry.node",
+        "node",
+        ("'Softmax(x, axis=1)' --opset 9 --target 13", "- -t 11 < model.txt"),
+    ),
     Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
     Command(
         "runs",
