@@ -118,7 +118,7 @@ COMMANDS = [
         "registry.listing",
         "list_operators",
         (
-            "--opset 17 --domain ai.onnx.ml",
+            "--opset 3 --domain ai.onnx.ml",
             "--opset 20 --accepts bfloat16",
             "Softmax --accepts bfloat16 --versions first",
             "--changed 13 17 --function",
