@@ -77,11 +77,13 @@ def rank_targets(
         TargetOpsets(dict(zip(costs, opsets, strict=True)), sum(map(lambda d, o: costs[d][o], costs, opsets)))
         for opsets in product(*costs.values())
     ]
-    return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, nodes.opsets)))
+    # The newest opset of a domain that the model does not import is the nearest.
+    current = {**runtime.opsets, **nodes.opsets}
+    return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
 
 
 def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
-    return sum(abs(opset - current.get(domain, opset)) for domain, opset in opsets.items())
+    return sum(abs(opset - current[domain]) for domain, opset in opsets.items())
 
 
 def _opset_costs(

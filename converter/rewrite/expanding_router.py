@@ -77,6 +77,10 @@ class ExpandingRouter(Router):
         first = definition.versions[0]
         if first.before is not None and not isinstance(first.before, Refuse):
             yield super()._path(definition, operator, first.since_version - 1)
+        elif first.before is not None:
+            # Adapters to older versions replace some nodes.
+            *path, last = super()._path(definition, operator, first.since_version - 1)
+            yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse)]
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
         """Yield the step from a version to an operator of a different domain for its nodes, if any."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import build, op_types
+from support.running import assert_equal, build, op_types, run_reference
 
-from opshift import convert_version
+from opshift import ConversionRefused, convert_version
 
 FEEDS = {"x": np.ones(2, np.float32)}
 
@@ -34,6 +34,32 @@ def test_optional_has_element_of_a_tensor_becomes_a_constant(
 def test_optional_get_element_of_a_tensor_becomes_identity(target: int) -> None:
     node = helper.make_node("OptionalGetElement", ["x"], ["y"], name="node")
     assert op_types(convert_and_check(build([node], FEEDS, ["y"], 18), target, FEEDS)) == ["Identity"]
+
+
+@pytest.mark.parametrize("opset", [18, 21, 28])
+@pytest.mark.parametrize(
+    ("op_type", "inputs"), [("HasElement", []), ("HasElement", ["x"]), ("GetElement", ["x"])]
+)
+def test_replaces_nodes_with_tensors_if_they_are_unwanted(
+    op_type: str, inputs: list[str], opset: int
+) -> None:
+    node = helper.make_node(f"Optional{op_type}", inputs, ["y"], name="node")
+    element_type = TensorProto.BOOL if op_type == "HasElement" else TensorProto.FLOAT
+    model = build([node], FEEDS, {"y": element_type}, opset, ir_version=10)
+    result = convert_version(model, opset, without=f"ai.onnx.Optional{op_type}")
+    assert op_types(result) == ["Identity"]
+    assert_equal(
+        run_reference(result, FEEDS), [FEEDS["x"] if element_type == TensorProto.FLOAT else inputs == ["x"]]
+    )
+
+
+@pytest.mark.parametrize("op_type", ["OptionalHasElement", "OptionalGetElement"])
+def test_refuses_unwanted_nodes_with_optional_inputs(op_type: str) -> None:
+    nodes = [helper.make_node("Optional", ["x"], ["o"]), helper.make_node(op_type, ["o"], ["y"])]
+    element_type = TensorProto.BOOL if op_type == "OptionalHasElement" else TensorProto.FLOAT
+    model = build(nodes, FEEDS, {"y": element_type}, 18)
+    with pytest.raises(ConversionRefused, match=f"no other operators express ai.onnx.{op_type}"):
+        convert_version(model, 18, without=f"ai.onnx.{op_type}")
 
 
 @pytest.mark.parametrize("op_type", ["OptionalHasElement", "OptionalGetElement"])

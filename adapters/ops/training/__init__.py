@@ -1,0 +1,1 @@
+"""Adapters of the operators in ONNX's `training` folder."""
