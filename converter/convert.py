@@ -103,7 +103,7 @@ def convert_version(
             `"assume-nonnegative"` (indices are assumed to be nonnegative) and `"assume-nonempty"`
             (dimensions are assumed not to be 0); `"large"`, more than 2,000 nodes or 16 MiB of constants in
             place of one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
-            `"drop-training"` and `"drop-devices"`.
+            `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
             is no newer than the target release or runtime supports. For opsets, the default is the IR
             version of the first ONNX release with all of them: it is raised together with the

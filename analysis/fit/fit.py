@@ -9,7 +9,7 @@ from typing import overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest, ordered
-from opshift.analysis.fit.interface_types import interface_changes, without_lacking_types
+from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
@@ -86,15 +86,20 @@ def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[
         if widened is None:
             raise
         try:
-            result, report = _fit(widened, runtime, options)
+            result, report = _fit(widened.model, runtime, options)
         except DoesNotFit:  # the first error is about the types of the model itself
             raise error from None
         changes = tuple(interface_changes(model, result))
         if changes and "interface-types" not in options.allow:
-            remedy = f"pass interface-types as `allow` (--allow): {', '.join(map(str, changes))}"
-            missing = [replace(each, remedy=remedy) for each in error.missing]
+            missing = [replace(each, remedy=interface_remedy(changes)) for each in error.missing]
             raise DoesNotFit(error.runtime, error.opset, missing) from None
-        return result, replace(report, interface=changes)
+        return result, replace(
+            report,
+            bridges=(*widened.replacements, *report.bridges),
+            cost=report.cost + max(widened.added_nodes, 0),
+            interface=changes,
+            rounding_nodes=widened.added_nodes,
+        )
 
 
 def _fit(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:

@@ -1,7 +1,8 @@
 """Element types that a runtime lacks in every form, as wider types with the same values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 from opshift.analysis.fit.bridges import MOVED_AS
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
@@ -9,6 +10,7 @@ from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Wid
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.model.element_types import type_string
 from opshift.model.frozen_record import FrozenRecord
+from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
@@ -34,7 +36,21 @@ class InterfaceChange(FrozenRecord):
         return f"{self.kind} {self.name!r}: {self.after} instead of {self.before}"
 
 
-def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registry) -> ModelProto | None:
+class WidenedModel(NamedTuple):
+    """Copy of a model with wider types.
+
+    Attributes:
+        model: the copy.
+        replacements: sentences about the replaced types.
+        added_nodes: number of nodes of the copy, minus those of the model.
+    """
+
+    model: ModelProto
+    replacements: tuple[str, ...]
+    added_nodes: int
+
+
+def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registry) -> WidenedModel | None:
     """Return a copy of a model without the element types that a runtime cannot cast.
 
     Returns:
@@ -49,11 +65,19 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
             wider[narrow] = found
     if not wider:
         return None
-    opsets = opset_imports(model.opset_import, model.ir_version)
+    source, opsets = model, opset_imports(model.opset_import, model.ir_version)
     if model.functions and not any(inlining_obstacles(model, opsets, {}, registry)):
-        model = deepcopy(model)
-        inline_functions(model)  # the types of their values depend on the calls
-    return widen_types(model, registry, Widening(wider, NUMERIC_SOURCES, ""))[0]
+        source = deepcopy(model)
+        inline_functions(source)  # the types of their values depend on the calls
+    widened, _ = widen_types(source, registry, Widening(wider, NUMERIC_SOURCES, ""))
+    if widened is None:
+        return None
+    replacements = tuple(f"all operators: {wide} instead of {narrow}" for narrow, wide in wider.items())
+    return WidenedModel(widened, replacements, _node_count(widened) - _node_count(model))
+
+
+def _node_count(model: ModelProto) -> int:
+    return sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
 
 
 def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
@@ -82,3 +106,9 @@ def interface_changes(before: ModelProto, after: ModelProto) -> Iterator[Interfa
             narrow, wide = element_type_of(value.type), types.get(value.name)
             if narrow and wide and narrow != wide:
                 yield InterfaceChange(kind, value.name, narrow, wide)
+
+
+def interface_remedy(changes: Sequence[InterfaceChange]) -> str:
+    """Return what to do if inputs and outputs need wider types."""
+    more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
+    return f"give them wider types with --allow interface-types (allow= in Python): {changes[0]}{more}"

@@ -25,13 +25,15 @@ class FitReport(FrozenRecord):
         cost: added nodes, and 1,000 for each inexact conversion.
         replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`, and pairs of
             operators such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
-        bridges: operator versions that compute in another element type, a sentence each.
+        bridges: operator versions that compute in another element type, and types that the runtime lacks in
+            every form, a sentence each.
         conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
         tried: number of combinations of opsets that were converted to find the cheapest one.
         warnings: known wrong results of kernels that the result uses.
         uncertain: reasons why nodes that count as implemented may not be.
         assumptions: inputs of nodes that became constants, because declared shapes determine them.
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
+        rounding_nodes: number of nodes that wider types added before the conversions.
     """
 
     runtime: str
@@ -46,6 +48,7 @@ class FitReport(FrozenRecord):
     uncertain: tuple[str, ...]
     assumptions: tuple[str, ...] = ()
     interface: tuple[InterfaceChange, ...] = ()
+    rounding_nodes: int = 0
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:
@@ -55,7 +58,7 @@ class FitReport(FrozenRecord):
     @property
     def nodes(self) -> tuple[int, int]:
         """Number of nodes before and after."""
-        return self.conversions[0].nodes[0], self.conversions[-1].nodes[1]
+        return self.conversions[0].nodes[0] - self.rounding_nodes, self.conversions[-1].nodes[1]
 
     @property
     def notes(self) -> dict[str, Sequence[str]]:

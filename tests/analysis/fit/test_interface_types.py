@@ -132,10 +132,14 @@ def test_keeps_results_in_all_forms(element_type: str, form: str) -> None:
     if form == "initializer":
         fitted = _fit(model)
         assert fitted.report.interface == ()
+        wide = {"float8e5m2": "float16"}.get(element_type) or WIDER[element_type]
+        assert fitted.report.bridges == (f"all operators: {wide} instead of {element_type}",)
+        assert fitted.report.nodes[0] == len(nodes)
+        assert fitted.report.cost >= fitted.report.nodes[1] - len(nodes)
     else:
         with pytest.raises(DoesNotFit) as caught:
             fit(model, _runtime())
-        assert "pass interface-types as `allow` (--allow): input 'w" in (caught.value.remedy or "")
+        assert "with --allow interface-types (allow= in Python): input 'w" in (caught.value.remedy or "")
         assert pickle.loads(pickle.dumps(caught.value)).missing == caught.value.missing
         fitted = _fit(model, allow=["interface-types"])
         assert [each.before for each in fitted.report.interface] == [element_type]

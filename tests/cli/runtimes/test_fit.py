@@ -30,6 +30,12 @@ COMPUTED_AXES = """
 """
 
 
+LACKING_TYPES = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    main (bfloat16[N] x) => (bfloat16[N] y) { y = Add (x, x) }
+"""
+
+
 @pytest.fixture
 def model(folder: Path) -> str:
     onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
@@ -82,6 +88,29 @@ def test_lists_assumptions(run: Run, folder: Path) -> None:
     assert f"Assumptions {assumption}" in " ".join(done.stdout.split())
     done = run("fit", "axes.onnx", "out.onnx", "--force", "-r", "tract-0.23.9", "--format", "json")
     assert json.loads(done.stdout)["assumptions"] == [assumption]
+
+
+def test_widens_types_of_inputs_and_outputs(run: Run, folder: Path) -> None:
+    onnx.save(onnx.parser.parse_model(LACKING_TYPES), folder / "types.onnx")
+    failed = run("fit", "types.onnx", "out.onnx", "-r", "tract-0.23.9")
+    assert failed.exit_code == 1
+    remedy = "give them wider types with --allow interface-types (allow= in Python): "
+    assert f"{remedy}input 'x': float instead of bfloat16, and 1 more" in " ".join(failed.stderr.split())
+    options = ("-r", "tract-0.23.9", "--allow", "interface-types")
+    done = run("fit", "types.onnx", "out.onnx", *options)
+    lines = [" ".join(each.split()) for each in done.stdout.splitlines()]
+    assert lines[lines.index("Types of inputs and outputs") + 1 :] == [
+        "input 'x': float instead of bfloat16",
+        "output 'y': float instead of bfloat16",
+    ]
+    assert "all operators: float instead of bfloat16" in lines
+    done = run("fit", "types.onnx", "out.onnx", "--force", *options, "--format", "json")
+    assert json.loads(done.stdout)["interface"][1] == {
+        "kind": "output",
+        "name": "y",
+        "before": "bfloat16",
+        "after": "float",
+    }
 
 
 def test_refuses_an_unknown_runtime(run: Run, model: str) -> None:
