@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import anchor, code_span, escape_line, limited_table, table
+from opshift.analysis.pages.markdown import anchor, code_block, code_span, escape_line, limited_table, table
 from opshift.analysis.verification.result import DifferenceLocation, InputUsed, OutputCompared, Verification
 from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report
@@ -15,11 +15,11 @@ def conversion_page(
     title: str = "Report of a conversion",
     verification: Verification | None = None,
     location: DifferenceLocation | None = None,
-    lines: Iterable[str] = (),
+    result: str = "",
 ) -> Document:
-    """Return the page; long tables are cut, with a note. `lines` are the text of the converted model."""
+    """Return the page; long tables are cut, with a note. `result` is the text of the converted model."""
     sections = {
-        "Resulting model": ["\n".join(f"    {line}" for line in lines)],
+        "Resulting model": [code_block(result) if result else ""],
         "Versions": _versions(report),
         "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),

@@ -9,7 +9,7 @@ from opshift.analysis.comparison.result import Comparison
 from opshift.analysis.model_summary import ModelSummary, ValueSummary
 from opshift.analysis.pages.conversion_page import changes_section
 from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_span, escape_line, limited_table, table
+from opshift.analysis.pages.markdown import code_block, code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
 from opshift.analysis.runtime_support.runs import Runs, RuntimeResult, group_releases
 from opshift.analysis.runtime_support.verdicts import MAY_RUN, RUNS
@@ -120,8 +120,11 @@ def _missing(missing: MissingKernel) -> str:
     return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
 
 
-def fit_page(name: str, report: FitReport, imports: Mapping[str, int]) -> Document:
-    """Return the page about a model that was converted for a runtime, with its opset imports before."""
+def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: str) -> Document:
+    """Return the page about a model that was converted for a runtime, with its opset imports before.
+
+    `result` is the text of the converted model, or empty.
+    """
     pairs: dict[str, tuple[object, object]] = {
         domain: (imports.get(domain, ""), report.opsets.get(domain, ""))
         for domain in {**imports, **report.opsets}
@@ -134,7 +137,11 @@ def fit_page(name: str, report: FitReport, imports: Mapping[str, int]) -> Docume
     for title, sentences in report.notes.items():
         parts += [f"## {title}", "\n".join(f"* {escape_line(each)}" for each in sentences)]
     changes = [part for each in report.conversions for part in changes_section(each)]
-    return _document(name, *parts, "## Changes", *changes)
+    sections = {"Resulting model": [code_block(result) if result else ""], "Changes": changes}
+    for title, section in sections.items():
+        if any(section):
+            parts += [f"## {title}", *section]
+    return _document(name, *parts)
 
 
 def does_not_fit_page(name: str, error: DoesNotFit) -> Document:

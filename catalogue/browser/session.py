@@ -6,7 +6,7 @@ They return the results of the command line: the same bytes, the same data, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from opshift.converter.streaming.output_file import output_pieces
 from opshift.converter.streaming.weights import Weights, open_without_weights
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import read_bytes, serialize_model
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.plain_data import json_values
 from opshift.model.tensor_pieces import Piece, total_size
@@ -125,8 +126,12 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
         report = Report.of(plan, result)
         pieces = output_pieces(report, message, model, weights, file)
         report = replace(report, sizes=(file.size, total_size(pieces)))
-        lines = model_lines(result) if settings.get("nodes") else ()
-        return _conversion(path, report, located, pieces, lines)
+        return _conversion(path, report, located, pieces, _text(result, settings))
+
+
+def _text(model: ModelProto, settings: Mapping[str, object]) -> str:
+    """Return the text of a model, if the page asks for it."""
+    return "\n".join(model_lines(model)) if settings.get("nodes") else ""
 
 
 def _conversion(
@@ -134,10 +139,10 @@ def _conversion(
     report: Report,
     located: Mapping[str, int],
     pieces: Sequence[Piece] = (),
-    lines: Iterable[str] = (),
+    text: str = "",
 ) -> Answer:
     data = {"input": path, **report.as_dict(), "external_data": tuple(located)}
-    page = conversion_page(report, path, lines=lines)
+    page = conversion_page(report, path, result=text)
     if located:
         names = ", ".join(map(code_span, located))
         page = Document(
@@ -219,7 +224,7 @@ def fit(path: str, settings: Mapping[str, object]) -> Answer:
             return _answer(result_pages.does_not_fit_page(path, error), error.as_dict(), possible=False)
         model.CopyFrom(result)
         pieces = output_pieces(report.conversions[-1], message, model, weights, file)
-        page = result_pages.fit_page(path, report, imports)
+        page = result_pages.fit_page(path, report, imports, _text(result, settings))
         return _answer(page, {"input": path, **report.as_dict()}, pieces)
 
 

@@ -82,7 +82,12 @@ async function accessibility() {
     await checked.waitForSelector("#convert-result:not([hidden])", { timeout: 300_000 });
     await checked.click("#convert summary");
     await accessible(checked, "", "convert.html");
+    await checked.setViewportSize({ width: 360, height: 800 });
     await checked.check("#convert [name=source][value=text]");
+    await checked.fill("#convert-text", "y, i, j, c = Unique <axis = 0> (float[N, 4] x)");
+    await checked.selectOption("#convert-target", "9");
+    await checked.click("#convert .primary");
+    await checked.waitForSelector("#convert-report pre", { timeout: 120_000 });
     await accessible(checked, "", "convert.html with text");
     await checked.context().close();
   }

@@ -167,8 +167,8 @@ def test_shows_what_a_node_becomes() -> None:
     found = answer("convert", source.name, target=["13"], nodes=True)
     convert_file(source, "expected.onnx", 13)
     assert content(found, source) == Path("expected.onnx").read_bytes()
-    assert "    y = Reshape(softmax, shape)\n" in found["markdown"]
-    assert "<pre><code>ir_version 7\n" in found["html"]
+    assert "  y = Reshape(softmax, shape)\n" in found["markdown"]
+    assert "<code>ir_version 7\n" in found["html"]
 
 
 def test_refuses_a_node_with_the_reason_and_the_remedy() -> None:
