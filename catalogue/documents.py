@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from opshift.analysis.pages.diagram import svg
-from opshift.analysis.pages.document import with_scrolling_tables
+from opshift.analysis.pages.document import with_scrolling_parts
 from opshift.analysis.pages.markdown import plain_text
 from opshift.catalogue.flowcharts import read_flowchart
 from opshift.catalogue.paths import link
@@ -89,7 +89,7 @@ class DocumentPage:
     def html(self) -> str:
         """The content in HTML."""
         body = self._renderer.renderer.render(self._tokens, self._renderer.options, {})
-        return with_scrolling_tables(str(body))
+        return with_scrolling_parts(str(body))
 
     def _add_anchors(self) -> Iterator[Section]:
         """Give headings and rows of rules an anchor, and yield the sections."""

@@ -81,10 +81,11 @@ class Document:
             if token.type == "fence" and token.info == "mermaid":
                 # No other block names a language, so untrusted texts cannot be mistaken for it.
                 token.type, token.content = "html_block", next(drawings)
-        return with_scrolling_tables(str(renderer.renderer.render(tokens, renderer.options, {})))
+        return with_scrolling_parts(str(renderer.renderer.render(tokens, renderer.options, {})))
 
 
-def with_scrolling_tables(text: str) -> str:
-    """Return HTML in which wide tables scroll by themselves, also with the keyboard."""
+def with_scrolling_parts(text: str) -> str:
+    """Return HTML in which wide tables and code scroll by themselves, also with the keyboard."""
+    text = text.replace("<pre>", '<pre tabindex="0">')
     text = text.replace("<table>", '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>')
     return text.replace("</table>", "</table></div>")
