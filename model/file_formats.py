@@ -184,3 +184,8 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
         reason, remedy = folder_problem(Path(place))
         return InvalidModel(reason, place=place, remedy=remedy)
     return InvalidModel(f"cannot be read: {getattr(error, 'strerror', None) or error}", place=place)
+
+
+def changed_file(reason: str, place: str) -> InvalidModel:
+    """Return the error for a file that another process changes while it is read."""
+    return InvalidModel(reason, place=place, remedy="convert it again when no other process writes to it")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from opshift.model.binary_files import file_name, read_blocks, regular_descriptor, temporary_copy
-from opshift.model.errors import InvalidModel
-from opshift.model.file_formats import unreadable
+from opshift.model.file_formats import changed_file, unreadable
 from opshift.model.files import FileLike
 from opshift.model.locations import is_url
 from opshift.model.wire_format import MAX_READ_SIZE
@@ -82,7 +81,7 @@ class SourceFile:
             while len(found) < end - start:  # one call returns at most 2 GiB
                 more = os.read(self.file, end - start - len(found))
                 if not more:
-                    raise self._changed_meanwhile("was truncated while it was read")
+                    raise changed_file("was truncated while it was read", self.place)
                 found += more
         except OSError as error:
             raise unreadable(self.place, error) from error
@@ -93,16 +92,11 @@ class SourceFile:
     def require_unchanged(self) -> None:
         """Raise InvalidModel if the size or modification time changed after the file was opened."""
         if self._state() != (self.size, self._changed):
-            raise self._changed_meanwhile("changed while it was read")
+            raise changed_file("changed while it was read", self.place)
 
     def _state(self) -> tuple[int, int]:
         found = os.fstat(self.file)
         return found.st_size, found.st_mtime_ns
-
-    def _changed_meanwhile(self, reason: str) -> InvalidModel:
-        return InvalidModel(
-            reason, place=self.place, remedy="convert it again when no other process writes to it"
-        )
 
 
 def _descriptor(source: FileLike) -> int:

@@ -10,6 +10,7 @@ from typing import BinaryIO, Protocol, cast
 
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel
+from opshift.model.file_formats import changed_file
 from opshift.model.remote.store_object import (
     IDENTITY,
     StoreObject,
@@ -101,7 +102,7 @@ class RemoteFile:
             self.require_unchanged()
             raise
         if len(found) != end - start:
-            raise self._changed("was truncated while it was read")
+            raise changed_file("was truncated while it was read", self.place)
         self._last_end = end
         return found
 
@@ -113,12 +114,7 @@ class RemoteFile:
 
     def _require_same(self, info: Mapping[str, object] | None) -> None:
         if info is None or identity_of(info) != identity_of(self.info):
-            raise self._changed("changed while it was read")
-
-    def _changed(self, reason: str) -> InvalidModel:
-        return InvalidModel(
-            reason, place=self.place, remedy="convert it again when no other process writes to it"
-        )
+            raise changed_file("changed while it was read", self.place)
 
 
 def open_url(location: str) -> RemoteFile | io.FileIO:

@@ -53,6 +53,15 @@ def build(
     return model
 
 
+def one_node_model(
+    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
+) -> onnx.ModelProto:
+    """Build a model with one node that reads `x0`, `x1` and so on, which are fed, and writes `y`."""
+    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
+    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
+
+
 def _value(name: str, array: Array, shapes: bool) -> onnx.ValueInfoProto:
     element = helper.np_dtype_to_tensor_dtype(array.dtype)
     return helper.make_tensor_value_info(name, element, array.shape if shapes else None)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from zoos.trial import resident_bytes
+
 MOST_MEMORY = 300_000_000
 MOST_GROWTH = 30_000_000
 """Bytes by which the memory may grow after the first quarter of the models."""
@@ -66,7 +68,7 @@ def run_plan(folder: Path, target: int, options: Sequence[str] = (), stop_after:
     for number, text in enumerate(process.stdout):
         first = first or time.monotonic() - start
         if number % SAMPLES == 0:
-            memory.append(_resident(process))
+            memory.append(resident_bytes(process))
         found = json.loads(text)
         if "summary" in found:
             summary = found["summary"]
@@ -76,13 +78,6 @@ def run_plan(folder: Path, target: int, options: Sequence[str] = (), stop_after:
             process.send_signal(signal.SIGINT)
     code = process.wait()
     return GateRun(results, summary, code, first, time.monotonic() - start, tuple(memory))
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:  # the process ended
-        return 0
 
 
 def gate_problems(whole: GateRun, expected: dict[str, str], longest_wait: float) -> Iterator[str]:

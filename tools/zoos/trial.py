@@ -106,7 +106,7 @@ class Trial:
                 time.sleep(POLL)
                 processes = {"driver": [driver], "worker": self._workers(driver)}
                 for kind, found in processes.items():
-                    peaks[kind] = max([peaks[kind], *map(_resident, found)])
+                    peaks[kind] = max([peaks[kind], *map(resident_bytes, found)])
                 progress = next(self._progress)
                 due = next((each for each in waiting if each.is_due(progress)), None)
                 if due and processes[due.victim]:
@@ -119,7 +119,8 @@ class Trial:
         return Run(time.monotonic() - start, driver.returncode, peaks["driver"], peaks["worker"])
 
 
-def _resident(process: psutil.Process) -> int:
+def resident_bytes(process: psutil.Process) -> int:
+    """Return the memory of a process that is not swapped out; 0 if it ended."""
     try:
         return int(process.memory_info().rss)
     except psutil.Error:

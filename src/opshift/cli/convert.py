@@ -22,7 +22,8 @@ from opshift.model.errors import UsageError
 
 def convert(
     source: Annotated[
-        str | None, typer.Argument(metavar="IN", help="The model to read, or - for standard input.")
+        str | None,
+        typer.Argument(metavar="IN", help="The model to read: a file, a URL, or - for standard input."),
     ] = None,
     more: Annotated[
         list[str] | None,

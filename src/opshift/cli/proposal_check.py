@@ -69,17 +69,11 @@ def write_findings(page: Page, findings: Sequence[ProposalFinding], verdict: str
 
 def _annotation(finding: ProposalFinding) -> str:
     """Return a workflow command of GitHub Actions, which shows a finding at its line."""
-    place = f"file={_property(finding.place.file)},line={finding.place.line or 1}"
-    command = f"{_ANNOTATIONS[finding.level]} {place},title={_property(finding.rule)}"
-    return f"::{command}::{_escaped(escape_control_characters(f'{finding.reason} ({finding.remedy})'))}"
+    from opshift.cli.findings.github import annotation
 
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    place = {"file": finding.place.file, "line": str(finding.place.line or 1)}
+    text = escape_control_characters(f"{finding.reason} ({finding.remedy})")
+    return annotation(_ANNOTATIONS[finding.level], {**place, "title": finding.rule}, text)
 
 
 ProposalArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The proposal's folder.")]

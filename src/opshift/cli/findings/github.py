@@ -68,15 +68,15 @@ class GithubWriter(FindingsWriter):
         """Write the annotations and, in a job of GitHub Actions, its summary."""
         if interrupted:
             title = {"title": f"opshift {self.command}"}
-            self.write(_annotation("error", title, incomplete(reason)))
+            self.write(annotation("error", title, incomplete(reason)) + "\n")
         for severity, command in COMMANDS.items():
             causes = self._sorted(severity)
             if sum(each.count for each in causes) <= MAX_ANNOTATIONS:
                 for finding in (each for cause in causes for each in cause.first):
-                    self.write(_finding_annotation(command, finding))
+                    self.write(_finding_annotation(command, finding) + "\n")
             else:
                 for cause in causes:
-                    self.write(_cause_annotation(command, cause))
+                    self.write(_cause_annotation(command, cause) + "\n")
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
             with open(summary, "a", encoding="utf-8") as file:
@@ -109,7 +109,7 @@ class GithubWriter(FindingsWriter):
 
 
 def _finding_annotation(command: str, finding: Finding) -> str:
-    return _annotation(command, _properties(finding, finding.rule), _text(finding))
+    return annotation(command, _properties(finding, finding.rule), _text(finding))
 
 
 def _cause_annotation(command: str, cause: RuleFindings) -> str:
@@ -119,7 +119,7 @@ def _cause_annotation(command: str, cause: RuleFindings) -> str:
     counts = f"{count_text(cause.count, 'finding')} in {count_text(cause.files, 'file')}"
     others = ", ".join(cause.names) + (", ..." if cause.files > len(cause.names) else "")
     properties = _properties(first, f"{first.rule}: {counts}")
-    return _annotation(command, properties, f"{_text(first)}\nfiles: {others}")
+    return annotation(command, properties, f"{_text(first)}\nfiles: {others}")
 
 
 def _properties(finding: Finding, title: str) -> dict[str, str]:
@@ -140,9 +140,10 @@ def _problem(finding: Finding) -> str:
     return f"{finding.file}: {problem_text(finding)}"
 
 
-def _annotation(command: str, properties: dict[str, str], text: str) -> str:
+def annotation(command: str, properties: dict[str, str], text: str) -> str:
+    """Return a workflow command of GitHub Actions, which shows a text at a line of a file."""
     pairs = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
-    return f"::{command} {pairs}::{escape_data(text)}\n"
+    return f"::{command} {pairs}::{escape_data(text)}"
 
 
 def escape_data(text: str) -> str:

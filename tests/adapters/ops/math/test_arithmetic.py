@@ -6,12 +6,11 @@ import math
 from itertools import product
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
 from support.forms import FORMS, in_form
-from support.running import Array, build, run, run_reference
+from support.running import Array, one_node_model, run, run_reference
 
 from opshift import convert_version
 
@@ -25,14 +24,6 @@ LARGE_VALUES: dict[type, list[float]] = {
 }
 
 
-def _model(
-    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
-) -> onnx.ModelProto:
-    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
-    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
-    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
-
-
 @pytest.mark.parametrize("target", [7, 9])
 @pytest.mark.parametrize("fmod", [0, 1])
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -40,7 +31,7 @@ def test_expands_mod_of_integers(dtype: type, fmod: int, target: int) -> None:
     low = -7 if np.iinfo(dtype).min else 1
     values: Array = np.array([*range(low, 8), np.iinfo(dtype).max], dtype)
     divisors: Array = np.array([d for d in range(low, 8) if d], dtype).reshape(-1, 1)
-    model = _model("Mod", 10, dtype, values, divisors, fmod=fmod)
+    model = one_node_model("Mod", 10, dtype, values, divisors, fmod=fmod)
     expected = np.fmod(values, divisors) if fmod else np.mod(values, divisors)
     convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
 
@@ -50,7 +41,7 @@ def test_expands_mod_of_integers(dtype: type, fmod: int, target: int) -> None:
 def test_expands_float_mod_with_the_sign_of_the_divisor(dtype: type, target: int) -> None:
     values: Array = np.array([*SPECIAL_VALUES, 5.25, -5.25, 7.0], dtype)
     divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], dtype).reshape(-1, 1)
-    model = _model("Mod", 28, dtype, values, divisors)
+    model = one_node_model("Mod", 28, dtype, values, divisors)
     with np.errstate(invalid="ignore"):
         expected = np.mod(values, divisors)
     convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
@@ -75,7 +66,7 @@ def test_expands_fmod_exactly(dtype: type, target: int, form: str) -> None:
 
 def test_refuses_fmod_of_double() -> None:
     data: Array = np.array([5.5, -5.5, 3.0, 1e-3])
-    refused = refusal_of(_model("Mod", 10, np.float64, data, data, fmod=1), 9)
+    refused = refusal_of(one_node_model("Mod", 10, np.float64, data, data, fmod=1), 9)
     assert refused.reason == "the remainder of double needs more precision than double"
 
 
@@ -87,4 +78,4 @@ def test_expands_round(dtype: type, target: int) -> None:
     data: Array = np.array(
         [*SPECIAL_VALUES, *halves, 0.49999997, -0.49999997, 2049, *LARGE_VALUES[dtype]], dtype
     )
-    convert_and_check(_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
+    convert_and_check(one_node_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])

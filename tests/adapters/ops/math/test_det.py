@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
 from support.conversion import refusal_of
-from support.running import Array, assert_equal, build, run
+from support.running import Array, assert_equal, one_node_model, run
 
 from opshift import convert_version
-
-
-def _model(
-    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
-) -> onnx.ModelProto:
-    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
-    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
-    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
     data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
-    model = _model("Det", 11, np.float32, data)
+    model = one_node_model("Det", 11, np.float32, data)
     assert (
         refusal_of(model, 10).remedy
         == "pass --allow approximate (allow= in Python) if the model tolerates it"
@@ -34,5 +24,5 @@ def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
 
 def test_refuses_det_of_large_matrices() -> None:
     data: Array = np.ones((5, 5), np.float32)
-    reason = refusal_of(_model("Det", 11, np.float32, data), 10).reason
+    reason = refusal_of(one_node_model("Det", 11, np.float32, data), 10).reason
     assert reason == "the size of the matrices in 'x0' is 5, not between 1 and 4"

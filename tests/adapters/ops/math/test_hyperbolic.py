@@ -6,21 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
 from support.conversion import refusal_of
-from support.running import Array, assert_equal, build, run
+from support.running import Array, assert_equal, one_node_model, run
 
 from opshift import convert_version
-
-
-def _model(
-    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
-) -> onnx.ModelProto:
-    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
-    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
-    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -39,7 +29,7 @@ def test_refuses_inexact_functions_unless_approximate_is_allowed(
     op_type: str, low: float, high: float, function: Callable[[Array], Array], dtype: type
 ) -> None:
     data: Array = np.linspace(low, high, 41).astype(dtype)
-    model = _model(op_type, 9, dtype, data)
+    model = one_node_model(op_type, 9, dtype, data)
     assert (
         refusal_of(model, 8).remedy == "pass --allow approximate (allow= in Python) if the model tolerates it"
     )

@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.running import Array, one_node_model
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)
 SPECIAL_VALUES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.5, 6e4, -6e4, 6e-8]
-
-
-def _model(
-    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
-) -> onnx.ModelProto:
-    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
-    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
-    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
 
 
 @pytest.mark.parametrize("target", [7, 9])
@@ -40,7 +30,7 @@ def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int) ->
     expected = (np.isposinf(data) & bool(attributes.get("detect_positive", 1))) | (
         np.isneginf(data) & bool(attributes.get("detect_negative", 1))
     )
-    model = _model("IsInf", 20, np.bool_, data, **attributes)
+    model = one_node_model("IsInf", 20, np.bool_, data, **attributes)
     convert_and_check(model, target, {"x0": data}, [expected])
 
 
@@ -48,7 +38,7 @@ def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int) ->
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_expands_is_nan(dtype: type, target: int) -> None:
     data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max], dtype)
-    convert_and_check(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
+    convert_and_check(one_node_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
 
 
 @pytest.mark.parametrize("target", [7, 8])
@@ -58,4 +48,4 @@ def test_expands_sign(dtype: type, target: int) -> None:
     floats, integers = [-math.inf, math.inf, math.nan, 6e-8, -0.0], np.iinfo
     extremes = floats if dtype in FLOATS else [integers(dtype).min, integers(dtype).max]
     data: Array = np.array([low, 0, 1, 5, *extremes], dtype)
-    convert_and_check(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
+    convert_and_check(one_node_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
