@@ -4,6 +4,7 @@ Adapters outside the project import everything they need from here.
 """
 
 from opshift.adapters.core.adapter_table import adapter as adapter
+from opshift.adapters.core.adapter_table import expression as expression
 from opshift.adapters.core.adapter_table import function_body as function_body
 from opshift.adapters.core.adapter_table import load_adapters as load_adapters
 from opshift.adapters.core.rewriter import Rewriter as Rewriter

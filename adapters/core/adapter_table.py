@@ -78,6 +78,19 @@ def function_body(
     return _register(op_types, zip(versions, versions, strict=True), domain)
 
 
+def expression(
+    op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
+) -> Callable[[Adapter], Adapter]:
+    """Register a function that expresses nodes of some versions by other operators, see `Options.without`.
+
+    It is for operators that are no functions, and that every opset has.
+
+    Raises:
+        DuplicateAdapter: another function is registered for a version.
+    """
+    return _register(op_types, zip(versions, versions, strict=True), domain)
+
+
 def _register(
     op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str, error: str = ""
 ) -> Callable[[Adapter], Adapter]:

@@ -140,9 +140,9 @@ def _check_unused_adapters(
     operator: Operator, edges: list[VersionStep], table: Mapping[StepKey, Adapter]
 ) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
-    # The adapter of a function body leads from a version to itself.
+    # The adapter of a function body, or of an expression, leads from a version to itself.
     functions = [each for each in operator.versions if each.has_context_dependent_function]
-    steps |= {(each.since_version, each.since_version) for each in functions}
+    steps |= {(each.since_version, each.since_version) for each in operator.versions}
     for pair in table:
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):
             continue

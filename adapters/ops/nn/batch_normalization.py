@@ -5,8 +5,17 @@ and bias belong to a group or a channel.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
+from opshift.adapters import (
+    CannotConvert,
+    Node,
+    Rewriter,
+    Tensor,
+    adapter,
+    expression,
+    require_supported_types,
+)
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape, shape_tensor
 from opshift.model.element_types import BY_NUMBER
 
@@ -45,11 +54,7 @@ def expand_non_spatial_normalization(node: Node, out: Rewriter) -> None:
     if _is_training(node):
         reason = "the node trains with spatial 0, which no later version supports"
         raise CannotConvert(reason, "training.unsupported")
-    data, scale, bias, mean, variance = node.inputs
-    epsilon = out.constant(node.attribute("epsilon", 1e-5), out.element_type(variance))
-    deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
-    normal = out.emit("Div", [out.emit("Sub", [data, mean]), deviation])
-    out.emit("Add", [out.emit("Mul", [normal, scale]), bias], node.outputs[:1])
+    _emit_normalization(node, node.inputs, out.element_type(node.inputs[0]), out)
 
 
 @adapter("BatchNormalization", 9, 14)
@@ -95,7 +100,27 @@ def expand_training(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=inputs, outputs=node.outputs[:1], attributes=attributes)
     for position, current in ((1, mean), (2, variance)):
         if node.output(position):
-            _emit_running_statistic(node, position, current, out)
+            _emit_running_statistic(node, position, current, out.element_type(node.inputs[0]), out)
+
+
+@expression("BatchNormalization", 14, 15)
+def express_in_arithmetic(node: Node, out: Rewriter) -> None:
+    """Rewrite as arithmetic, for runtimes that need constant parameters; computes in at least float32."""
+    wider = _common_type(node.inputs, out) or out.element_type(node.inputs[0])
+    wider = "float" if wider in HALF_PRECISION_TYPES else wider
+    axes = list(range(1, out.rank(node.inputs[0]) - 1))
+    node, casts_back = _in_type(wider, 5, 3, node, out)
+    older = out.for_opset(9)
+    data, *parameters = node.inputs
+    if node.attribute("training_mode", 0):
+        parameters[2:] = _batch_statistics(data, older)
+        for position in (1, 2):
+            if node.output(position):
+                _emit_running_statistic(node, position, parameters[position + 1], wider, older)
+    columns = [older.emit("Unsqueeze", [name], axes=axes) if axes else name for name in parameters]
+    _emit_normalization(node, [data, *columns], wider, older)
+    for each in casts_back:
+        out.cast(each.value, each.element_type, [each.output], opset=out.source.since_version)
 
 
 @adapter("BatchNormalization", 7, 6)
@@ -109,6 +134,15 @@ def _is_training(node: Node) -> bool:
     return any(node.outputs[1:])
 
 
+def _emit_normalization(node: Node, inputs: Sequence[str], element_type: str, out: Rewriter) -> None:
+    """Emit the first output, given inputs of one type that broadcast."""
+    data, scale, bias, mean, variance = inputs
+    epsilon = out.constant(node.attribute("epsilon", 1e-5), element_type)
+    deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
+    normal = out.emit("Div", [out.emit("Sub", [data, mean]), deviation])
+    out.emit("Add", [out.emit("Mul", [normal, scale]), bias], node.outputs[:1])
+
+
 def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
     """Return the narrowest type that holds the values of all, or `None` if they have one type already."""
     types = {out.element_type(name) for name in names}
@@ -119,23 +153,39 @@ def _common_type(names: Sequence[str], out: Rewriter) -> str | None:
     return "float" if WIDTH_ORDER[widest] == 1 else widest
 
 
+class _CastBack(NamedTuple):
+    """Cast of a result to the type of an output of the original node."""
+
+    value: str
+    element_type: str
+    output: str
+
+
 def _emit_in_type(element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter) -> None:
     """Emit the node in its source version, with its first inputs cast to a type and its outputs back."""
     # The step runs again on the emitted node, which then has a single type.
     opset = out.source.since_version
+    wide, casts_back = _in_type(element_type, input_count, output_count, node, out)
+    out.replace(node, inputs=wide.inputs, outputs=wide.outputs, opset=opset)
+    for each in casts_back:
+        out.cast(each.value, each.element_type, [each.output], opset=opset)
+
+
+def _in_type(
+    element_type: str, input_count: int, output_count: int, node: Node, out: Rewriter
+) -> tuple[Node, list[_CastBack]]:
+    """Emit casts of the first inputs to a type; return the node in this type, and casts of its outputs."""
     inputs, outputs, casts_back = list(node.inputs), list(node.outputs), []
     for position, name in enumerate(inputs[:input_count]):
         if out.element_type(name) != element_type:
-            inputs[position] = out.cast(name, element_type, opset=opset)
+            inputs[position] = out.cast(name, element_type, opset=out.source.since_version)
     for position, name in enumerate(outputs[:output_count]):
         # Output 0 has the type of the data; running statistics have that of inputs 3 and 4.
         original_type = out.element_type(node.inputs[0 if position == 0 else position + 2])
         if name and original_type != element_type:
             outputs[position] = out.fresh(f"{name}_wide")
-            casts_back.append((outputs[position], original_type, [name]))
-    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
-    for wide_name, original_type, names in casts_back:
-        out.cast(wide_name, original_type, names, opset=opset)
+            casts_back.append(_CastBack(outputs[position], original_type, name))
+    return node.with_(inputs=inputs, outputs=outputs), casts_back
 
 
 @adapter("GroupNormalization", 21, 18, 17)
@@ -166,10 +216,11 @@ def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     return reshape(means, (-1,), out), variance
 
 
-def _emit_running_statistic(node: Node, position: int, current: str, out: Rewriter) -> None:
+def _emit_running_statistic(
+    node: Node, position: int, current: str, element_type: str, out: Rewriter
+) -> None:
     """Emit the old statistic times `momentum` plus that of the batch times `1 - momentum`."""
     momentum = node.attribute("momentum", 0.9)
-    element_type = out.element_type(node.inputs[0])
     kept = out.emit("Mul", [node.inputs[position + 2], out.constant(momentum, element_type)])
     added = out.emit("Mul", [current, out.constant(1.0 - momentum, element_type)])
     out.emit("Add", [kept, added], [node.outputs[position]])

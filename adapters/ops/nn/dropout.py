@@ -1,6 +1,7 @@
 """Dropout: the attributes and inputs that select inference, and the element type of the mask."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, expression, require_supported_types
+from opshift.model.element_types import BY_NAME
 
 DEFAULT_RATIO = 0.5
 
@@ -49,9 +50,40 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
         raise CannotConvert(reason, "training.unsupported", remedy=remedy)
     # Only the data keeps its type; ratio and mask are rewritten below.
     require_supported_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
-    mask = node.output(1)
     attributes = {"ratio": float(ratio.scalar)} if ratio else {}
     out.replace(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
+    _emit_full_mask(node, out)
+
+
+@expression("Dropout", 12, 13, 22)
+def express_by_random_numbers(node: Node, out: Rewriter) -> None:
+    """Rewrite training as a product with a random mask, and inference as an Identity."""
+    data, training = node.inputs[0], node.input(2)
+    known = out.constant_value(training) if training else None
+    if not training or (known and not known.scalar):
+        out.emit("Identity", [data], node.outputs[:1])
+        _emit_full_mask(node, out)
+        return
+    one = out.constant(1.0, "float")
+    ratio = out.cast(node.input(1), "float") if node.input(1) else out.constant(DEFAULT_RATIO, "float")
+    # A ratio of 0 keeps all elements, and scales them by 1, without training.
+    ratio = out.emit("Where", [training, ratio, out.constant(0.0, "float")])
+    attributes = node.without()
+    if "seed" in attributes:
+        attributes["seed"] = float(node.attribute("seed"))
+    values = out.cast(data, "float")
+    numbers = out.emit("RandomUniformLike", [values], dtype=BY_NAME["float"].number, **attributes)
+    mask = node.output(1) or out.fresh("mask")
+    out.emit("Not", [out.emit("Less", [numbers, ratio])], [mask])
+    element_type = out.element_type(data)
+    scale = out.cast(out.emit("Div", [one, out.emit("Sub", [one, ratio])]), element_type)
+    kept = out.cast(mask, element_type)
+    out.emit("Mul", [out.emit("Mul", [data, scale]), kept], node.outputs[:1])
+
+
+def _emit_full_mask(node: Node, out: Rewriter) -> None:
+    """Emit a mask that keeps all elements, if it is used."""
+    mask = node.output(1)
     if out.is_used(mask):
         nonzero = out.cast(node.inputs[0], "bool")
         # `nonzero or not nonzero` is true everywhere and has the shape of the data.
