@@ -2,10 +2,11 @@
 
 import math
 import struct
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from opshift.model.element_types import BY_NAME
+from opshift.model.element_types import BY_NAME, ELEMENT_BITS
 
 
 class FloatFormat(NamedTuple):
@@ -71,14 +72,26 @@ def _byte_planes(element_type: str, wide: str) -> tuple[bytes, ...]:
     return tuple(map(bytes, zip(*rows, strict=True)))
 
 
-def _numbers_in_bytes(element_type: str) -> list[tuple[float, ...]]:
+def _numbers_in_bytes(element_type: str) -> Sequence[tuple[float, ...]]:
     """Return the numbers in each of the 256 bytes."""
+    numbers = all_numbers(element_type)
+    is_packed = element_type == "float4e2m1"
+    return [
+        (numbers[byte & 15], numbers[byte >> 4]) if is_packed else (numbers[byte],) for byte in range(256)
+    ]
+
+
+@cache
+def all_numbers(element_type: str) -> tuple[float, ...]:
+    """Return the number of each bit pattern of a type."""
+    codes = range(1 << ELEMENT_BITS[element_type])
+    if element_type == "bfloat16":
+        return struct.unpack(
+            f"<{len(codes)}f", struct.pack(f"<{len(codes)}I", *(each << 16 for each in codes))
+        )
     if element_type == "float8e8m0":
-        return [(math.ldexp(1.0, byte - 127) if byte < 255 else math.nan,) for byte in range(256)]
-    kind = FORMATS[element_type]
-    if element_type == "float4e2m1":
-        return [(_number(byte & 15, 4, kind), _number(byte >> 4, 4, kind)) for byte in range(256)]
-    return [(_number(byte, 8, kind),) for byte in range(256)]
+        return tuple(math.ldexp(1.0, code - 127) if code < 255 else math.nan for code in codes)
+    return tuple(_number(code, ELEMENT_BITS[element_type], FORMATS[element_type]) for code in codes)
 
 
 def _number(code: int, bits: int, kind: FloatFormat) -> float:

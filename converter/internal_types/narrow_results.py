@@ -70,11 +70,10 @@ class Widening(FrozenRecord):
             reason = f"runtimes round a Cast from {source} to {result} differently"
             raise CannotConvert(reason, "result.runtime-dependent", remedy=self.remedy)
         saturates = next((each.i for each in copy.attribute if each.name == "saturate"), 1)
-        name, compute = copy.output[0], "int32" if is_integer else "float"
+        name, compute = _rename_output(copy, 0, writer), "int32" if is_integer else "float"
         copy.op_type = "Cast"
         del copy.input[1:], copy.attribute[:]
         copy.attribute.add(name="to", type=INT, i=BY_NAME[compute].number)
-        copy.output[0] = writer.names.fresh(name)
         wide = self.wider[result]
         if is_integer:
             low = emit_low_bits(copy.output[0], result, writer)
@@ -84,16 +83,23 @@ class Widening(FrozenRecord):
 
     def restrict_quantized(self, copy: NodeProto, result: str, writer: NodeWriter) -> None:
         """Restrict the narrow integers of the QuantizeLinear that was written last."""
-        name, values = copy.output[0], packed_range(result)
-        copy.output[0] = writer.names.fresh(name)
+        name, values = _rename_output(copy, 0, writer), packed_range(result)
         bounds = [writer.constant(self.wider[result], (), each) for each in (values[0], values[-1])]
         writer.emit("Clip", [copy.output[0], *bounds], name)
 
     def round_output(self, copy: NodeProto, position: int, result: str, writer: NodeWriter) -> None:
         """Round an output of the node that was written last, which computes in the wider type."""
-        name = copy.output[position]
-        copy.output[position] = writer.names.fresh(name)
+        name = _rename_output(copy, position, writer)
         emit_rounded(copy.output[position], result, self.wider[result], name, writer, saturates=False)
+
+
+def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
+    """Give an output of a node a new name, and return the old one."""
+    name = copy.output[position]
+    copy.output[position] = writer.names.fresh(name)
+    if copy.name == name:  # tract names the unnamed node with the old output after it
+        copy.name = copy.output[position]
+    return name
 
 
 def emit_low_bits(value: str, element_type: str, writer: NodeWriter) -> str:

@@ -18,6 +18,7 @@ class NodeWriter:
     def __init__(self, result: ContainerProto, names: FreshNames) -> None:
         self.result = result
         self.names = names
+        self._shared: dict[tuple[str, tuple[float, ...]], str] = {}
 
     def emit(self, op_type: str, inputs: list[str], output: str = "", **attributes: int) -> str:
         """Add a node, and return its output, by default a new value."""
@@ -32,3 +33,9 @@ class NodeWriter:
         name = self.names.fresh("const")
         add_constant_node(self.result, name, Tensor(element_type, dims, values))
         return name
+
+    def shared_constant(self, element_type: str, values: tuple[float, ...]) -> str:
+        """Return the output of one Constant node for all equal lists of values."""
+        if (element_type, values) not in self._shared:
+            self._shared[element_type, values] = self.constant(element_type, (len(values),), *values)
+        return self._shared[element_type, values]

@@ -49,7 +49,7 @@ def _round_significand(value: str, kind: FloatFormat, writer: NodeWriter) -> str
     position = writer.emit("Sub", [writer.emit("Clip", [integer, *bounds]), scalar(kind.least, "int32")])
     exponents = range(kind.least, kind.greatest + 1)
     # constants are exact in every runtime, unlike Pow
-    powers = writer.constant("float", (len(exponents),), *(math.ldexp(1.0, each) for each in exponents))
+    powers = writer.shared_constant("float", tuple(math.ldexp(1.0, each) for each in exponents))
     power = writer.emit("Gather", [powers, position])
     # two factors, because the place value of the last bit may be subnormal, which some devices flush to zero
     last_place = math.ldexp(1.0, kind.precision - 1)

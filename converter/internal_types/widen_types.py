@@ -14,7 +14,6 @@ from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import element_types_in
 from opshift.model.attributes import graphs_in, tensors_in, types_in
-from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import (
@@ -28,7 +27,6 @@ from opshift.model.graphs import (
 from opshift.model.messages import AttributeProto, ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.tensors import PACKED_BITS
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -81,11 +79,10 @@ class _Pass:
         values = [*getattr(container, "value_info", ())]
         if is_graph(container):
             values += [*container.input, *container.output]
+            inputs = {each.name for each in container.input}
             for tensor in container.initializer:
-                is_packed = (
-                    tensor.data_type in self._numbers and BY_NUMBER[tensor.data_type].name in PACKED_BITS
-                )
-                if is_packed and tensor.data_location == EXTERNAL and prod(tensor.dims) > 0:
+                is_external = tensor.data_location == EXTERNAL and prod(tensor.dims) > 0
+                if is_external and tensor.data_type in self._numbers and tensor.name not in inputs:
                     emit_unpacked(tensor, self._widening.wider, self._writer)
                 self._widen(tensor, self._path)
             for sparse in container.sparse_initializer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import onnx
@@ -260,3 +262,52 @@ def test_quantizes_to_floats(name: str, element_type: str) -> None:
     widened = _widened(model, ALL)
     for run_widened in (run, run_reference):
         assert_equal(run_widened(widened, feeds), expected, 0)
+
+
+@pytest.mark.parametrize("element_type", [*DTYPES, "int4", "uint2"])
+def test_decodes_external_data(element_type: str, tmp_path: Path) -> None:
+    text = """
+        <ir_version: 13, opset_import: ["" : 25]>
+        g () => (float[N] y) { a = Cast<to = 1>(w) b = Cast<to = 1>(v) y = Add(a, b) }
+    """
+    model = onnx.parser.parse_model(text)
+    dtype = helper.tensor_dtype_to_np_dtype(_number(element_type))
+    values = _all_values(element_type)[:-1] if element_type in DTYPES else np.arange(3).astype(dtype)
+    tensors = [numpy_helper.from_array(values, name) for name in ("w", "v")]
+    model.graph.initializer.extend(tensors)
+    expected = run_reference(model, {})
+    for tensor in model.graph.initializer:
+        (tmp_path / f"{tensor.name}.bin").write_bytes(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=f"{tensor.name}.bin")
+    widened = _widened(model, ALL)
+    onnx.save(widened, tmp_path / "model.onnx")
+    assert_equal(run_reference(onnx.load(tmp_path / "model.onnx"), {}), expected, 0)
+    if element_type in DTYPES and element_type != "float4e2m1":
+        assert [each.op_type for each in widened.graph.node].count("Constant") == 1  # both share the numbers
+
+
+def test_refuses_external_defaults_of_inputs() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 11, opset_import: ["" : 23]>
+        g (bfloat16[2] w) => (float[2] y) { y = Cast<to = 1>(w) }
+    """)
+    tensor = model.graph.initializer.add(name="w", data_type=TensorProto.BFLOAT16, dims=[2])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    assert _reason(model, ALL) == "tensor 'w' has external or invalid data"
+
+
+@pytest.mark.parametrize("body", ["h = Cast<to = 16>(f)", "h = Add(x, x)", "h = QuantizeLinear(f, f, i)"])
+def test_keeps_names_of_nodes_and_outputs_distinct(body: str) -> None:
+    """Tract names a node without a name after its output."""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float f, bfloat16 x, int4 i) => (float y) {{ {body} y = Cast<to = 1>(h) }}
+    """
+    model = onnx.parser.parse_model(text)
+    for node in model.graph.node:
+        node.name = node.output[0]
+    names = [each.name or each.output[0] for each in _widened(model, ALL).graph.node]
+    assert len(names) == len(set(names))
