@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from opshift.inference.facts import InferenceScope
+    from opshift.inference.model_element_types import ElementTypes
 
 
 class Answers(Protocol):
@@ -49,13 +50,13 @@ class Evaluation:
 
     Attributes:
         is_running: whether a question is being answered.
-        possible_types: function that returns all element types that values of the model can have; `None` if
+        possible_types: function that returns the element types that values of the model can have; `None` if
             the types of some values are unknown. Set while a conversion is planned.
     """
 
     def __init__(self) -> None:
         self.is_running = False
-        self.possible_types: Callable[[], frozenset[str] | None] | None = None
+        self.possible_types: Callable[[], ElementTypes | None] | None = None
 
     def answer(self, facts: Answers, name: str, scope: InferenceScope) -> None:
         """Answer a question, and first those that it depends on."""

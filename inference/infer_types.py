@@ -161,11 +161,11 @@ def _only_type(operator: OperatorVersion, scope: InferenceScope) -> str | None:
     if output is None or not output.homogeneous or possible_types is None:
         return None
     possible = possible_types()
-    if possible is None:
+    types = set(map(short_type, operator.types_of(output)))
+    if possible is None or not types <= BY_NAME.keys():
         return None
-    names = [short_type(each) for each in operator.types_of(output)]
-    found = [each for each in names if each in possible or each not in BY_NAME]
-    return found[0] if len(found) == 1 and found[0] in BY_NAME else None
+    found = possible.among(types, 2)
+    return next(iter(found)) if len(found) == 1 else None
 
 
 TYPES: FactKind[str] = FactKind(

@@ -1,10 +1,12 @@
 """Element types that can occur in a model."""
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+from operator import attrgetter
 
 from opshift.inference.infer_types import determines_type, type_from_attribute, type_of_constant
 from opshift.inference.scope import Scope
+from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, is_graph
 from opshift.model.messages import AttributeProto, NodeProto
@@ -15,26 +17,40 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 
-def element_types_in(scopes: Iterable[Scope], operators: Collection[tuple[str, str]]) -> frozenset[str]:
-    """Return every element type that values of known type can have, in all graphs and functions of a model.
+class ElementTypes:
+    """Element types that values of known type can have, in all graphs and functions of a model.
 
-    `operators` has domain and op_type of every node.
+    Declarations and operators introduce most types; nodes are read only for questions about others.
     """
-    found: set[str] = set()
+
+    def __init__(self, scopes: Iterable[Scope], operators: Collection[tuple[str, str]]) -> None:
+        """Prepare the search; `operators` has domain and op_type of every node."""
+        self._found: set[str] = set()
+        self._others = _element_types_in(list(scopes), frozenset(operators))
+
+    def among(self, types: Set[str], limit: int) -> Set[str]:
+        """Return those of some types that occur in the model, or `limit` of them."""
+        while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
+            self._found |= more
+        return types & self._found
+
+
+def _element_types_in(scopes: Sequence[Scope], operators: frozenset[tuple[str, str]]) -> Iterator[Set[str]]:
+    """Yield the element types that declarations, operators and nodes introduce, in this order."""
+    imports = [frozenset(scope.opsets.items()) for scope in scopes]
+    for scope, opsets in zip(scopes, imports, strict=True):
+        yield _types_of_operators(scope.registry, opsets, operators)[0].union(
+            _declared_types(scope.container)
+        )
     types_by_node: dict[tuple[object, ...], frozenset[str]] = {}
     """Element types of similar nodes: a model has many Constant and Cast nodes of few types."""
-    for scope in scopes:
-        found.update(_declared_types(scope.container))
-        opsets = frozenset(scope.opsets.items())
-        types, node_dependent = _types_of_operators(scope.registry, opsets, frozenset(operators))
-        found |= types
-        for proto in _nodes_of(scope, node_dependent) if node_dependent else ():
-            identity = proto.domain, proto.op_type
-            key = opsets, identity, *map(_declared_type, proto.attribute)
+    for scope, opsets in zip(scopes, imports, strict=True):
+        node_dependent = _types_of_operators(scope.registry, opsets, operators)[1]
+        for identity, proto in _nodes_of(scope, node_dependent) if node_dependent else ():
+            key = opsets, identity, *map(_declared_type, proto.attribute[:])
             if key not in types_by_node or None in key:
                 types_by_node[key] = _types_of_node(Node.from_proto(proto), node_dependent[identity])
-            found |= types_by_node[key]
-    return frozenset(found)
+                yield types_by_node[key]
 
 
 # Many models have the same operators; without the cache this takes 6 % of a conversion of 100 nodes.
@@ -57,16 +73,22 @@ def _types_of_operators(
     return frozenset(types), node_dependent
 
 
-def _nodes_of(scope: Scope, operators: Container[tuple[str, str]]) -> Iterator[NodeProto]:
-    if not scope.has_node_records:
-        return (proto for proto in scope.container.node if (proto.domain, proto.op_type) in operators)
-    return (scope.proto_of(each) for each in scope.node_records if (each[1], each[2]) in operators)
+def _nodes_of(
+    scope: Scope, operators: Collection[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], NodeProto]]:
+    """Yield the nodes of some operators, each after its domain and op_type."""
+    nodes, op_types = scope.nodes, {op_type for _, op_type in operators}
+    for position, op_type in enumerate(map(attrgetter("op_type"), nodes)):
+        if op_type in op_types:
+            node = nodes[position]
+            identity = node.domain, op_type
+            if identity in operators:
+                yield identity, node
 
 
 def _declared_type(attribute: AttributeProto) -> tuple[str, int] | None:
     """Return the name and the element type of an attribute; `None` if it may state one in another way."""
-    is_tensor = attribute.type == AttributeProto.TENSOR
-    number = attribute.t.data_type if is_tensor else attribute.i
+    number = attribute.t.data_type if attribute.type == TENSOR else attribute.i
     # The number is 0 in attributes without an element type, and in references to attributes of a function.
     return (attribute.name, number) if number else None
 
@@ -99,6 +121,9 @@ def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -
         yield from element_names(each)
 
 
+_elem_type = attrgetter("type.tensor_type.elem_type")
+
+
 def _declared_types(container: ContainerProto) -> Iterator[str]:
     """Yield the element types that a graph or function declares for its values."""
     values = [*container.value_info]
@@ -107,9 +132,9 @@ def _declared_types(container: ContainerProto) -> Iterator[str]:
         values += (*container.input, *container.output)
         numbers.update(each.data_type for each in container.initializer)
         numbers.update(each.values.data_type for each in container.sparse_initializer)
-    numbers.update(value.type.tensor_type.elem_type for value in values)
+    numbers.update(map(_elem_type, values))
     yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
-    # The types of sequences, maps and sparse tensors contain the element type.
-    others = {type_to_string(value.type) for value in values if not value.type.tensor_type.elem_type}
-    for text in others:
-        yield from element_names(text or "")
+    if 0 in numbers:
+        # The types of sequences, maps and sparse tensors contain the element type.
+        for text in {type_to_string(value.type) for value in values if not _elem_type(value)}:
+            yield from element_names(text or "")

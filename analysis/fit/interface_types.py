@@ -57,7 +57,7 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
         The copy; `None` if the runtime has all types, or if a node prevents their replacement.
     """
     wider = {}
-    for narrow in sorted(types_in_model(model, registry).intersection(WIDER)):
+    for narrow in sorted(types_in_model(model, registry).among(WIDER.keys(), len(WIDER))):
         if not _casts(narrow, runtime, registry):
             found = next((each for each in WIDER[narrow] if _casts(each, runtime, registry)), None)
             if found is None:

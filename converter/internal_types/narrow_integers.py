@@ -20,7 +20,8 @@ def replace_narrow_integers(
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
     """Return a copy of a model without narrow integers, or the reasons against it by the places of nodes."""
     values = (value for graph in root_graphs(model) for value in (*graph.input, *graph.output))
-    if types_in_model(model, registry).isdisjoint(WIDER) or any(_is_narrow(value.type) for value in values):
+    found = types_in_model(model, registry).among(WIDER.keys(), 1)
+    if not found or any(_is_narrow(value.type) for value in values):
         return None, {}
     return widen_types(model, registry, Widening(WIDER, EXACT_SOURCES, REMEDY))
 

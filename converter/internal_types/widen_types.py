@@ -12,7 +12,7 @@ from opshift.converter.rewrite.validation import validate_node
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
-from opshift.inference.model_element_types import element_types_in
+from opshift.inference.model_element_types import ElementTypes
 from opshift.model.attributes import graphs_in, tensors_in, types_in
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
@@ -31,15 +31,13 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 
-def types_in_model(model: ModelProto, registry: Registry) -> frozenset[str]:
+def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:
     """Return the element types that values of a model can have."""
     containers: list[ContainerProto] = [*root_graphs(model), *model.functions]
     operators = {(node.domain, node.op_type) for node in nested_nodes(*containers)}
     roots = [scope for scope, _, _ in root_scopes(model, model, registry)]
     graphs = ((root, each) for root in roots for each in nested_containers([root.container]))
-    return element_types_in(
-        [*roots, *(root.child(each) for root, each in graphs if is_graph(each))], operators
-    )
+    return ElementTypes([*roots, *(root.child(each) for root, each in graphs if is_graph(each))], operators)
 
 
 def widen_types(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from opshift.converter.ir_version.choose_version import plan_ir_change
@@ -80,8 +80,9 @@ class Planner:
         versions = self._function_versions()
         surveyed = (graph, *training, *(body.surveyed for body in versions))
         self._node_analysis.finish(surveyed)
+        possible_types = cache(partial(self._node_analysis.possible_types, surveyed))
         for each in surveyed:
-            each.scope.evaluation.possible_types = partial(self._node_analysis.possible_types, surveyed)
+            each.scope.evaluation.possible_types = possible_types
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)

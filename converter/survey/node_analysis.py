@@ -9,7 +9,7 @@ from opshift.converter.rewrite.router_for import router_for
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.facts import OperatorStatus
-from opshift.inference.model_element_types import element_types_in
+from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.scope import Scope
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import is_graph
@@ -45,7 +45,7 @@ class NodeAnalysis:
         self._model = model
         self._registry = registry
         self._has_unknown_operators = False
-        self._element_types: frozenset[str] | None = None
+        self._element_types: ElementTypes | None = None
         self._targets = targets
         self._functions = functions
         self._without = without
@@ -98,22 +98,22 @@ class NodeAnalysis:
         for each in surveyed:
             type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
             affected = {
-                key for key, affected_types in type_dependent.items() if not affected_types.isdisjoint(types)
+                key for key, affected_types in type_dependent.items() if types.among(affected_types, 1)
             }
             if affected:
                 each.add_candidates(affected)
 
-    def possible_types(self, surveyed: Collection[ContainerSurvey]) -> frozenset[str] | None:
+    def possible_types(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes | None:
         """Return the element types that values can have; `None` if the types of some values are unknown."""
         has_unknown = self._functions is not None or self._has_unknown_operators
         if has_unknown or not all(map(_declares_inputs, surveyed)):
             return None
         return self._element_types_in(surveyed)
 
-    def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> frozenset[str]:
+    def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes:
         if self._element_types is None:
             scopes = (inner.scope for each in surveyed for inner in each.walk())
-            self._element_types = element_types_in(scopes, self.operators)
+            self._element_types = ElementTypes(scopes, self.operators)
         return self._element_types
 
     def _status(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
