@@ -192,7 +192,7 @@ def _rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
 
 def _dims_of_constant(scope: InferenceScope, name: str) -> Shape | None:
     """Return the dimensions of a tensor in a Constant, without reading its elements."""
-    attributes = scope.proto_of(scope.producing_records[name]).attribute
+    attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return tuple(attributes[0].t.dims[:]) if is_tensor else None
 

@@ -1,6 +1,6 @@
 """Parts of a model that IR versions changed, collected in one pass over nodes, values and tensors."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
@@ -76,12 +76,11 @@ class Contents:
         targets: the opsets to which domains are converted before the IR version is changed.
         graphs: the main graph, training graphs and all nested graphs, also those in functions, by path.
         functions: the functions of the model, by path.
-        with_metadata, with_overload, with_devices: nodes with metadata, an overload, device configurations.
+        node_lists, value_lists: the nodes and the ValueInfoProtos of each graph and function, by path.
         calls: the nodes that call a function of the model.
         attributes: the attributes that hold tensors, graphs or types, or name an element type.
         tensors: tensors with metadata, external data or a newer element type, and their owners; the values
             and indices of sparse tensors are included.
-        values: the ValueInfoProtos with metadata, a newer element type, or a type other than dense tensor.
     """
 
     def __init__(
@@ -103,13 +102,11 @@ class Contents:
         self.oldest, self.newest = oldest, newest
         self.graphs: list[tuple[str, GraphProto]] = []
         self.functions: list[tuple[str, FunctionProto]] = []
-        self.with_metadata: list[Located[NodeProto]] = []
-        self.with_overload: list[Located[NodeProto]] = []
-        self.with_devices: list[Located[NodeProto]] = []
+        self.node_lists: list[tuple[str, Sequence[NodeProto]]] = []
+        self.value_lists: list[tuple[str, Sequence[ValueInfoProto]]] = []
         self.calls: list[Call] = []
         self.attributes: list[Located[AttributeProto]] = []
         self.tensors: list[tuple[TensorOwner, TensorProto]] = []
-        self.values: list[Located[ValueInfoProto]] = []
         self._caller: FunctionProto | None = None
         self._functions = {(canonical_domain(function.domain), function.name) for function in model.functions}
         self._attribute_names: dict[str, frozenset[str]] = {}
@@ -117,7 +114,6 @@ class Contents:
         # The flags skip objects that cannot hold additions of these IR versions.
         features, types = ir_versions().features, ir_versions().element_types.values()
         self._collects_metadata = newest >= features["metadata"]
-        self._collects_devices = newest >= features["device_configurations"]
         self._collects_external_data = oldest < features["external_data"]
         self._collects_types = any(oldest < version <= newest for version in types)
         self._skips_nodes = operators is not None and self._are_irrelevant(operators)
@@ -129,7 +125,7 @@ class Contents:
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
         """Return whether no node of these operators can hold anything to collect."""
-        if self._collects_metadata or self._functions:
+        if self._functions:
             return False
         names = (
             self._relevant_attributes(canonical_domain(domain), op_type) for domain, op_type in operators
@@ -141,7 +137,7 @@ class Contents:
         self._caller = function
         for attribute in getattr(function, "attribute_proto", ()):
             self._attribute(Located(path, attribute, None, "attribute"))
-        self._values(path, getattr(function, "value_info", ()))
+        self.value_lists.append((path, getattr(function, "value_info", ())))
         self._nodes(path, function.node)
 
     def _graph(self, path: str, graph: GraphProto) -> None:
@@ -151,15 +147,23 @@ class Contents:
         for sparse in graph.sparse_initializer:
             for part in filter(self._is_relevant, (sparse.values, sparse.indices)):
                 self.tensors.append((Located(path, sparse.values, None, "initializer"), part))
-        for values in (graph.input, graph.output, graph.value_info):
-            self._values(path, values)
+        self.value_lists += [(path, values) for values in (graph.input, graph.output, graph.value_info)]
         self._nodes(path, graph.node)
 
-    def _values(self, path: str, values: Iterable[ValueInfoProto]) -> None:
-        for value in values:
-            is_plain = value.type.tensor_type.elem_type in BASE_TYPES
-            if not is_plain or (self._collects_metadata and getattr(value, "metadata_props", None)):
-                self.values.append(Located(path, value, None, "value"))
+    def nodes_with(self, field: str) -> Iterator[Located[NodeProto]]:
+        """Yield the nodes with content in a field that the message classes of an older `onnx` lack."""
+        for path, nodes in self.node_lists:
+            for node in nodes:
+                if getattr(node, field, None):
+                    yield Located(path, node, node)
+
+    @property
+    def values(self) -> Iterator[Located[ValueInfoProto]]:
+        """ValueInfoProtos with a newer element type, or a type other than dense tensor."""
+        for path, values in self.value_lists:
+            for value in values:
+                if value.type.tensor_type.elem_type not in BASE_TYPES:
+                    yield Located(path, value, None, "value")
 
     def _relevant_tensors(self, tensors: Iterable[TensorProto]) -> Iterable[TensorProto]:
         # Like `_is_relevant`, but without a call for each tensor where metadata is not collected.
@@ -175,29 +179,17 @@ class Contents:
             return True
         return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
 
-    def _nodes(self, path: str, nodes: Iterable[NodeProto]) -> None:
+    def _nodes(self, path: str, nodes: Sequence[NodeProto]) -> None:
+        self.node_lists.append((path, nodes))
         if self._skips_nodes:
             return
         cached = self._attribute_names
-        if self._collects_metadata:
-            self._annotations(path, nodes)
         for node in nodes:
             names = None if node.domain else cached.get(node.op_type)
             if names is None:
                 names = self._look_up(path, node)
             if names:
                 self._attributes(path, node, names)
-
-    def _annotations(self, path: str, nodes: Iterable[NodeProto]) -> None:
-        """Collect nodes with fields that were added with metadata or later."""
-        has_functions = bool(self._functions)
-        for node in nodes:
-            if getattr(node, "metadata_props", None):
-                self.with_metadata.append(Located(path, node, node))
-            if has_functions and getattr(node, "overload", None):
-                self.with_overload.append(Located(path, node, node))
-            if self._collects_devices and getattr(node, "device_configurations", None):
-                self.with_devices.append(Located(path, node, node))
 
     def _look_up(self, path: str, node: NodeProto) -> frozenset[str]:
         """Return the names of attributes to examine, and collect the node if it is a call.

@@ -65,7 +65,8 @@ def _find_overloads(contents: Contents) -> Iterator[Use]:
     for path, function in contents.functions:
         if function_id(function).overload:
             yield Use("overloads", path)
-    yield from (Use("overloads", node.place) for node in contents.with_overload)
+    calls = contents.nodes_with("overload") if contents.functions else ()
+    yield from (Use("overloads", node.place) for node in calls)
 
 
 def _find_metadata(contents: Contents) -> Iterator[Use]:
@@ -79,17 +80,18 @@ DescribedMessage = GraphProto | FunctionProto | NodeProto | ValueInfoProto | Ten
 
 def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessage]]:
     """Yield the place of each message with metadata in the model, and the message."""
-    yield from ((node.place, node.proto) for node in contents.with_metadata)
     # Message classes of an older `onnx` have no such field.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
+    yield from ((node.place, node.proto) for node in contents.nodes_with("metadata_props"))
     containers: list[tuple[str, DescribedMessage]] = [*contents.graphs, *contents.functions]
     for path, container in containers:
         if container.metadata_props:
             yield path, container
-    for value in contents.values:
-        if value.proto.metadata_props:
-            yield value.place, value.proto
+    for path, values in contents.value_lists:
+        for value in values:
+            if value.metadata_props:
+                yield f"{path}, value {value.name!r}", value
     for holder, tensor in contents.tensors:
         if tensor.metadata_props:
             yield holder.place, tensor
@@ -106,7 +108,7 @@ def _find_device_configurations(contents: Contents) -> Iterator[Use]:
     remedy = (
         "drop them with --allow drop-devices (allow= in Python): they are hints that do not affect results"
     )
-    for place in (*places, *(node.place for node in contents.with_devices)):
+    for place in (*places, *(node.place for node in contents.nodes_with("device_configurations"))):
         yield Use("device_configurations", place, "they would be lost", remedy, "drop-devices")
 
 

@@ -78,7 +78,7 @@ def rename_overloads(contents: Contents) -> None:
         if function.overload:
             function.name = names[function_id(function)]
             function.ClearField("overload")
-    for call in contents.with_overload:
+    for call in contents.nodes_with("overload"):
         node = call.proto
         called = LocalFunction(canonical_domain(node.domain), node.op_type, node.overload)
         node.op_type = names.get(called, node.op_type)

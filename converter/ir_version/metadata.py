@@ -3,7 +3,7 @@
 Models have metadata in all IR versions: the entries move there, with keys that name their origin.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
@@ -24,21 +24,22 @@ def drop(contents: Contents) -> None:
         message.ClearField("metadata_props")
 
 
-def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Iterable[StringStringEntryProto]]]) -> None:
+def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[StringStringEntryProto]]]) -> None:
     """Copy entries to the model's metadata, with their place in the key, and a number if it is in use."""
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
     for place, entries in groups:
-        for entry in entries:
+        for entry in entries[:]:  # takes less time than an iterator of protobuf
             key = unique_key = f"{place}: {entry.key}"
             number = 1
             while unique_key in used_keys:
                 number += 1
                 unique_key = f"{key} ({number})"
             used_keys.add(unique_key)
-            # Faster than `add(key=..., value=...)`, and exporters write several entries for each node.
+            # CopyFrom does not decode the value, which may be a long stack trace.
             added = metadata.add()
-            added.key, added.value = unique_key, entry.value
+            added.CopyFrom(entry)
+            added.key = unique_key
 
 
 def move_annotations(contents: Contents) -> None:
@@ -61,7 +62,7 @@ def drop_annotations(contents: Contents) -> None:
 def drop_device_configurations(contents: Contents) -> None:
     """Remove all device configurations."""
     contents.model.ClearField("configuration")
-    for node in contents.with_devices:
+    for node in contents.nodes_with("device_configurations"):
         node.proto.ClearField("device_configurations")
 
 
