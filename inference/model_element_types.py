@@ -29,7 +29,7 @@ class ElementTypes:
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
     def among(self, types: Set[str], limit: int) -> Set[str]:
-        """Return those of some types that occur in the model, or `limit` of them."""
+        """Return those of some types that occur in the model; stop the search once `limit` are found."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:
             self._found |= more
         return types & self._found
