@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from opshift.analysis.pages.body_diagram import body_boxes
 from opshift.analysis.pages.diagram import svg
@@ -18,6 +18,22 @@ from opshift.registry.changes.classify import ClassifiedChange, classify, most_s
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.shapes.rule_table import SHAPE_RULES
+
+SHORT_RULES: Final[Mapping[str, str]] = {
+    "all_same_as_first": "All outputs have the shape of the first input.",
+    "dynamic_quantize": "The first output has the shape of the input; the other outputs are scalars.",
+    "loss": "The loss has the shape of the second input if `reduction` is `none`, and is a scalar otherwise.",
+    "multinomial": "The first dimension is that of the input, and the second one is `sample_size`.",
+    "non_max_suppression": "The number of rows depends on the values; each row has 3 elements.",
+    "non_zero": "There is a row for each dimension of the input; their length depends on the values.",
+    "pairwise": "Each output has the shape of the input at the same position.",
+    "same_as_first": "The output has the shape of the first input.",
+    "same_as_second": "The output has the shape of the second input.",
+    "scalar": "The output is a scalar.",
+    "stated": "The attribute `shape` is the shape of the output.",
+    "window": "The output has one dimension, of the size that the first input states.",
+}
+"""Texts about rules of one expression, which have no documentation of their own."""
 
 
 class ComparisonRow(NamedTuple):
@@ -95,7 +111,7 @@ class VersionView:
     def shape_rule(self) -> str:
         """First line about the inference of the output shapes, or the name of the rule."""
         rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
-        text = (rule and rule.__doc__) or ""
+        text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
         return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
 
     @cached_property

@@ -136,7 +136,7 @@ def _signature(version: OperatorVersion) -> str:
     parts = [
         f"{code_span(version.id)}, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
         escape_text(version.description),
-        table(("", "name", "type", "", "default", "range", "description"), rows),
+        table(("kind", "name", "type", "presence", "default", "range", "description"), rows),
         f"Shapes: {code_span(version.shape or 'none')}.",
         code_block(str(version.body)) if version.body else "",
         mermaid(body_boxes(version)),

@@ -26,15 +26,21 @@ import onnx
 from onnx import parser
 
 import opshift
+from opshift.analysis.model_diff.diff import diff_model
+from opshift.analysis.pages.write_report import write_report
 from opshift.catalogue.browser.bundle import converter_files, digest
 from opshift.catalogue.site import build_site
+from opshift.converter.report import Report
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import OpshiftError
 from opshift.model.wire_format import field_head
+from opshift.proposals.page import review_page
 from opshift.registry.registry import default_registry
 
 SCRIPTS: Final = Path(__file__).parent / "site_checks"
+
+PROPOSAL: Final = Path(__file__).parents[1] / "proposals" / "examples" / "squareplus"
 
 PACKAGES: Final = ("playwright-core@1.65.1", "axe-core@4.14.1")
 """Packages of npm that the check in Chromium needs."""
@@ -82,6 +88,16 @@ def write_site(folder: Path) -> None:
     write_files({folder / path: text for path, text in files.items()})
     write_files({folder / path: content for path, content in loaded.items()})
     print(f"built {len(files):,} files in {time.monotonic() - started:.1f} s")
+
+
+def write_reports(folder: Path) -> None:
+    """Write a plan, differences of models and a review page, which share the design of the site."""
+    model = parser.parse_model(MODEL)
+    write_report(Report.of(opshift.plan_version(model, 9)), folder / "reports" / "plan.html")
+    converted = opshift.convert_version(model, TARGET)
+    write_report(diff_model(model, converted), folder / "reports" / "diff.html")
+    review = review_page(PROPOSAL, default_registry())
+    write_files({folder / "reports" / "review.html": review.html()})
 
 
 def write_large_model(path: Path) -> None:
@@ -180,6 +196,7 @@ def main() -> None:
         site, scratch = Path(folder, "site"), Path(folder, "scratch")
         scratch.mkdir()
         write_site(site)
+        write_reports(site)
         if given.models:
             compare_models(site, given.models, given.count, scratch)
         with serving(site) as address:

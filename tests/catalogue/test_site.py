@@ -162,6 +162,13 @@ def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> No
                 assert f"| {step.how} |" in text, path
 
 
+def test_shape_rules_are_described(files: Mapping[str, str]) -> None:
+    for version in VERSIONS:
+        path = f"operators/{version.domain}/{version.name}/{version.since_version}.md"
+        assert "The rule `" not in files[path], path
+    assert "The output has the shape of the first input." in files["operators/ai.onnx/Relu/14.md"]
+
+
 def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
     for domain in REGISTRY.domains():
         for opset in range(1, REGISTRY.newest_opset(domain) + 1):

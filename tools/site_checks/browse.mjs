@@ -21,7 +21,11 @@ const PAGES = [
   "releases.html",
   "runtimes/index.html",
   "runtimes/onnxruntime-1.31.1.html",
+  "docs/architecture.html",
   "docs/refusals.html",
+  "reports/plan.html",
+  "reports/diff.html",
+  "reports/review.html",
 ];
 
 const browser = await chromium.launch({
@@ -70,12 +74,17 @@ async function accessible(checked, path, name = path) {
   assert.deepEqual(violations.map((each) => [name, each.id, each.nodes[0].html]), []);
 }
 
-/** Check one page of each kind in light and dark mode. */
+/** Check one page of each kind in light and dark mode, on small and large screens. */
 async function accessibility() {
   for (const colorScheme of ["light", "dark"]) {
     // the policy of the pages does not allow the script of axe
     const checked = await (await browser.newContext({ bypassCSP: true, colorScheme })).newPage();
-    for (const path of PAGES) await accessible(checked, path);
+    for (const [path, width] of PAGES.flatMap((each) => [[each, 360], [each, 1000]])) {
+      await checked.setViewportSize({ width, height: 900 });
+      await accessible(checked, path);
+      const tooWide = await checked.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      assert(!tooWide, `${path} scrolls sideways at ${width} pixels`);
+    }
     await checked.goto(`${address}convert.html`);
     await checked.setInputFiles("#convert-file", model);
     await checked.click("#convert .primary");
