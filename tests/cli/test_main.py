@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+from typer.core import TyperGroup
 from typer.testing import Result
 
 from opshift.cli.main import COMMANDS, Command
@@ -42,6 +43,13 @@ def test_one_row_adds_a_command(greet: Command, run: Run) -> None:
 def test_names_and_functions_are_unique() -> None:
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
     assert len({(command.module, command.function) for command in COMMANDS}) == len(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_examples(command: Command) -> None:
+    loaded = command.load()
+    commands = loaded.commands if isinstance(loaded, TyperGroup) else {command.name: loaded}
+    assert [name for name, each in commands.items() if "Examples:" not in (each.epilog or "")] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

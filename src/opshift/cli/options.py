@@ -122,7 +122,7 @@ TargetOption = Annotated[
         metavar="TARGET",
         autocompletion=completion.complete_target,
         help="An opset (17), the opset of a domain (ai.onnx.ml=3), or a release (onnx-1.12, "
-        "onnxruntime-1.14; `opshift targets` lists all). May be repeated. Optional with --ir-version.",
+        "onnxruntime-1.14; `opshift targets` lists all). May be repeated.",
     ),
 ]
 
@@ -132,9 +132,9 @@ IrVersionOption = Annotated[
         "--ir-version",
         rich_help_panel=TARGET,
         metavar="N|keep",
-        help="The IR version to convert to, or keep. By default it changes only if the target "
-        "requires it: to that of the first ONNX release with the target opset, or to the newest that a "
-        "target release supports.",
+        help="The IR version to convert to, or keep; --target is then optional. By default it changes only "
+        "if the target requires it: to that of the first ONNX release with the target opset, or to the "
+        "newest that a target release supports.",
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from opshift.cli import completion
-from opshift.cli.commands import subcommand_group
+from opshift.cli.commands import examples_text, subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import Format, FormatOption, QuietOption
@@ -24,10 +24,28 @@ from opshift.proposals.content.staged_registry import registry_of_tree
 
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
+EXAMPLES = {
+    "new": "squareplus --kind new-function --name Squareplus",
+    "check": "squareplus --level info",
+    "explain": "body.agrees",
+    "render": "squareplus --out squareplus.html",
+    "sign": "squareplus --name 'Grace Reviewer'",
+    "status": "squareplus",
+    "accept": "squareplus --opsets opsets",
+}
+"""Arguments of each subcommand, for its help."""
+
 proposal = subcommand_group("Write, check, review and accept operator proposals.")
 
 
-@proposal.command(cls=HelpCommand)
+def _examples(command: str) -> str | None:
+    return examples_text(f"proposal {command}", [EXAMPLES[command]])
+
+
+@proposal.command(
+    cls=HelpCommand,
+    epilog=examples_text("proposal new", ("squareplus --kind new-function --name Squareplus",)),
+)
 def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.")],
     kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
@@ -62,15 +80,15 @@ def new(
     print_result(form, {"files": files}, write, quiet=quiet)
 
 
-proposal.command("check", cls=HelpCommand)(check)
+proposal.command("check", cls=HelpCommand, epilog=_examples("check"))(check)
 
 
-@proposal.command(cls=HelpCommand)
+@proposal.command(cls=HelpCommand, epilog=_examples("explain"))
 def explain(
     rule: Annotated[
         str,
         typer.Argument(
-            metavar="[RULE]",
+            metavar="RULE",
             autocompletion=completion.complete_proposal_rule,
             help="The id of a rule, such as body.agrees.",
         ),
@@ -101,7 +119,9 @@ def explain(
     print_result(form, data, write)
 
 
-@proposal.command(cls=HelpCommand)
+@proposal.command(
+    cls=HelpCommand, epilog=examples_text("proposal render", ("squareplus --out squareplus.html",))
+)
 def render(
     folder: ProposalArgument,
     output: Annotated[
@@ -128,7 +148,9 @@ def render(
     print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"), quiet=quiet)
 
 
-@proposal.command(cls=HelpCommand)
+@proposal.command(
+    cls=HelpCommand, epilog=examples_text("proposal sign", ("squareplus --name 'Grace Reviewer'",))
+)
 def sign(
     folder: ProposalArgument,
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The name of the reviewer.")],
@@ -155,7 +177,7 @@ def sign(
     print_result(form, signed.model_dump(), lambda page: page.line(text), quiet=quiet)
 
 
-@proposal.command(cls=HelpCommand)
+@proposal.command(cls=HelpCommand, epilog=_examples("status"))
 def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show the status of a proposal.
 
@@ -174,7 +196,7 @@ def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption
     print_result(form, found.as_dict(), write)
 
 
-@proposal.command(cls=HelpCommand)
+@proposal.command(cls=HelpCommand, epilog=_examples("accept"))
 def accept(
     folder: ProposalArgument,
     tree: Annotated[
