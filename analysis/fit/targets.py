@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import networkx as nx
 
-from opshift.adapters.core.adapter_table import adapter_table
+from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.find_equivalents import find_equivalents
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
@@ -148,5 +148,6 @@ class _Ends:
         if self._bridges.find(version, types):
             return BRIDGE_COST
         before = operator.versions[0].before
-        is_expressible = version.has_function or (before is not None and not isinstance(before, Refuse))
-        return EXPANSION_COST if is_expressible else IMPOSSIBLE_COST
+        has_expansion = StepKey(*version.id, version.since_version) in adapter_table()
+        has_expansion |= before is not None and not isinstance(before, Refuse)
+        return EXPANSION_COST if version.has_function or has_expansion else IMPOSSIBLE_COST
