@@ -74,7 +74,7 @@ def test_finds_all_adapter_modules() -> None:
     expected = {
         ".".join(("opshift.adapters.ops", *path.relative_to(folder).with_suffix("").parts))
         for path in Path(folder).rglob("*.py")
-        if re.search(r"^@(adapter|function_body)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if re.search(r"^@(adapter|expression|function_body)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert len(expected) > 10
     assert {function.__module__ for function in adapter_table().values()} == expected
