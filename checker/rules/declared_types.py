@@ -1,5 +1,7 @@
 """Rules for the types that a model declares for its values."""
 
+from __future__ import annotations
+
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, list_names, repeated

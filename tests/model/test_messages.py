@@ -360,3 +360,18 @@ def test_imports_next_to_onnx_or_alone(imports: str, onnx_loaded: bool, backend:
 
 def test_generated_files_are_fresh() -> None:
     assert not runpy.run_path(str(TOOL))["stale"]()
+
+
+def test_all_modules_work_with_the_messages_of_protobuf_in_python() -> None:
+    """These have no attributes for nested messages, which annotations mention."""
+    script = (
+        "import importlib, pkgutil, opshift\n"
+        "for each in pkgutil.walk_packages(opshift.__path__, 'opshift.'):\n"
+        "    if not each.name.startswith(('opshift.cli', 'opshift.__main__')):\n"
+        "        importlib.import_module(each.name)\n"
+    )
+    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    completed = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (completed.returncode, completed.stderr) == (0, "")
