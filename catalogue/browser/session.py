@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypedDict
 
+from opshift.adapters.core.adapter_table import adapter_table
 from opshift.analysis.model_of_text import model_of_text
 from opshift.analysis.model_text import model_lines
 from opshift.analysis.pages.conversion_page import conversion_page
@@ -73,10 +74,12 @@ def run(command: str, paths: Sequence[str], settings: str) -> Answer:
 
 
 def prepare() -> None:
-    """Convert a small model, so that a snapshot has the modules and definitions of most conversions."""
+    """Convert small models, so that a snapshot has the modules and definitions of most conversions."""
+    adapter_table()
     with TemporaryDirectory() as folder, chdir(folder):
-        Path("model.onnx").write_bytes(_bytes_of_text("y = Softmax(float[2,N] x, axis=1)", 9))
-        run("convert", ["model.onnx"], '{"target": ["13"], "nodes": true}')
+        for opset, target in (9, 13), (17, 7):
+            Path("model.onnx").write_bytes(_bytes_of_text("y = Clip(float[2,N] x)", opset))
+            run("convert", ["model.onnx"], json.dumps({"target": [target], "nodes": True}))
 
 
 def _bytes_of_text(text: str, opset: int) -> bytes:
