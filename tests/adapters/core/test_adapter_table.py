@@ -71,10 +71,11 @@ def test_refuses_a_second_adapter_for_a_step(empty_table: dict[StepKey, Adapter]
 def test_finds_all_adapter_modules() -> None:
     """The adapters of every file that registers one are in the table."""
     (folder,) = ops.__path__
+    registers = re.compile(r"^@(adapter|expression|function_body)\(", re.MULTILINE)
     expected = {
         ".".join(("opshift.adapters.ops", *path.relative_to(folder).with_suffix("").parts))
         for path in Path(folder).rglob("*.py")
-        if re.search(r"^@(adapter|expression|function_body)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if registers.search(path.read_text(encoding="utf-8"))
     }
     assert len(expected) > 10
     assert {function.__module__ for function in adapter_table().values()} == expected
