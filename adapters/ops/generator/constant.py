@@ -1,6 +1,6 @@
 """Constant and ConstantOfShape: element types, sparse values and numbers in attributes."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, expression
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS
 from opshift.model.tensors import read_sparse_tensor, require_tensor
@@ -49,6 +49,19 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
         reason = "the value of the constant cannot be read"
         raise CannotConvert(reason, "tensor.unreadable", remedy="make it an initializer")
     out.replace(node, op_type="Identity", inputs=[out.tensor(known)], attributes={})
+
+
+@expression("ConstantOfShape", 9)
+def select_value_in_a_range(node: Node, out: Rewriter) -> None:
+    """Emit a list of a computed length as a Where over a Range, for runtimes that need a constant shape."""
+    if out.known_dimension(node.inputs[0], 0) != 1:
+        reason = "only lists are expressed without ConstantOfShape, and the result may have another rank"
+        raise CannotConvert(reason, "operator.no-equivalent", remedy="give the node a constant shape")
+    value = require_tensor(node.attribute("value", Tensor("float", (1,), (0.0,))))
+    length = out.emit("Reshape", [node.inputs[0], out.int64([])])
+    zero, element = out.int64(0), out.tensor(Tensor(value.element_type, (), value.values))
+    numbers = out.emit("Range", [zero, length, out.int64(1)], opset=11)
+    out.emit("Where", [out.emit("Less", [numbers, zero]), element, element], node.outputs)
 
 
 @adapter("ConstantOfShape", 9, 8)

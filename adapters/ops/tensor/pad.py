@@ -6,7 +6,7 @@ Without an older equivalent, elements are gathered along each axis by computed i
 import math
 from collections.abc import Sequence
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, expression
 from opshift.adapters.core.type_guard import wider_type
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
@@ -63,11 +63,7 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
     is_filled = mode == "constant" and bool(fill_value)
     number = _float32_value(out.constant_value(fill_value)) if is_filled else 0.0
     if pads is None or wider is None or number is None:
-        if not fill_value:
-            fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
-        data, axes = node.inputs[0], range(out.rank(node.inputs[0]))
-        padded = _gather_padded(data, node.inputs[1], axes, mode, fill_value, out)
-        out.emit("Identity", [padded], node.outputs)
+        gather_padded_elements(node, out)
         return
     value = {"value": number} if is_filled else {}
     attributes = {**node.attributes, "pads": pads.values, **value}
@@ -78,6 +74,17 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
     padded = out.fresh("pad")
     out.replace(node, inputs=[wide], outputs=[padded], attributes=attributes)
     out.cast(padded, element_type, node.outputs, opset=10)
+
+
+@expression("Pad", 11)
+def gather_padded_elements(node: Node, out: Rewriter) -> None:
+    """Gather the elements along each axis by computed indices."""
+    data, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    mode, fill_value = node.attribute("mode", b"constant").decode(), node.input(2)
+    if not fill_value:
+        fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
+    padded = _gather_padded(data, node.inputs[1], range(out.rank(data)), mode, fill_value, out)
+    out.emit("Identity", [padded], node.outputs)
 
 
 @adapter("Pad", 2, 1)

@@ -6,7 +6,7 @@ Before opset 10, a slice with computed bounds or with steps gathers the elements
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter, expression
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.indices import (
@@ -77,6 +77,16 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         data = out.fresh("slice") if gathered else node.outputs[0]
         out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=attributes)
     for axis, indices in gathered.items():
+        data = out.emit("Gather", [data, indices], axis=axis)
+    rename_output(data, node, out)
+
+
+@expression("Slice", 10)
+def gather_sliced_elements(node: Node, out: Rewriter) -> None:
+    """Gather the elements along each axis by computed indices."""
+    data, slices = node.inputs[0], _axis_slices(node, out)
+    positions = range(len(slices.axes))
+    for axis, indices in _computed_indices(slices, positions, data, out.for_opset(INDICES_OPSET)).items():
         data = out.emit("Gather", [data, indices], axis=axis)
     rename_output(data, node, out)
 
