@@ -55,7 +55,7 @@ def move_value_to_initializer(node: Node, out: Rewriter) -> None:
 def select_value_in_a_range(node: Node, out: Rewriter) -> None:
     """Emit a list of a computed length as a Where over a Range, for runtimes that need a constant shape."""
     if out.known_dimension(node.inputs[0], 0) != 1:
-        reason = "only lists are expressed without ConstantOfShape, and the result may have another rank"
+        reason = "only lists are expressed without ConstantOfShape, and the rank of the result may not be 1"
         raise CannotConvert(reason, "operator.no-equivalent", remedy="give the node a constant shape")
     value = require_tensor(node.attribute("value", Tensor("float", (1,), (0.0,))))
     length = out.emit("Reshape", [node.inputs[0], out.int64([])])
