@@ -41,6 +41,9 @@ RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUnif
 NOT_IN_NUMPY = set(range(onnx.TensorProto.BFLOAT16, max(onnx.TensorProto.DataType.values()) + 1))
 """Numbers of element types that onnxruntime neither reads from numpy nor returns."""
 
+TOLERANCE_OF_BFLOAT16 = 2e-2
+"""Relative and absolute tolerance of bfloat16 outputs that another process compares in a wider type."""
+
 ROUNDING = {"float16": 1e-3, "bfloat16": 1e-2}
 """Error of sums relative to the largest output, if it is not that of float."""
 
@@ -105,11 +108,15 @@ def _outcomes_in_worker(case: Any, fitted: bytes, worker: Worker) -> Iterator[st
     """Yield the further outcomes in another process."""
     names, inputs, expected = _values(case, fitted)
     is_random = RANDOM.intersection(node.op_type for node in case.model.graph.node)
-    arrays = [isinstance(each, np.ndarray) and each.dtype.kind in "biufc" for each in (*inputs, *expected)]
+    types = _types(onnx.ModelProto.FromString(fitted).graph.output).values()
+    wanted = [_in_type(*each) for each in zip(expected, types, strict=False)]
+    arrays = [isinstance(each, np.ndarray) and each.dtype.kind in "biufc" for each in (*inputs, *wanted)]
     values: dict[str, Any] = {}
     if all(arrays) and not is_random:
         values = {f"in.{name}": each for name, each in zip(names, inputs, strict=False)}
-        values |= {f"out.{number}": each for number, each in enumerate(expected)}
+        values |= {f"out.{number}": each for number, each in enumerate(wanted)}
+        if any(each.dtype.name == "bfloat16" for each in expected):
+            values["tolerance"] = np.float64(TOLERANCE_OF_BFLOAT16)
     outcome = worker.run(fitted, values)
     if not outcome.loads:
         yield f"does not load: {outcome.error}"
@@ -165,19 +172,19 @@ def _cause(case: Any, fitted: bytes, feeds: Any, expected: Outputs, difference: 
 
 
 def _values(case: Any, fitted: bytes) -> tuple[list[str], list[Any], list[Any]]:
-    """Return the names and values of the inputs, and the expected outputs, in the fitted types."""
-    graph = onnx.ModelProto.FromString(fitted).graph
-    types = {each.name: each.type.tensor_type.elem_type for each in (*graph.input, *graph.output)}
-    names = [[each.name for each in values] for values in (case.model.graph.input, case.model.graph.output)]
-    inputs, expected = (
-        [_in_type(_array(value), types.get(name, 0)) for name, value in zip(known, values, strict=False)]
-        for known, values in zip(names, case.data_sets[0], strict=True)
-    )
-    return names[0], inputs, expected
+    """Return the names and values of the inputs, in the fitted types, and the expected outputs."""
+    inputs, expected = (list(map(_array, values)) for values in case.data_sets[0])
+    names = [each.name for each in case.model.graph.input]
+    types = _types(onnx.ModelProto.FromString(fitted).graph.input)
+    return names, [_in_type(*each) for each in zip(inputs, map(types.get, names), strict=False)], expected
 
 
-def _in_type(value: Any, number: int) -> Any:
-    """Return an array in the element type with a number."""
+def _types(values: Any) -> dict[str, int]:
+    return {each.name: each.type.tensor_type.elem_type for each in values}
+
+
+def _in_type(value: Any, number: int | None) -> Any:
+    """Return an array in the element type with a number, which has all of its values."""
     wanted = helper.tensor_dtype_to_np_dtype(number) if number else None
     return (
         value.astype(wanted) if wanted and isinstance(value, np.ndarray) and value.dtype != wanted else value

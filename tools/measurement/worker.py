@@ -53,6 +53,7 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
     with np.load(values) as arrays:
         inputs = {name[3:]: arrays[name] for name in arrays.files if name.startswith("in.")}
         expected = [arrays[name] for name in arrays.files if name.startswith("out.")]
+        tolerance = float(arrays["tolerance"]) if "tolerance" in arrays.files else None
     try:
         outputs = run(inputs)
     except Exception as error:
@@ -60,20 +61,20 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
     if len(outputs) != len(expected):
         return "differs", f"{len(outputs)} outputs instead of {len(expected)}"
     for position, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):
-        problem = difference(np.asarray(actual), wanted)
+        problem = difference(np.asarray(actual), wanted, tolerance)
         if problem:
             return "differs", f"output {position}: {problem}"
     return "equal", ""
 
 
-def difference(actual: Any, expected: Any) -> str:
-    """Return how two arrays differ; empty if they are equal up to rounding."""
+def difference(actual: Any, expected: Any, tolerance: float | None = None) -> str:
+    """Return how two arrays differ; empty if they are equal up to rounding, by default of their type."""
     if actual.shape != expected.shape:
         return f"shape {actual.shape} instead of {expected.shape}"
     if expected.dtype.kind not in "fc":
         wrong = actual != expected
     else:
-        tolerance = 2e-2 if expected.dtype.itemsize == 2 else 2e-3
+        tolerance = tolerance or (2e-2 if expected.dtype.itemsize == 2 else 2e-3)
         wrong = ~np.isclose(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     if not np.any(wrong):
         return ""
