@@ -10,7 +10,7 @@ import numpy as np
 
 from opshift.analysis.verification.executable_graph import ExecutableGraph
 from opshift.analysis.verification.inputs import Feeds
-from opshift.converter.functions.inlining import InlinedCall
+from opshift.converter.functions.inlined_call import InlinedCall
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import GraphProto
 from opshift.model.node import Node

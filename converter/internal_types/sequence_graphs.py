@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 
-from opshift.converter.functions.inlining import InlinedCall, InlinedNodes
+from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.internal_types.sequence_operators import INVALID, stack
 from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
 from opshift.model.attributes import TENSOR

@@ -1,0 +1,143 @@
+"""Copy of the nodes of a function for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, NamedTuple
+
+from opshift.model.attributes import graphs_in
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
+
+
+class InlinedNodes(NamedTuple):
+    """Nodes to be inlined like a function, with the names of their inputs and outputs.
+
+    Their attribute references remain: those refer to the function that contains the call.
+    """
+
+    input: Sequence[str]
+    output: Sequence[str]
+    node: Iterable[NodeProto]
+
+
+class InlinedCall:
+    """Function with the inputs, outputs and attributes of one call (IR specification, "Functions").
+
+    All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
+    value of the caller. The producer of the first output gets the name of the call, and its doc string,
+    metadata and device configurations unless the function provides them. `has_identity` states whether
+    Identity nodes were added, for outputs that are also inputs or returned twice.
+    """
+
+    def __init__(
+        self, call: NodeProto, function: FunctionProto | InlinedNodes, fresh: Callable[[str], str]
+    ) -> None:
+        self._call = call
+        self._fresh = fresh
+        self._has_attributes = not isinstance(function, InlinedNodes)
+        defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
+        self._attributes = {**defaults, **{each.name: each for each in call.attribute}}
+        arguments = dict(zip(function.input, call.input, strict=False))
+        names = {name: arguments.get(name, "") for name in function.input}
+        outputs = _used_outputs(call, function)
+        names |= {name: output for name, output in outputs if name not in names}
+        produced = dict.fromkeys(name for node in function.node for name in node.output if name)
+        names |= {name: fresh(name) for name in produced if name not in names}
+        self.nodes = [self._instantiate(node, names) for node in function.node]
+        identities = [(names[name], output) for name, output in outputs if names[name] != output]
+        node_class = type(call)
+        # for an output that is also an input, or that is returned twice
+        self.nodes += [node_class(op_type="Identity", input=[one], output=[two]) for one, two in identities]
+        self.has_identity = bool(identities)
+        self.value_info = list(self._values(function, names, {*arguments.values(), *call.output}))
+        self._copy_call_properties()
+
+    def _values(
+        self, function: FunctionProto | InlinedNodes, names: Mapping[str, str], known: set[str]
+    ) -> Iterator[ValueInfoProto]:
+        for value in getattr(function, "value_info", ()):
+            name = names.get(value.name, "")
+            if name and name not in known:
+                renamed = deepcopy(value)
+                renamed.name = name
+                yield renamed
+
+    def _copy_call_properties(self) -> None:
+        call = self._call
+        for node in self.nodes:
+            if call.name and node.name:
+                node.name = f"{call.name}/{node.name}"
+        first = next(filter(None, call.output), "")
+        replacement = next((node for node in self.nodes if first in node.output), None)
+        if replacement is None:
+            return
+        if call.name:
+            replacement.name = call.name
+        if call.doc_string and not replacement.doc_string:
+            replacement.doc_string = call.doc_string
+        existing_keys = {each.key for each in getattr(replacement, "metadata_props", ())}
+        for each in getattr(call, "metadata_props", ()):
+            if each.key not in existing_keys:
+                replacement.metadata_props.add().CopyFrom(each)
+        if not getattr(replacement, "device_configurations", True):
+            replacement.device_configurations.extend(call.device_configurations)
+
+    def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+        instance = deepcopy(node)
+        self._rename(instance, names)
+        return instance
+
+    def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
+        for field in (node.input, node.output):
+            for position, name in enumerate(field):
+                field[position] = names.get(name, name)
+        # Backwards, because references without a value are deleted.
+        for position in reversed(range(len(node.attribute))):
+            attribute = node.attribute[position]
+            if attribute.ref_attr_name and self._has_attributes:
+                self._resolve(node.attribute, position)
+                continue
+            for graph in graphs_in(attribute):
+                self._rename_graph(graph, names)
+
+    def _resolve(self, attributes: Repeated[AttributeProto], position: int) -> None:
+        """Replace an attribute reference by its value, or remove the attribute if its value is absent."""
+        name = attributes[position].name
+        value = self._attributes.get(attributes[position].ref_attr_name)
+        if value is None:
+            del attributes[position]
+            return
+        attributes[position].CopyFrom(value)
+        attributes[position].name = name
+
+    def _rename_graph(self, graph: GraphProto, outer: Mapping[str, str]) -> None:
+        sparse = (tensor.values for tensor in graph.sparse_initializer)
+        values: list[ValueInfoProto | TensorProto] = [*graph.input, *graph.initializer, *sparse]
+        produced = (name for node in graph.node for name in node.output if name)
+        names = {**outer}
+        for name in dict.fromkeys((*(value.name for value in values), *produced)):
+            names[name] = self._fresh(name) if name else name
+        for value in [*values, *graph.output, *graph.value_info]:
+            value.name = names.get(value.name, value.name)
+        for node in graph.node:
+            self._rename(node, names)
+        for annotation in graph.quantization_annotation:
+            annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
+            for entry in annotation.quant_parameter_tensor_names:
+                entry.value = names.get(entry.value, entry.value)
+
+
+def _used_outputs(call: NodeProto, function: FunctionProto | InlinedNodes) -> list[tuple[str, str]]:
+    """Return the outputs of a function that a call uses, each with its name in the call."""
+    return [(name, output) for name, output in zip(function.output, call.output, strict=False) if output]
