@@ -112,7 +112,7 @@ def runs(
 
     Raises:
         InvalidModel: the model cannot be read.
-        OpshiftError: there is no data about a runtime.
+        UsageError: there is no data about a runtime.
     """
     if isinstance(runtimes, str | Runtime):
         runtimes = (runtimes,)
