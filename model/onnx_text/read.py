@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from opshift.model.errors import InvalidModel
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, read_text_into
 from opshift.model.onnx_text.graphs import Graphs
 
@@ -32,6 +33,8 @@ def read_text(text: str) -> ModelProto | GraphProto:
     Raises:
         InvalidModel: the text cannot be read.
     """
+    if re.search("[\ud800-\udfff]", text):
+        raise InvalidModel("the text has bytes that are not UTF-8", remedy="save or paste it as UTF-8")
     if re.match(r"\s*(#[^\n]*\n\s*)*(\{|\w+\s*[:{])", text):
         return _read_protobuf(text)
     reader = _Pasted(text)

@@ -163,6 +163,7 @@ def test_reads_graphs_and_text_of_protobuf() -> None:
         ("make_node('A', ['x'], ['y'], '', '', '', '', 'more')", "line 1, column 46", "an attribute"),
         ("y = A(x) \N{GRINNING FACE}", "line 1, column 10", "expected a node, got"),
         ('{"opType": 3}', "", "is not the text of a NodeProto"),
+        ("y = Relu(\ud800)", "", "bytes that are not UTF-8"),
         ("graph { node { op: 1 } }", "", "is not the text of a ModelProto"),
     ],
 )  # fmt: skip
