@@ -6,8 +6,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from opshift.converter.convert import plan_with
+from opshift.converter.declared_shapes import with_declared_shapes
 from opshift.converter.options import AllowLike, Options, Target
-from opshift.converter.plan.plan_model import with_declared_shapes
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.model.errors import InvalidModel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -49,8 +48,10 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     graphs = _Target(model.graph, graph_takes_initializers, opset, has_devices)
     # Copies are appended to the functions of the model, so both sequences have the same order.
     containers = (*plan.functions, *(copy.container for copy in plan.copies))
-    unread_in_functions = list(map(_unread_inputs, containers))
-    unread = set().union(*map(_unread_inputs, (plan.graph, *plan.training)), *unread_in_functions)
+    unread_in_functions = [each.unread_inputs for each in containers]
+    unread = plan.graph.unread_inputs.union(
+        *(each.unread_inputs for each in plan.training), *unread_in_functions
+    )
     _apply_container(plan.graph, model.graph, graphs)
     for training, container in zip(training_graphs(model), plan.training, strict=True):
         _apply_container(container, training.graph, graphs)
@@ -74,10 +75,6 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
         remove_unread_initializers(model, unread | omitted, has_subgraphs=has_subgraphs)
-
-
-def _unread_inputs(plan: ContainerPlan) -> set[str]:
-    return set(chain.from_iterable(each.unread_inputs for each in plan.walk()))
 
 
 class _Target(NamedTuple):

@@ -15,7 +15,7 @@ from opshift.converter.options import (
     WithoutLike,
 )
 from opshift.converter.plan.changes import Plan
-from opshift.converter.plan.plan_model import plan_model
+from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report
 from opshift.converter.rewrite.routes import precompiled_routes
 from opshift.converter.shape_arguments import ShapesLike

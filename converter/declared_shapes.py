@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from opshift.converter.root_scopes import root_scopes
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 10
 """Maximum number of names in a remedy."""
+
+
+def with_declared_shapes(
+    model: ModelProto, shapes: Mapping[str, Dims], registry: Registry, *, owned: bool = False
+) -> tuple[ModelProto, tuple[str, ...]]:
+    """Return a model that declares shapes, and the changes; a copy if it changes and is not owned."""
+    if not shapes or not model.HasField("graph"):
+        return model, ()
+    declared = model if owned else deepcopy(model)
+    changes = declare_shapes(declared, shapes, registry)
+    return declared if changes else model, changes
 
 
 def declare_shapes(model: ModelProto, shapes: Mapping[str, Dims], registry: Registry) -> tuple[str, ...]:

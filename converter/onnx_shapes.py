@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from importlib.util import find_spec
 
+from opshift.converter.options import Options
+from opshift.converter.plan.changes import Plan
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.facts import InferenceScope
 from opshift.model.files import read_bytes
@@ -23,6 +27,8 @@ The payloads of larger tensors may be left in the source file of a streaming con
 
 USED = "model: shapes that onnx infers were used"
 
+ModelPlanner = Callable[[ModelProto, Options], Plan]
+
 
 def has_onnx() -> bool:
     """Return whether the optional package `onnx` is installed."""
@@ -30,6 +36,14 @@ def has_onnx() -> bool:
         return find_spec("onnx") is not None
     except ValueError:  # another module replaced it
         return False
+
+
+def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_plan: ModelPlanner) -> Plan:
+    """Return a plan with the shapes that onnx infers if it refuses fewer nodes than the given plan."""
+    copy = with_onnx_shapes(model, options.registry)
+    new = plan if copy is None else new_plan(copy, options)
+    # only positions of nodes connect a plan to its model, so it applies to the model without the claims
+    return replace(new, repairs=(USED,)) if len(new.refusals) < len(plan.refusals) else plan
 
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:

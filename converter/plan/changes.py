@@ -6,7 +6,7 @@ applies a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -115,8 +115,8 @@ class ContainerPlan:
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
     """Whether the model has Constant nodes, which are changed in a way of their own."""
-    unread_inputs: Set[str] = frozenset()
-    """Inputs of changed nodes that the new nodes do not read."""
+    unread_inputs: set[str] = field(default_factory=set)
+    """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     constant_sizes: Mapping[str, int] = field(default_factory=dict)
     """Size of each constant in bytes."""
     new_imports: dict[str, int] = field(default_factory=dict)

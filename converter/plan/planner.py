@@ -1,16 +1,22 @@
-"""Planner: compute the rewrite of every node, or all reasons for refusal, before the model is modified."""
+"""Plan of a conversion: the rewrite of every node, or all reasons for refusal, before the model changes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances, Options
-from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
-from opshift.converter.refusals import Refusal
+from opshift.converter.plan.changes import (
+    METADATA_KEY,
+    ContainerPlan,
+    FunctionCopy,
+    NodeChange,
+    OpsetChange,
+    Plan,
+)
 from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
@@ -18,20 +24,20 @@ from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
-from opshift.model.errors import CannotConvert, InvalidModel, NodeError, UnknownShape
+from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, node_place, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, function_label, opset_imports
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
+    from opshift.converter.plan.refused_nodes import RefusedNodes
     from opshift.converter.reversible.history import History
-    from opshift.converter.unknown_shapes import UnknownShapes
 
 
-INTERMEDIATE = "an intermediate value"
-"""Text for a value that a step created: users do not know its name."""
+CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
+"""Operator of Constant nodes, with the domain as models write it."""
 
 
 class Planner:
@@ -47,7 +53,6 @@ class Planner:
         self._model = model
         self._options = options
         self._registry = registry = options.registry
-        self._target = options.target
         self._names = FreshNames()
         self._history = history
         self._allowances = Allowances(options.allow)
@@ -58,13 +63,8 @@ class Planner:
             self._functions = FunctionTable(model, registry)
         self._specializations = specializations or {}
         self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
-        self._node_analysis = NodeAnalysis(
-            model, registry, self._target.opsets, self._functions, options.without
-        )
-        self._refusals: list[Refusal] = []
-        self._refused_scopes: list[Scope] = []
-        self._unknown_shapes: UnknownShapes | None = None
-        self._has_constant_nodes = False
+        self._node_analysis = NodeAnalysis(model, options, self._functions)
+        self._refused: RefusedNodes | None = None
 
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
@@ -90,10 +90,10 @@ class Planner:
         for each in surveyed:
             # It refers to the scope: without a reference cycle, all of them are freed at once.
             each.scope.evaluation.possible_types = None
-        if self._functions and self._refused_scopes:
+        if self._functions and self._refused:
             from opshift.converter.functions.specialization import refine_specializations
 
-            refined = refine_specializations(self._functions, self._refused_scopes, self._specializations)
+            refined = refine_specializations(self._functions, self._refused.scopes, self._specializations)
             # Plan again with the refused functions specialized. This ends, because specializations only grow.
             if refined != self._specializations:
                 return Planner(model, self._options, refined, self._history).plan()
@@ -107,13 +107,11 @@ class Planner:
         versions: list[FunctionVersion],
     ) -> Plan:
         opsets = tuple(
-            OpsetChange(domain, source, self._target.opsets[domain])
+            OpsetChange(domain, source, self._options.target.opsets[domain])
             for domain, source in imports.items()
-            if self._target.opsets.get(domain, source) != source
+            if self._options.target.opsets.get(domain, source) != source
         )
         operators = self._node_analysis.operators
-        # once, because a model may have as many operators as functions
-        self._has_constant_nodes = any(op_type == "Constant" for _, op_type in operators)
         ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
@@ -131,12 +129,12 @@ class Planner:
             graph_plan,
             training_plans,
             tuple(plans[:count]),
-            self._target.opsets,
-            (*self._refusals, *ir.refusals),
+            self._options.target.opsets,
+            (*(self._refused.refusals if self._refused else ()), *ir.refusals),
             tuple(self._allowances.used),
             copies,
             self._history.updated_record(imports, ir) if self._history else None,
-            unreleased=tuple(self._registry.releases.unreleased(self._target.opsets)),
+            unreleased=tuple(self._registry.releases.unreleased(self._options.target.opsets)),
         )
 
     def _survey(
@@ -191,22 +189,19 @@ class Planner:
                 each for each in candidates if node_place(surveyed.path, scope.nodes[each[0]]) not in skipped
             ]
         for line in candidates:
-            change = self._node_change(line, surveyed, cache)
-            if change is not None:
+            if change := self._node_change(line, surveyed, cache):
                 found.changes.append(change)
         # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.constants = workspace.kept_constants()
-        found.cast_sources = {
-            name: self._names.fresh(f"{name}_double") for name in workspace.cast_constants()
-        }
+        found.cast_sources = workspace.cast_sources()
         found.constant_sizes = workspace.sizes_of(found.constants)
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)
-        found.emits_graphs, found.unread_inputs = workspace.emits_graphs, cache.unread_inputs
-        found.has_constant_nodes = self._has_constant_nodes
+        found.emits_graphs = workspace.emits_graphs
+        found.has_constant_nodes = not CONSTANT.isdisjoint(self._node_analysis.operators)
         # Most changes share few rewrites: comparing these takes less time than visiting all operators.
         rewrites = {id(each): each for _, _, _, result in found.changes for each in (result.operators,)}
         domains = {operator.domain for each in rewrites.values() for operator in each}
@@ -218,6 +213,7 @@ class Planner:
             for index, attribute, position, inner in surveyed.subgraphs
             if index not in found.reversal.restored_positions
         ]
+        found.unread_inputs = cache.unread_inputs.union(*(each[3].unread_inputs for each in found.subgraphs))
         return found
 
     def _node_change(
@@ -242,54 +238,74 @@ class Planner:
             if result.is_unchanged:
                 return None
         except (CannotConvert, ResolveError) as error:
-            self._refuse(error, proto, surveyed)
+            self._refused_nodes.add(error, proto, surveyed)
             return None
         return NodeChange(line, surveyed.path, proto.name, result)
 
-    def _refuse(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
-        created = self._names.created
-        reason = _replace_names(error.reason, created, INTERMEDIATE)
-        reason = re.sub(f"{INTERMEDIATE}(, {INTERMEDIATE})+", "intermediate values", reason)
-        remedy, code = error.remedy, error.code
-        if isinstance(error, UnknownShape):
-            remedy = self._shape_remedy(error, surveyed.scope)
-        elif _replace_names(remedy, created, "") != remedy:
-            remedy = "declare the types of the inputs of the node: add a value_info for each"
-        callers = self._functions.call_facts_of(surveyed.scope) if self._functions else None
-        if callers is not None and not callers.calls:
-            reason, remedy = f"{reason}; nothing calls the function", "remove the function"
-            code = "function.uncalled"
-        operator = self._operator_name(proto, surveyed.scope)
-        domain = canonical_domain(proto.domain)
-        target = self._target.opsets.get(domain) or surveyed.scope.opsets.get(domain, 0)
-        subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
-        place, nearest = node_place(surveyed.path, proto), error.nearest
-        self._refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
-        self._refused_scopes.append(surveyed.scope)
+    @property
+    def _refused_nodes(self) -> RefusedNodes:
+        if self._refused is None:
+            from opshift.converter.plan.refused_nodes import RefusedNodes  # most plans refuse no node
 
-    def _shape_remedy(self, error: UnknownShape, scope: Scope) -> str:
-        from opshift.converter.unknown_shapes import UnknownShapes, inference_advice  # seldom needed
-
-        if self._unknown_shapes is None:
-            advice = inference_advice(infers_shapes=self._options.infer_shapes)
-            self._unknown_shapes = UnknownShapes(advice)
-        return self._unknown_shapes.remedy(error, scope)
+            self._refused = RefusedNodes(self._options, self._names, self._node_analysis, self._functions)
+        return self._refused
 
     def _redirected_calls_of(self, scope: Scope) -> list[tuple[int, str]]:
         calls = {id(proto): name for proto, name in self._redirected_calls.get(scope, ())}
         nodes = enumerate(scope.container.node) if calls else ()
         return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
 
-    def _operator_name(self, proto: NodeProto, scope: Scope) -> str:
-        """Return the identity of a node's operator version, or its domain and name if it is unknown."""
-        domain = canonical_domain(proto.domain)
-        opset = scope.opsets.get(domain, 0)
-        unresolved = (proto.domain, proto.op_type, opset) in self._node_analysis.unresolved
-        if unresolved or not self._registry.has(proto.op_type, opset, domain):
-            return f"{domain}.{proto.op_type}"
-        return str(self._registry.get_schema(proto.op_type, opset, domain).id)
+
+def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
+    """Plan the conversion of a model, or of a copy with declared shapes or without types the target lacks."""
+    declared: tuple[str, ...] = ()
+    if options.shapes:
+        from opshift.converter.declared_shapes import with_declared_shapes  # few conversions need it
+
+        model, declared = with_declared_shapes(model, dict(options.shapes), options.registry, owned=owned)
+    ordered, plan = _plan_in_order(model, options)
+    plan = replace(plan, repairs=(*declared, *plan.repairs)) if declared else plan
+    if not plan.refusals:
+        return ordered, plan
+    from opshift.converter.internal_types.replan import replan  # few models need it
+
+    return replan(ordered, plan, options, _plan)
 
 
-def _replace_names(text: str, names: Set[str], replacement: str) -> str:
-    """Replace the quoted names of values in a message."""
-    return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)
+def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:
+    """Plan the conversion of a model, or of a copy with sorted nodes if they are not in order."""
+    try:
+        return model, _plan(model, options)
+    except InvalidModel as error:
+        from opshift.converter.survey.repair import repaired_copy  # few models need it
+
+        ordered, repairs = repaired_copy(model, error, options.registry)
+    plan = _plan(ordered, options)
+    return ordered, replace(plan, repairs=(*repairs, *plan.repairs))
+
+
+def _plan(model: ModelProto, options: Options) -> Plan:
+    plan = _plan_as_declared(model, options)
+    if plan.refusals and options.infer_shapes:
+        from opshift.converter.onnx_shapes import plan_with_onnx_shapes  # few conversions need it
+
+        return plan_with_onnx_shapes(model, plan, options, _plan_as_declared)
+    return plan
+
+
+def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
+    """Plan a conversion with the declared shapes and those that inference finds."""
+    history = None
+    try:
+        if options.reversible or any(each.key == METADATA_KEY for each in model.metadata_props):
+            from opshift.converter.reversible.history import History  # most conversions do not need pydantic
+
+            history = History(model, options.reversible)
+        plan = Planner(model, options, history=history).plan()
+    except UnicodeDecodeError as error:
+        raise InvalidModel("a name in the model is not UTF-8 text") from error
+    if options.without:
+        from opshift.converter.functions.removal import plan_removal  # few conversions need it
+
+        return plan_removal(plan, model, options)
+    return plan

@@ -123,15 +123,16 @@ class Workspace:
         """Return the size of each of these added constants in bytes."""
         return {name: self._sizes[name] for name in constants}
 
-    def cast_constants(self) -> list[str]:
-        """Return the kept constants that a Cast has to produce if initializers are not possible.
+    def cast_sources(self) -> dict[str, str]:
+        """Return the kept constants that a Cast has to produce, each with a fresh name for the value to cast.
 
-        Functions cannot have any, and below IR version 4 neither can subgraphs.
+        They cannot be initializers: functions have none, and below IR version 4 neither can subgraphs.
         """
         if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
-            return []
+            return {}
         kept = self.kept_constants().items()
-        return [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
+        names = [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
+        return {name: self.fresh(f"{name}_double") for name in names}
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows an inexact conversion; if so, record its use."""

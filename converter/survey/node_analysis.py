@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from opshift.converter.options import Options
 from opshift.converter.rewrite.router_for import router_for
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.survey.survey import ContainerSurvey
@@ -16,10 +17,8 @@ from opshift.model.graphs import is_graph
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.errors import ResolveError
-from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.adapters.core.type_bridges import Unwanted
     from opshift.inference.call_facts import CallSite
     from opshift.inference.function_scope import FunctionTable
 
@@ -33,22 +32,20 @@ class NodeAnalysis:
     def __init__(
         self,
         model: ModelProto,
-        registry: Registry,
-        targets: Mapping[str, int],
+        options: Options,
         functions: FunctionTable | None,
-        without: frozenset[Unwanted] = frozenset(),
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
         """Errors of unknown operators, by domain, op_type and opset; the look-up is slow."""
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
-        self._registry = registry
+        self._registry = options.registry
         self._has_unknown_operators = False
         self._element_types: ElementTypes | None = None
-        self._targets = targets
+        self._targets = options.target.opsets
         self._functions = functions
-        self._without = without
+        self._without = options.without
         self._routers: dict[Imports, Router] = {}
         self._last_router: tuple[Mapping[str, int], Router] | None = None
         self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}

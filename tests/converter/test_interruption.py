@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from opshift.converter import apply, convert
 from opshift.converter.convert import convert_version
-from opshift.converter.plan.plan_model import plan_model
+from opshift.converter.plan.planner import plan_model
 
 COUNT = 50
 

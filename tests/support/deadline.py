@@ -10,18 +10,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def deadline(seconds: int, mebibytes: int) -> Iterator[None]:
-    """Raise TimeoutError after some seconds, and AssertionError if the peak memory grows by more."""
+    """Raise TimeoutError after some seconds of CPU time, and AssertionError if the peak memory grows by more."""
 
     def stop(*_: object) -> None:
-        raise TimeoutError(f"not finished after {seconds} s")
+        raise TimeoutError(f"not finished after {seconds} s of CPU time")
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     assert grown < mebibytes, f"the peak memory grew by {grown} MiB"

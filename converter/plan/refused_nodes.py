@@ -1,0 +1,82 @@
+"""Nodes that a plan refuses, with messages that name only values of the user's model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+from opshift.converter.refusals import Refusal
+from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
+from opshift.model.errors import NodeError, UnknownShape
+from opshift.model.graphs import node_place
+from opshift.model.operator_ids import canonical_domain
+
+if TYPE_CHECKING:
+    from opshift.converter.options import Options
+    from opshift.converter.rewrite.workspace import FreshNames
+    from opshift.converter.survey.node_analysis import NodeAnalysis
+    from opshift.converter.survey.survey import ContainerSurvey
+    from opshift.inference.function_scope import FunctionTable
+    from opshift.inference.scope import Scope
+    from opshift.model.messages import NodeProto
+
+INTERMEDIATE = "an intermediate value"
+"""Text for a value that a step created: users do not know its name."""
+
+
+class RefusedNodes:
+    """Refusals of the nodes of one model, and the scopes of these nodes."""
+
+    def __init__(
+        self,
+        options: Options,
+        names: FreshNames,
+        node_analysis: NodeAnalysis,
+        functions: FunctionTable | None,
+    ) -> None:
+        self.refusals: list[Refusal] = []
+        self.scopes: list[Scope] = []
+        self._options = options
+        self._names = names
+        self._node_analysis = node_analysis
+        self._functions = functions
+        self._unknown_shapes = UnknownShapes(inference_advice(infers_shapes=options.infer_shapes))
+
+    def add(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
+        """Add the refusal of a node for an error of its rewrite."""
+        scope = surveyed.scope
+        created = self._names.created
+        reason = _replace_names(error.reason, created, INTERMEDIATE)
+        reason = re.sub(f"{INTERMEDIATE}(, {INTERMEDIATE})+", "intermediate values", reason)
+        remedy, code = error.remedy, error.code
+        if isinstance(error, UnknownShape):
+            remedy = self._unknown_shapes.remedy(error, scope)
+        elif _replace_names(remedy, created, "") != remedy:
+            remedy = "declare the types of the inputs of the node: add a value_info for each"
+        callers = self._functions.call_facts_of(scope) if self._functions else None
+        if callers is not None and not callers.calls:
+            reason, remedy = f"{reason}; nothing calls the function", "remove the function"
+            code = "function.uncalled"
+        operator = self._operator_name(proto, scope)
+        domain = canonical_domain(proto.domain)
+        target = self._options.target.opsets.get(domain) or scope.opsets.get(domain, 0)
+        subject = error.subject or _replace_names(reason, {*proto.input, *proto.output}, "'...'")
+        place, nearest = node_place(surveyed.path, proto), error.nearest
+        self.refusals.append(Refusal(place, operator, reason, remedy, code, subject, target, nearest))
+        self.scopes.append(scope)
+
+    def _operator_name(self, proto: NodeProto, scope: Scope) -> str:
+        """Return the identity of a node's operator version, or its domain and name if it is unknown."""
+        registry = self._options.registry
+        domain = canonical_domain(proto.domain)
+        opset = scope.opsets.get(domain, 0)
+        unresolved = (proto.domain, proto.op_type, opset) in self._node_analysis.unresolved
+        if unresolved or not registry.has(proto.op_type, opset, domain):
+            return f"{domain}.{proto.op_type}"
+        return str(registry.get_schema(proto.op_type, opset, domain).id)
+
+
+def _replace_names(text: str, names: Set[str], replacement: str) -> str:
+    """Replace the quoted names of values in a message."""
+    return re.sub(r"'([^']*)'", lambda found: replacement if found[1] in names else found[0], text)
