@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine must not fail a test.
-settings.register_profile("untimed", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def deadline(seconds: int, mebibytes: int) -> Iterator[None]:
-    """Raise TimeoutError after some seconds of CPU time, and AssertionError if the peak memory grows by more."""
+    """Raise TimeoutError after some seconds of CPU time, and AssertionError if the peak memory grows more."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"not finished after {seconds} s of CPU time")
