@@ -197,12 +197,12 @@ def test_counts_many_types_and_names_their_set() -> None:
     [
         pytest.param("Mish:18", ["ai.onnx 1", "softplus = Softplus(X)", "gate = Tanh(softplus)"], id="fixed"),
         pytest.param(
-            "LeakyRelu",
+            "LeakyRelu:16",
             ["ai.onnx 16", "alpha_number = Constant <value_float=@alpha>()"],
             id="attribute reference",
         ),
         pytest.param(
-            "Softmax",
+            "Softmax:13",
             [
                 "The body depends on the node. With the default attributes and input: float:",
                 "ai.onnx 13",
