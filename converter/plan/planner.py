@@ -70,7 +70,7 @@ class Planner:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
         model = self._model
         if not model.HasField("graph"):
-            raise InvalidModel("this is not a model: it has no graph", remedy="pass another file")
+            raise InvalidModel("not a model: it has no graph", remedy="check that it is the right file")
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
         training = [
