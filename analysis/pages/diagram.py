@@ -55,7 +55,7 @@ class Box(NamedTuple):
         return [_label(self.label), *filter(None, [self.detail])]
 
 
-class Route(NamedTuple):
+class EdgePath(NamedTuple):
     """Line through the rows of a diagram, from top to bottom."""
 
     points: Sequence[int]
@@ -150,11 +150,11 @@ def _rows(boxes: Sequence[Box]) -> list[int]:
     return rows
 
 
-def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[Route]]:
+def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
     """Return the centers of the boxes and of points in lines, and the route of each line through them."""
     rows, widths, tallest = _rows(boxes), [_width(box) for box in boxes], max(map(_height, boxes))
     above: dict[int, list[int]] = defaultdict(list)
-    routes: list[Route] = []
+    routes: list[EdgePath] = []
     for position, box in enumerate(boxes):
         for source, note in zip_longest(box.sources, box.notes, fillvalue=""):
             upper, lower = sorted((int(source), position), key=rows.__getitem__)
@@ -167,7 +167,7 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[Route]]:
             route.append(lower)
             for one, other in pairwise(route):
                 above[other].append(one)
-            routes.append(Route(route, upper == position, note))
+            routes.append(EdgePath(route, upper == position, note))
     members: dict[int, list[int]] = defaultdict(list)
     for position, row in enumerate(rows):
         members[row].append(position)

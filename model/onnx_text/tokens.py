@@ -39,7 +39,7 @@ class Token(NamedTuple):
     start: int
 
 
-class Tokens:
+class TokenReader:
     """Position in a text, which reading moves on."""
 
     def __init__(self, text: str) -> None:

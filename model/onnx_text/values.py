@@ -8,7 +8,7 @@ from typing import Final
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType, element_bits
 from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import StringStringEntryProto, TensorProto, TypeProto
-from opshift.model.onnx_text.tokens import Tokens
+from opshift.model.onnx_text.tokens import TokenReader
 
 CONSTRUCTORS: Final = ("seq", "optional", "map", "sparse_tensor")
 """Names of types with parameters."""
@@ -16,7 +16,7 @@ CONSTRUCTORS: Final = ("seq", "optional", "map", "sparse_tensor")
 SPECIAL_NUMBERS: Final = ("inf", "infinity", "nan")
 
 
-class Values(Tokens):
+class Values(TokenReader):
     """Position in a text, with functions that read types, tensors and numbers."""
 
     def is_type(self) -> bool:

@@ -68,7 +68,7 @@ def _print_rules(form: Format) -> None:
     print_result(form, {"rules": listed}, lambda page: page.table(columns, lines))
 
 
-class CheckResult(NamedTuple):
+class CheckedModel(NamedTuple):
     """Model with the number of all findings by level, the findings to show, and a plan if requested."""
 
     source: str
@@ -125,7 +125,7 @@ class CheckResult(NamedTuple):
             self.planned.write(page)
 
 
-def check_file(source: str, level: Level, settings: Settings) -> CheckResult:
+def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
     """Check a model file; with a target, plan the conversion if the model is valid."""
     from opshift.checker.check import check as findings_of
     from opshift.converter.streaming.weights import open_without_weights
@@ -143,7 +143,7 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckResult:
     numbers = Counter(each.level for each in findings)
     counts = {str(each): numbers[each] for each in Level}
     shown = [each for each in findings if level.includes(each.level)]
-    checked = CheckResult(source, counts, shown, None)
+    checked = CheckedModel(source, counts, shown, None)
     if not (settings.target and checked.is_valid):
         return checked
     return checked._replace(planned=plan_file(source, settings))

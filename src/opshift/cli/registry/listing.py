@@ -27,7 +27,7 @@ def resolve(
     registry = registry_with(folders)
     named = parse_operator(operator, domain, opset)
     found = find_version(named, registry)
-    entry = _Entry.of(found, registry, named.opset or registry.newest_opset(found.domain))
+    entry = _ListedVersion.of(found, registry, named.opset or registry.newest_opset(found.domain))
     # not `page.line`, which folds the name in a narrow terminal
     print_result(form, entry._asdict(), lambda page: typer.echo(found.id))
 
@@ -126,7 +126,11 @@ def list_operators(
     )
     opsets = opsets_at(registry, domain, at)
     found = {
-        each: [_Entry.of(version, registry, opsets[each]) for version in selected if version.domain == each]
+        each: [
+            _ListedVersion.of(version, registry, opsets[each])
+            for version in selected
+            if version.domain == each
+        ]
         for each in opsets
     }
 
@@ -151,7 +155,7 @@ def list_operators(
 OPERATOR_COLUMNS = ("operator", Column("version", "cyan"), Column("note", "bold magenta"))
 
 
-class _Entry(NamedTuple):
+class _ListedVersion(NamedTuple):
     """An operator version at an opset, with its fields in JSON."""
 
     operator: str
