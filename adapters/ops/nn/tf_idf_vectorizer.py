@@ -57,7 +57,10 @@ def _padded(node: Node, pool: Sequence[int], longest: int, out: Rewriter) -> str
     pads = [0] * (2 * out.rank(node.inputs[0]) - 1) + [span + 1]
     known = set(pool)
     other = next(each for each in count() if each not in known)
-    return out.emit("Pad", [out.cast(node.inputs[0], "int64"), out.int64(pads), out.int64(other)])
+    element_type = out.element_type(node.inputs[0])
+    # tract does not pad the result of a Cast to int64.
+    padded = out.emit("Pad", [node.inputs[0], out.int64(pads), out.constant(other, element_type)])
+    return padded if element_type == "int64" else out.cast(padded, "int64")
 
 
 def _counts(data: str, items: Sequence[int], length: int, distance: int, out: Rewriter) -> str:
