@@ -58,7 +58,8 @@ def _broadcast(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
     if not block_size:
         dims = (-1, *[1] * (rank - 1 - axis)) if rank else ()
         return writer.emit("Reshape", [value, writer.constant("int64", (len(dims),), *dims)])
-    size = (scope.shape(data) or ())[axis]
+    shape = scope.shape(data)
+    size = shape[axis] if shape else None
     if size is None or size > MAX_INDICES:
         reason = f"dimension {axis} of {data!r} is unknown or too large"
         raise CannotConvert(reason, "unknown.shape", remedy=f"declare the shape of {data!r}")

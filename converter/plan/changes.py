@@ -136,7 +136,7 @@ class ContainerPlan:
 
     def walk(self) -> Sequence[ContainerPlan]:
         """Return this plan and the plans of all nested subgraphs."""
-        found = [self]
+        found: list[ContainerPlan] = [self]
         for _, _, _, inner in self.subgraphs:
             found += inner.walk()
         return found
