@@ -6,7 +6,7 @@ applies a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -134,7 +134,7 @@ class ContainerPlan:
         """Whether nodes contain graphs after the conversion."""
         return bool(self.subgraphs or self.emits_graphs or self.reversal.restored)
 
-    def walk(self) -> Sequence[ContainerPlan]:
+    def walk(self) -> list[ContainerPlan]:
         """Return this plan and the plans of all nested subgraphs."""
         found: list[ContainerPlan] = [self]
         for _, _, _, inner in self.subgraphs:
