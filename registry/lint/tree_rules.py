@@ -77,8 +77,8 @@ def step_undeclared(subject: TreeOperator) -> Iterator[Problem]:
     """Every adapter of an operator is declared."""
     operator = subject.operator
     declared = {(each.source, each.target) for each in _declarations(operator) if each.action == "adapter"}
-    functions = [each for each in operator.versions if each.has_context_dependent_function]
-    declared |= {(each.since_version, each.since_version) for each in functions}
+    # adapters that express a version by other operators need no declaration
+    declared |= {(each.since_version, each.since_version) for each in operator.versions}
     for domain, name, source, target in subject.adapters:
         if (domain, name) == (operator.domain, operator.name) and (source, target) not in declared:
             yield Problem(
