@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import Array, assert_equal, build, run
+from support.execution import Array, assert_equal, build, run
 
 import opshift
 

@@ -12,7 +12,7 @@ import onnx
 import onnx.version_converter as theirs
 import pytest
 from onnx.parser import parse_model
-from support.running import opset_of, run
+from support.execution import opset_of, run
 from test_public_api import modules_after
 
 import opshift

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from support.execution import Feeds, assert_equal, run
 from support.exported import BOOL, INT64, ExportedGraph
-from support.running import Feeds, assert_equal, run
 
 import opshift
 

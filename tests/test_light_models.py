@@ -15,7 +15,7 @@ import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 from onnx.backend.test.runner import Runner
-from support.running import Array, assert_equal, opset_of
+from support.execution import Array, assert_equal, opset_of
 
 from opshift.converter.convert import convert_version
 

@@ -14,8 +14,8 @@ import pytest
 from onnx import helper, numpy_helper, parser
 from onnx_ir import passes
 from onnx_ir.passes.common import RemoveUnusedNodesPass, TopologicalSortPass
+from support.execution import assert_equal, op_types, run
 from support.forms import RANKED_FORMS, in_form
-from support.running import assert_equal, op_types, run
 from test_public_api import modules_after
 
 import opshift

@@ -33,7 +33,7 @@ def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
     replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
     replacements = {each.variable: each.replacement for each in bridges}
 
-    def cast_around(node: Node, out: Rewriter) -> None:
+    def bridge(node: Node, out: Rewriter) -> None:
         found = unsupported_types(node, replaced, out)
         if not found:
             out.replace(node)
@@ -43,4 +43,4 @@ def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
             out.allow("approximate", f"{out.source.id} computes in float instead of double")
         emit_in_types(node, types, out)
 
-    return cast_around
+    return bridge

@@ -62,7 +62,7 @@ class Graphs(Values):
         function.name = self.name("the name of a function")
         if self.next.text == "<":
             for _ in self.elements("<", ">"):
-                if self.following().text in (":", "="):
+                if self.peek().text in (":", "="):
                     self.read_attribute(function.attribute_proto.add())
                 else:
                     function.attribute.append(self.name("an attribute"))
@@ -158,7 +158,7 @@ class Graphs(Values):
     def _read_argument(self, node: NodeProto, parent: GraphProto | FunctionProto) -> None:
         if self.next.text in (",", ")"):
             node.input.append("")
-        elif self.is_name() and self.following().text in ("=", ":"):
+        elif self.is_name() and self.peek().text in ("=", ":"):
             self.read_attribute(node.attribute.add())
         else:
             node.input.append(self._read_name(parent))

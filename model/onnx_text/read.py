@@ -68,19 +68,19 @@ class _Pasted(Graphs):
     def is_graph(self) -> bool:
         """Return whether a graph comes next: its name, inputs in parentheses, and an arrow."""
         depth = distance = 0
-        while self.following(distance).kind != "end":
-            text = self.following(distance).text
+        while self.peek(distance).kind != "end":
+            text = self.peek(distance).text
             depth += (text == "(") - (text == ")")
             distance += 1
             if distance > 1 and depth == 0:
                 break
-        return self.following().text == "(" and self.following(distance).text == "=>"
+        return self.peek().text == "(" and self.peek(distance).text == "=>"
 
     def read_nodes(self, graph: GraphProto) -> None:
         """Read at least one node."""
         while self.next.kind != "end" or not graph.node:
             start = self.position
-            if self.is_name() and self.following().text == "=":
+            if self.is_name() and self.peek().text == "=":
                 self.position += 2
             if self.next.text.rpartition(".")[2] == MAKE_NODE:
                 self._read_make_node(graph.node.add())
@@ -95,7 +95,7 @@ class _Pasted(Graphs):
         self.take()
         positional = iter(ARGUMENTS.values())
         for _ in self.elements("(", ")"):
-            is_keyword = self.following().text == "="
+            is_keyword = self.peek().text == "="
             if is_keyword and self.next.text not in ARGUMENTS:
                 self.read_attribute(node.attribute.add())
                 continue

@@ -55,7 +55,7 @@ class TokenReader:
         """The token at the position."""
         return self._tokens[self.position]
 
-    def following(self, distance: int = 1) -> Token:
+    def peek(self, distance: int = 1) -> Token:
         """Return a token after the next one."""
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)]
 

@@ -21,7 +21,7 @@ class Values(TokenReader):
 
     def is_type(self) -> bool:
         """Return whether a type comes next, and not a value with the name of a type."""
-        after = self.following()
+        after = self.peek()
         is_type_name = self.next.text in BY_NAME or self.next.text in CONSTRUCTORS
         return is_type_name and (after.text in ("[", "(", "{") or self.is_name(after))
 

@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
+from support.execution import Array
 from support.forms import in_form
-from support.running import Array
 
 RANDOM = np.random.default_rng(3)
 IMAGE = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import helper
+from support.execution import Feeds, assert_equal, run, run_reference
 from support.forms import FORMS, RANKED_FORMS, in_form
-from support.running import Feeds, assert_equal, run, run_reference
 
 from opshift import convert_version
 

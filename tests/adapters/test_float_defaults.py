@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.running import Feeds, build, run
+from support.execution import Feeds, build, run
 
 from opshift import ConversionRefused, convert_version, default_registry
 from opshift.model.element_types import round_to_float32

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import build, opset_of
+from support.execution import build, opset_of
 
 from opshift import InvalidModel, NoCommonOpset, UsageError, common_opset, convert_version
 from opshift.registry.registry import default_registry

@@ -19,7 +19,7 @@ def _empty_store() -> None:
     MemoryFileSystem.store.clear()
 
 
-def written(*lines: bytes) -> list[bytes]:
+def stored_lines(*lines: bytes) -> list[bytes]:
     """Append lines in one run, and return those that the next run reads."""
     ledger = LedgerSegments(LEDGER)
     assert not list(ledger.lines()) or lines
@@ -30,9 +30,9 @@ def written(*lines: bytes) -> list[bytes]:
 
 
 def test_lines_of_runs_are_read_in_their_order() -> None:
-    assert written() == []
-    assert written(b"1\n", b"2\n") == [b"1\n", b"2\n"]
-    assert written(b"3\n") == [b"1\n", b"2\n", b"3\n"]
+    assert stored_lines() == []
+    assert stored_lines(b"1\n", b"2\n") == [b"1\n", b"2\n"]
+    assert stored_lines(b"3\n") == [b"1\n", b"2\n", b"3\n"]
     assert len(list(objects_below(LEDGER))) == 2
 
 
@@ -49,7 +49,7 @@ def test_segments_are_written_by_time_and_size(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_replaced_lines_are_removed_but_not_those_of_another_run() -> None:
-    written(b"1\n")
+    stored_lines(b"1\n")
     ledger, other = LedgerSegments(LEDGER), LedgerSegments(LEDGER)
     assert list(ledger.lines()) == [b"1\n"]
     other.append(b"other\n")
@@ -62,7 +62,7 @@ def test_replaced_lines_are_removed_but_not_those_of_another_run() -> None:
 
 def test_other_objects_in_the_folder_are_ignored() -> None:
     write_object(f"{LEDGER}/notes.txt", b"mine\n")
-    assert written(b"1\n") == [b"1\n"]
+    assert stored_lines(b"1\n") == [b"1\n"]
 
 
 def test_state_of_an_object_changes_with_its_content() -> None:

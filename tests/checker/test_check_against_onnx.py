@@ -11,13 +11,20 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.checker_cases import graphs, models, nodes, others, shapes, tensors
+from support.checker_cases import features, graphs, models, nodes, shapes, tensors
 from support.checker_cases.case import Case, parse_text
 
 from opshift.checker.check import check
 from opshift.checker.findings import Level
 
-CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *shapes.CASES, *tensors.CASES, *others.CASES)
+CASES = (
+    *models.CASES,
+    *graphs.CASES,
+    *nodes.CASES,
+    *shapes.CASES,
+    *tensors.CASES,
+    *features.CASES,
+)
 MODELS = tuple(sorted({case.keeping().SerializeToString(deterministic=True) for case in CASES}))
 STRINGS = (
     "x",

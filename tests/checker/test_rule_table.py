@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support.checker_cases import graphs, models, nodes, others, shapes, tensors
+from support.checker_cases import features, graphs, models, nodes, shapes, tensors
 from support.checker_cases.case import Case, violated_rules
 
 from opshift.checker import rule_table as rules
@@ -14,7 +14,14 @@ from opshift.checker.findings import Level, Problem
 from opshift.checker.rule_table import Problems, rule, rule_table, rules_for
 from opshift.model.rule_table import DuplicateRule, RuleTable
 
-CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *shapes.CASES, *tensors.CASES, *others.CASES)
+CASES = (
+    *models.CASES,
+    *graphs.CASES,
+    *nodes.CASES,
+    *shapes.CASES,
+    *tensors.CASES,
+    *features.CASES,
+)
 TESTED_SEPARATELY = {"model.readable", "model.text", "external.file", "external.checksum", "opset.unreleased"}
 """Rules that only files can break, which `test_check.py` tests, or only proposals, see `test_release.py`."""
 

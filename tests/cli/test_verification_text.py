@@ -15,8 +15,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from rich.console import Console
+from support.execution import build
 from support.planted import install_wrong_clip
-from support.running import build
 from typer.testing import Result
 
 from opshift import VerificationFailed, convert_version, verify

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto, TensorProto, helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

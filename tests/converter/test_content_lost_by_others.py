@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, helper
+from support.execution import assert_equal, build, opset_of, run
 from support.rich_model import UNKNOWN_FIELD, containers, full_model
-from support.running import assert_equal, build, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, parser
-from support.running import assert_equal, build, op_types, opset_of, run
+from support.execution import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.running import Array, assert_equal, build, run
+from support.execution import Array, assert_equal, build, run
 
 from opshift import ConversionRefused, ConvertedNode, UsageError, convert_node
 from opshift.model import messages

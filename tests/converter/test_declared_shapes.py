@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from support.running import assert_equal, run
+from support.execution import assert_equal, run
 
 import opshift
 from opshift.analysis.reach import reach

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.execution import build, op_types
 from support.rich_model import (
     CHANGED_OPERATORS,
     FLOAT,
@@ -19,7 +20,6 @@ from support.rich_model import (
     full_model,
     node,
 )
-from support.running import build, op_types
 
 from opshift.converter.convert import convert_version
 from opshift.model.messages import ModelProto

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
-from support.running import Array, assert_equal, op_types, run
+from support.execution import Array, assert_equal, op_types, run
 
 from opshift import default_registry
 from opshift.converter.convert import convert, convert_version

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.convert import convert, plan_version
 from opshift.converter.report import Report

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
-from support.running import Feeds, assert_equal, build, op_types, opset_of, run, run_reference
+from support.execution import Feeds, assert_equal, build, op_types, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused

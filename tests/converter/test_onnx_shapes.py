@@ -12,7 +12,7 @@ import onnx.parser
 import onnx.shape_inference
 import pytest
 from onnx import numpy_helper
-from support.running import assert_equal, run
+from support.execution import assert_equal, run
 
 import opshift
 from opshift.analysis.reach import reach

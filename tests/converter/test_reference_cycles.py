@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import onnx
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from support.execution import opset_of
+from support.graphs.execution import NoRuntime, run_both
 from support.graphs.graph import MIN_OPSET_ANY_CONSTANT
 from support.graphs.models import MIN_OPSET, ML, Case, cases
-from support.graphs.running import NoRuntime, run_both
 from support.graphs.sameness import assert_same, tolerance_of
-from support.running import opset_of
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
-from support.running import Array, Feeds, assert_equal, build, op_types, run
+from support.execution import Array, Feeds, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused

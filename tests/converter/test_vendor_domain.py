@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.acme.kernels import run_acme
-from support.running import assert_equal, build, op_types
+from support.execution import assert_equal, build, op_types
 
 from opshift.adapters.core.adapter_table import adapter_table, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version, plan_version

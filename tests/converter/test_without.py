@@ -11,8 +11,8 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper
+from support.execution import assert_equal, build, run
 from support.forms import FORMS, in_form
-from support.running import assert_equal, build, run
 
 from opshift import UsageError, convert, convert_file, convert_version, plan_version
 from opshift.adapters.core.adapter_table import adapter, temporary_adapters

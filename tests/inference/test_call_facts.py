@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.calls import FEEDS, FLOAT, INT, call, calling_model, function, model, node, with_references
-from support.running import Feeds, assert_equal, build, run
+from support.execution import Feeds, assert_equal, build, run
 
 from opshift.converter.convert import convert_version, plan_version
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, parser
-from support.running import Array, assert_equal, run
+from support.execution import Array, assert_equal, run
 
 from opshift import ConversionRefused, convert_version
 from opshift.inference.symbols import merge_claim, symbol_named

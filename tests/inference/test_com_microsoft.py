@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
-from support.running import assert_equal, run
+from support.execution import assert_equal, run
 
 import opshift
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
-from support.running import build
+from support.execution import build
 
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import NodeProto, helper
 from support.calls import FEEDS, calling_model, function, model, node
-from support.running import assert_equal, build, op_types, run
+from support.execution import assert_equal, build, op_types, run
 
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper, shape_inference
 from onnx.backend.test.loader import load_node_model_tests
-from support.running import build
+from support.execution import build
 
 from opshift.converter.convert import convert_version
 from opshift.inference.scope import Scope

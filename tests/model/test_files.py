@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import build
+from support.execution import build
 
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
 from opshift.model.files import read_bytes, read_model, write_model

@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.any_runtime import run_in_ort
+from support.execution import assert_equal, op_types, opset_of, run
 from support.proposals import rename_operator, replace_text, set_answers
 from support.recorded import recorded_cases, recorded_operators
-from support.running import assert_equal, op_types, opset_of, run
 from typer.testing import CliRunner
 
 import opshift

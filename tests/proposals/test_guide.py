@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.execution import Array, op_types, opset_of, run
 from support.released import remove_later_versions
-from support.running import Array, op_types, opset_of, run
 from typer.testing import CliRunner
 
 from opshift.cli.main import app

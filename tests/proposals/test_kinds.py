@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from support.execution import op_types, run
 from support.proposals import replace_text
-from support.running import op_types, run
 from support.workbench import (
     ADAPTERS,
     EXAMPLES,

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support.running import Array, op_types
+from support.execution import Array, op_types
 from support.workbench import (
     EXAMPLES,
     FLOAT,

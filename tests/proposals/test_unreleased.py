@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.running import run
+from support.execution import run
 from support.workbench import (
     ADAPTERS,
     EXAMPLES,

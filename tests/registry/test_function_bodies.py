@@ -14,11 +14,11 @@ from onnx import TensorProto, helper, inliner, shape_inference
 from support.any_runtime import flatten, run_in_any_runtime, run_in_ort, run_in_reference
 from support.cases import published_cases
 from support.domains import onnx_operators, wire
+from support.execution import MAX_ORT_OPSET, Array, assert_equal, build, opset_of, run
 from support.function_calls import expanded
 from support.nodes import nodes
 from support.published import Case
 from support.released import is_released
-from support.running import MAX_ORT_OPSET, Array, assert_equal, build, opset_of, run
 
 from opshift import CannotConvert, UsageError, default_registry
 from opshift.model.element_types import BY_NAME

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, shape_inference
+from support.execution import assert_equal, build, run
 from support.released import is_released
-from support.running import assert_equal, build, run
 
 from opshift.model.element_types import BY_NAME
 from opshift.registry.function_protos import function_proto

@@ -11,11 +11,11 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 from opshift import convert_version
+from support.execution import MAX_ORT_OPSET, Feeds, assert_equal, opset_of, run
 from support.formulas import formulas
 from support.published import Case
 from support.recorded import recorded_operators
 from support.released import is_later
-from support.running import MAX_ORT_OPSET, Feeds, assert_equal, opset_of, run
 
 INVERTED_IN_ORT = "Bernoulli"
 """onnxruntime interprets its input as the probability of a zero."""

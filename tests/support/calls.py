@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, helper
 
-from support.running import Array, Feeds, build
+from support.execution import Array, Feeds, build
 
 X: Array = np.linspace(-3, 3, 12, dtype=np.float32).reshape(1, 3, 4)
 FEEDS: Feeds = {"x": X}

@@ -16,8 +16,8 @@ from opshift.inference.scope import Scope
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.steps import Allow
+from support.execution import Array, Feeds, assert_equal, run
 from support.forms import in_form
-from support.running import Array, Feeds, assert_equal, run
 
 DOMAIN = "com.microsoft"
 

@@ -10,7 +10,7 @@ import pytest
 
 from opshift import ConversionRefused, convert_version
 from opshift.converter.refusals import Refusal
-from support.running import Feeds, assert_equal, opset_of, run
+from support.execution import Feeds, assert_equal, opset_of, run
 
 
 def convert_and_check(

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 
 from support.dynamic import with_symbolic_dims
-from support.running import Feeds, build
+from support.execution import Feeds, build
 
 DOMAIN = "local"
 RANKED_FORMS = ("fed", "symbolic", "initializer", "computed", "function", "branch")

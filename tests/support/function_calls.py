@@ -9,8 +9,8 @@ from onnx import inliner
 
 from opshift import ConversionRefused, convert_version
 from opshift.registry.models import OperatorVersion
+from support.execution import MAX_ORT_OPSET, opset_of
 from support.published import Case
-from support.running import MAX_ORT_OPSET, opset_of
 
 DOMAIN = "test.functions"
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import FunctionProto, TensorProto, TypeProto, helper, numpy_helper
 
-from support.running import build
+from support.execution import build
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 W = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from support.running import Array, Feeds
+from support.execution import Array, Feeds
 
 MICROSOFT = "com.microsoft"
 VOCABULARY, HIDDEN, HEADS, SHARED, SIZE, BLOCK, POSITIONS = 40, 64, 4, 2, 16, 32, 32

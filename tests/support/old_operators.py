@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from opshift import convert_version
-from support.running import Feeds, assert_equal, opset_of, run
+from support.execution import Feeds, assert_equal, opset_of, run
 
 
 def assert_round_trip(

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from support.running import Array, Feeds, build
+from support.execution import Array, Feeds, build
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.linspace(-3, 3, 48, dtype=np.float32).reshape(1, 4, 3, 4)

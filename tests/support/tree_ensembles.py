@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from opshift import convert_version
-from support.running import Array, assert_equal, build, opset_of, run
+from support.execution import Array, assert_equal, build, opset_of, run
 
 ML = "ai.onnx.ml"
 ALL_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")

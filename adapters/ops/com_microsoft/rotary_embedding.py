@@ -20,7 +20,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
         # The caches have a column for each pair of a head.
         heads = out.dimension(data, 2) // (2 * out.dimension(cosine, 1))
     if out.rank(positions) == 1:
-        positions = _following_positions(positions, data, rank - 2, out)
+        positions = _consecutive_positions(positions, data, rank - 2, out)
     out.emit(
         "RotaryEmbedding", [data, cosine, sine, positions], node.outputs,
         interleaved=node.attribute("interleaved"), num_heads=heads or None,
@@ -28,7 +28,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     )  # fmt: skip
 
 
-def _following_positions(start: str, data: str, axis: int, out: Rewriter) -> str:
+def _consecutive_positions(start: str, data: str, axis: int, out: Rewriter) -> str:
     """Return the positions of all tokens, of which `start` has the first."""
     batch, length = (dimension_tensor(dimension(data, each, out), out) for each in (0, axis))
     positions = out.emit("Add", [start, index_range(length, out)])

@@ -14,7 +14,7 @@ from support.forms import FORMS, RANKED_FORMS
 from opshift import ConversionRefused
 
 if TYPE_CHECKING:
-    from support.running import Array
+    from support.execution import Array
 
 f = np.float32
 

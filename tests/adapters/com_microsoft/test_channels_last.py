@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.com_microsoft import assert_replaced, case, model_of, without_microsoft
+from support.execution import Array, assert_equal, run
 from support.forms import RANKED_FORMS
-from support.running import Array, assert_equal, run
 
 RANDOM = np.random.default_rng(3)
 

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.com_microsoft import DOMAIN, NodeCase, case
+from support.execution import Feeds, assert_equal, build, op_types, run
 from support.forms import RANKED_FORMS, in_form
-from support.running import Feeds, assert_equal, build, op_types, run
 
 from opshift import default_registry
 from opshift.adapters.core.equivalents import Equivalent, equivalents

@@ -12,7 +12,7 @@ from support.forms import RANKED_FORMS
 from opshift import ConversionRefused
 
 if TYPE_CHECKING:
-    from support.running import Array
+    from support.execution import Array
 
 TOKENS, HIDDEN, INNER, EXPERTS = 5, 32, 16, 4
 GATED: dict[str, Any] = {"activation_type": "swiglu", "swiglu_fusion": 1}

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.com_microsoft import NodeCase, assert_inferred, case, model_of, without_microsoft
+from support.execution import Array, assert_equal, run
 from support.forms import RANKED_FORMS
-from support.running import Array, assert_equal, run
 
 from opshift import ConversionRefused
 

@@ -10,8 +10,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 from support.com_microsoft import without_microsoft
+from support.execution import Array, Feeds, assert_equal, run
 from support.language_models import decoder, decoder_feeds, encoder
-from support.running import Array, Feeds, assert_equal, run
 
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.runtime_support.check_support import check_support

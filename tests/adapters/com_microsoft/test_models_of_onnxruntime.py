@@ -19,7 +19,7 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 from support.com_microsoft import DOMAIN, without_microsoft
-from support.running import Array, Feeds, build, run
+from support.execution import Array, Feeds, build, run
 
 f = np.float32
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.execution import Array, Feeds, assert_equal, run
 from support.forms import FORMS, RANKED_FORMS, in_form
-from support.running import Array, Feeds, assert_equal, run
 
 import opshift
 from opshift.analysis.model_summary import summarize_model

@@ -13,7 +13,7 @@ from support.forms import FORMS
 from opshift import ConversionRefused
 
 if TYPE_CHECKING:
-    from support.running import Array
+    from support.execution import Array
 
 f = np.float32
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.com_microsoft import NodeCase, assert_replaced, case, model_of, without_microsoft
+from support.execution import Array, run
 from support.forms import FORMS, RANKED_FORMS
-from support.running import Array, run
 
 from opshift import ConversionRefused
 from opshift.registry.steps import Allow

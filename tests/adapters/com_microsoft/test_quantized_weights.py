@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.com_microsoft import DOMAIN, NodeCase, assert_replaced, case, model_of, without_microsoft
+from support.execution import Array, Feeds, assert_equal, build, run
 from support.forms import FORMS, RANKED_FORMS
-from support.running import Array, Feeds, assert_equal, build, run
 
 from opshift import ConversionRefused
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import Array, build
+from support.execution import Array, build
 
 from opshift import ConversionRefused, convert_version, default_registry
 from opshift.adapters import ops

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
-from support.running import Array, op_types, opset_of, run
+from support.execution import Array, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version
 from opshift.registry.errors import DefinitionError

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import refusal_of
 from support.deadline import deadline
-from support.running import assert_equal, build, run
+from support.execution import assert_equal, build, run
 
 from opshift import ConversionRefused, convert_version, plan_version
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, require_at_most

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 from opshift import convert_version, default_registry
 

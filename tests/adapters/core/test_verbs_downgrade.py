@@ -16,7 +16,7 @@ import onnx
 import pytest
 import yaml
 from onnx import TensorProto, helper
-from support.running import Array, assert_equal, build, run
+from support.execution import Array, assert_equal, build, run
 
 from opshift import ConversionRefused, Registry, convert_version, default_registry
 from opshift.registry.steps import VERBS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx.parser
 import pytest
-from support.running import run
+from support.execution import run
 
 from opshift import InvalidModel, compare, convert_version
 from opshift.analysis.comparison.result import Comparison

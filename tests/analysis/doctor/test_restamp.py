@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.execution import assert_equal, run
 from support.ir_models import MODELS, X, function, node, plain_model
-from support.running import assert_equal, run
 
 from opshift.analysis.doctor.restamp import restamp
 from opshift.model.errors import InvalidModel

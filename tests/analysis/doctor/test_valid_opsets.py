@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.execution import Array, build
 from support.ir_models import node
-from support.running import Array, build
 
 from opshift import default_registry
 from opshift.analysis.doctor.diagnose import diagnose

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.execution import assert_equal, build, run
 from support.forms import in_form
-from support.running import assert_equal, build, run
 
 from opshift import DoesNotFit, fit
 from opshift.model.graphs import nested_containers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx.parser
 import pytest
-from support.running import assert_equal, run
+from support.execution import assert_equal, run
 
 from opshift import fit, runs
 from opshift.model.graphs import nested_nodes

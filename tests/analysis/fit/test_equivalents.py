@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import Feeds, assert_equal, build, run
+from support.execution import Feeds, assert_equal, build, run
 
 from opshift.analysis.fit.fit import fit
 

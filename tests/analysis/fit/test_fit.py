@@ -13,8 +13,8 @@ import onnx.parser
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from support.execution import assert_equal, build, run, run_reference
 from support.forms import in_form
-from support.running import assert_equal, build, run, run_reference
 
 import opshift
 from opshift import DoesNotFit, fit

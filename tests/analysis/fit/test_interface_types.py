@@ -11,8 +11,8 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.execution import Array, assert_equal, run, run_reference
 from support.forms import FORMS, in_form
-from support.running import Array, assert_equal, run, run_reference
 
 from opshift import DoesNotFit, fit
 from opshift.analysis.runtime_support.check_support import check_support

@@ -7,8 +7,8 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper
+from support.execution import assert_equal, op_types, run
 from support.forms import in_form
-from support.running import assert_equal, op_types, run
 
 from opshift import fit
 from opshift.analysis.fit.strict_forms import write_strict_forms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx.parser
 import pytest
-from support.running import assert_equal, run, run_reference
+from support.execution import assert_equal, run, run_reference
 
 from opshift import convert_version, fit, runs
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.running import build
+from support.execution import build
 
 from opshift import CannotVerify
 from opshift.analysis.verification.verify import require_deterministic

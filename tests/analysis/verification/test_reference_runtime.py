@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import build
+from support.execution import build
 
 from opshift.analysis.verification.reference_runtime import unsupported_operators
 from opshift.registry.registry import default_registry

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.execution import build
 from support.planted import install_wrong_clip
-from support.running import build
 
 import opshift
 from opshift import CannotVerify, UsageError, VerificationFailed, convert_version, verify

@@ -29,7 +29,7 @@ def result(*findings: Finding) -> ModelResult:
     return ModelResult(findings[0].file if findings else "a.onnx", not findings, findings, {})
 
 
-def written(capsys: pytest.CaptureFixture[str], *results: ModelResult) -> dict[str, Any]:
+def sarif_of(capsys: pytest.CaptureFixture[str], *results: ModelResult) -> dict[str, Any]:
     with SarifWriter("plan") as writer:
         for each in results:
             writer.add(each)
@@ -37,7 +37,7 @@ def written(capsys: pytest.CaptureFixture[str], *results: ModelResult) -> dict[s
 
 
 def test_document_without_findings(capsys: pytest.CaptureFixture[str]) -> None:
-    run = written(capsys, result())
+    run = sarif_of(capsys, result())
     assert run["results"] == []
     (invocation,) = run["invocations"]
     assert (invocation["executionSuccessful"], invocation["exitCode"]) == (True, 0)
@@ -46,7 +46,7 @@ def test_document_without_findings(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_result_has_rule_level_location_and_advice(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    run = written(capsys, result(finding(file="zoo/my model.onnx")))
+    run = sarif_of(capsys, result(finding(file="zoo/my model.onnx")))
     (found,) = run["results"]
     rule = run["tool"]["driver"]["rules"][found["ruleIndex"]]
     assert (rule["id"], rule["defaultConfiguration"]) == ("type.unsupported", {"level": "error"})
@@ -66,7 +66,7 @@ def test_result_has_rule_level_location_and_advice(capsys: pytest.CaptureFixture
 
 def test_findings_of_one_rule_about_a_model_are_one_result(capsys: pytest.CaptureFixture[str]) -> None:
     places = [f"graph, node '{number}'" for number in range(150)]
-    run = written(capsys, result(*(finding(place=each) for each in places), finding(rule="unknown.shape")))
+    run = sarif_of(capsys, result(*(finding(place=each) for each in places), finding(rule="unknown.shape")))
     first, second = run["results"]
     assert (first["occurrenceCount"], len(first["locations"])) == (150, 100)
     assert "graph, node '9': lacks bfloat16\nand 140 more\nhelp: cast it" in first["message"]["text"]
@@ -76,20 +76,20 @@ def test_findings_of_one_rule_about_a_model_are_one_result(capsys: pytest.Captur
 
 def test_findings_in_text_files_have_lines(capsys: pytest.CaptureFixture[str]) -> None:
     found = [finding(rule="format.type", file="acme/x.yaml", line=line, message=str(line)) for line in (3, 9)]
-    run = written(capsys, result(*found))
+    run = sarif_of(capsys, result(*found))
     regions = [each["locations"][0]["physicalLocation"]["region"] for each in run["results"]]
     assert regions == [{"startLine": 3}, {"startLine": 9}]
 
 
 def test_fingerprints_are_stable(capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [written(capsys, result(finding()), result(finding(file="b.onnx"))) for _ in range(2)]
+    runs = [sarif_of(capsys, result(finding()), result(finding(file="b.onnx"))) for _ in range(2)]
     first, second = ([each["partialFingerprints"] for each in run["results"]] for run in runs)
     assert first == second
     assert first[0] != first[1]
 
 
 def test_equal_findings_in_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    run = written(capsys, result(*(finding(file="x.yaml", line=line, message="\udcff") for line in (4, 9))))
+    run = sarif_of(capsys, result(*(finding(file="x.yaml", line=line, message="\udcff") for line in (4, 9))))
     lines = [each["locations"][0]["physicalLocation"]["region"]["startLine"] for each in run["results"]]
     assert lines == [4, 9]
     assert len({each["partialFingerprints"]["opshiftFinding/v1"] for each in run["results"]}) == 2
@@ -98,19 +98,19 @@ def test_equal_findings_in_several_lines(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no root of all files")
 def test_root_as_working_folder(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
-    run = written(capsys, result(finding(file="zoo/a.onnx")))
+    run = sarif_of(capsys, result(finding(file="zoo/a.onnx")))
     assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == "file:///"
     location = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert location == {"uri": "zoo/a.onnx", "uriBaseId": "%SRCROOT%"}
 
 
 def test_fingerprint_ignores_moved_line(capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = (written(capsys, result(finding(line=line)))["results"] for line in (4, 7))
+    before, after = (sarif_of(capsys, result(finding(line=line)))["results"] for line in (4, 7))
     assert before[0]["partialFingerprints"] == after[0]["partialFingerprints"]
 
 
 def test_hostile_names(capsys: pytest.CaptureFixture[str]) -> None:
-    run = written(
+    run = sarif_of(
         capsys, result(finding(message=HOSTILE, place=HOSTILE, file=f"{HOSTILE}.onnx", help=HOSTILE))
     )
     (found,) = run["results"]
@@ -124,7 +124,7 @@ def test_hostile_names(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="file names are Unicode")
 def test_file_name_that_is_not_utf8(capsys: pytest.CaptureFixture[str]) -> None:
     name = os.fsdecode(b"\xff.onnx")
-    run = written(capsys, result(finding(file=name, message=f"{name}: cannot be read")))
+    run = sarif_of(capsys, result(finding(file=name, message=f"{name}: cannot be read")))
     (found,) = run["results"]
     assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "%FF.onnx"
     assert found["message"]["text"].encode("utf-8")
@@ -132,7 +132,7 @@ def test_file_name_that_is_not_utf8(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_file_outside_of_working_folder(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     outside = folder.parent / "x.onnx"
-    run = written(capsys, result(finding(file="../x.onnx")))
+    run = sarif_of(capsys, result(finding(file="../x.onnx")))
     location = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert location == {"uri": outside.as_uri()}
 
@@ -146,7 +146,7 @@ def test_file_outside_of_working_folder(capsys: pytest.CaptureFixture[str], fold
     ],
 )
 def test_url(capsys: pytest.CaptureFixture[str], file: str, uri: str) -> None:
-    run = written(capsys, result(finding(file=file)))
+    run = sarif_of(capsys, result(finding(file=file)))
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri}
 
 
@@ -177,7 +177,7 @@ def test_paths_of_other_systems(path: Any, root: Any, expected: dict[str, str]) 
 
 
 def test_unknown_rule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
-    run = written(capsys, result(finding(rule="InvalidModel")), result(finding(rule="acme.own")))
+    run = sarif_of(capsys, result(finding(rule="InvalidModel")), result(finding(rule="acme.own")))
     assert [each["id"] for each in run["tool"]["driver"]["rules"][-2:]] == ["InvalidModel", "acme.own"]
 
 
@@ -210,7 +210,7 @@ def test_results_above_limit_are_counted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sarif, "MAX_RESULTS", 3)
-    run = written(capsys, *(result(finding(file=f"{number}.onnx")) for number in range(5)))
+    run = sarif_of(capsys, *(result(finding(file=f"{number}.onnx")) for number in range(5)))
     assert len(run["results"]) == 3
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"]["text"] == "2 results are omitted: code hosts accept 3 in one run."

@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "data file": (lambda zoo: (zoo / "w.bin").write_bytes(bytes(256)), ["e.onnx"]),
     "missing data file": (lambda zoo: (zoo / "w.bin").unlink(), ["e.onnx"]),
     "new model": (lambda zoo: (zoo / "b.onnx").hardlink_to(zoo / "a.onnx"), ["a.onnx", "b.onnx"][1:]),
-    "cut line": (lambda zoo: _cut(Path("ledger.jsonl")), ["e.onnx"]),
+    "cut line": (lambda zoo: _truncate(Path("ledger.jsonl")), ["e.onnx"]),
     "other content": (
         lambda zoo: _replace(Path("ledger.jsonl"), '"word"', '"words"'),
         ["a.onnx", "c.onnx", "e.onnx"],
@@ -106,7 +106,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
 }
 
 
-def _cut(path: Path) -> None:
+def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 

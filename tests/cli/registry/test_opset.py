@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from support.acme.kernels import run_acme
-from support.running import assert_equal, build
+from support.execution import assert_equal, build
 from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import temporary_adapters

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 from support.calls import FEEDS, calling_model, function, model, node, with_references
-from support.running import assert_equal, build, opset_of, run, run_reference
+from support.execution import assert_equal, build, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -21,7 +21,7 @@ from support.calls import (
     node,
     with_references,
 )
-from support.running import Array, assert_equal, op_types, run
+from support.execution import Array, assert_equal, op_types, run
 
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
 from opshift.registry.registry import default_registry

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.calls import FEEDS, INT, INTS, call, function, model, node, with_references
-from support.running import Feeds, assert_equal, run
+from support.execution import Feeds, assert_equal, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

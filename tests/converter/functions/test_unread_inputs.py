@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.calls import call, function, node
-from support.running import Feeds, assert_equal, build, run
+from support.execution import Feeds, assert_equal, build, run
 
 from opshift import convert_version
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, parser
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
-from support.running import assert_equal, run, run_reference
+from support.execution import assert_equal, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

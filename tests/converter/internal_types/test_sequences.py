@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import parser
 from support.deadline import deadline
-from support.running import assert_equal, run, run_reference
+from support.execution import assert_equal, run, run_reference
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.running import Array, assert_equal, build, run, run_reference
+from support.execution import Array, assert_equal, build, run, run_reference
 
 from opshift import default_registry
 from opshift.converter.internal_types.float_formats import FORMATS
@@ -43,7 +43,7 @@ def _all_values(element_type: str) -> Array:
     return np.arange(16 if element_type == "float4e2m1" else 256, dtype=np.uint8).view(dtype)
 
 
-def _floats_around(element_type: str) -> Array:
+def _floats_near(element_type: str) -> Array:
     """Return all values, the midpoints, the next floats of both, special values, and a million others."""
     with np.errstate(invalid="ignore"):
         values = np.unique(_all_values(element_type).astype(np.float64))
@@ -83,7 +83,7 @@ def test_rounds_like_cast(element_type: str, wide: str, saturate: int) -> None:
     has_saturation = element_type.startswith("float8")
     options = {"saturate": saturate} if has_saturation else {}
     node = helper.make_node("Cast", ["x"], ["y"], to=_number(element_type), **options)
-    feeds = {"x": _floats_around(element_type)}
+    feeds = {"x": _floats_near(element_type)}
     model = build([node], feeds, {"y": _number(element_type)}, 23, ir_version=11)
     with np.errstate(all="ignore"):
         expected = run_reference(model, feeds)[0].astype(WIDE[wide])

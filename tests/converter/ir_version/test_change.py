@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from support.running import Array, assert_equal, build, op_types, run
+from support.execution import Array, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import helper
+from support.execution import assert_equal, op_types, run
 from support.ir_models import MODELS, X, function, node, plain_model
-from support.running import assert_equal, op_types, run
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused

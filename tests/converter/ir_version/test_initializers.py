@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.execution import Array, assert_equal, op_types, run
 from support.ir_models import X, node, plain_model
-from support.running import Array, assert_equal, op_types, run
 
 from opshift.converter.convert import convert_version
 

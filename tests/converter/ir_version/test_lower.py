@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import AttributeProto
+from support.execution import assert_equal, run
 from support.ir_models import MODELS, X, model_with_type, node, plain_model
-from support.running import assert_equal, run
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.apply import FIRST_IR_WITH_DEVICES

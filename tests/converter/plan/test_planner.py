@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.convert import convert_version, plan_version

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, helper, numpy_helper
+from support.execution import assert_equal, build, op_types, run
 from support.reversible import FLOAT, X, gelu_clip_gelu_model, node, shared_attribute_model
-from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import assert_equal, build, op_types, run
+from support.execution import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.plan.changes import METADATA_KEY

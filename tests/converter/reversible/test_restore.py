@@ -7,6 +7,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import helper
+from support.execution import assert_equal, build, op_types, run
 from support.reversible import (
     CASES,
     FLOAT,
@@ -20,7 +21,6 @@ from support.reversible import (
     serialized,
     single_node_model,
 )
-from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.plan.changes import METADATA_KEY

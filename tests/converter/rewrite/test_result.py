@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.convert import convert_version
 from opshift.model.messages import ModelProto

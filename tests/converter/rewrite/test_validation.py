@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
+from support.execution import Feeds, build
 from support.forms import FORMS, in_form
-from support.running import Feeds, build
 
 from opshift import check
 from opshift.adapters.core.rewriter import Rewriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.running import build
+from support.execution import build
 
 from opshift.converter.options import Allowances
 from opshift.converter.rewrite.workspace import FreshNames, Workspace

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from onnx import NodeProto, helper
-from support.running import build
+from support.execution import build
 
 from opshift.converter.options import Allowances
 from opshift.converter.rewrite.rewrite_node import rewrite_node

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import FunctionProto, NodeProto, TensorProto, helper
-from support.running import op_types
+from support.execution import op_types
 
 from opshift.converter.convert import convert_version
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from support.running import assert_equal, build, run
+from support.execution import assert_equal, build, run
 
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.streaming.convert_file import convert_file

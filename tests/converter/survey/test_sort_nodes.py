@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
-from support.running import assert_equal, build, op_types, run
+from support.execution import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from support.running import assert_equal, build, op_types, opset_of, run
+from support.execution import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused

@@ -20,9 +20,9 @@ import onnx
 import onnx.checker
 import pytest
 from onnx import TensorProto, defs, helper
+from support.execution import assert_equal, run_reference
 from support.published import Case, published
 from support.released import is_released
-from support.running import assert_equal, run_reference
 
 import opshift
 from opshift.model.element_types import BY_NAME

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
-from support.running import run
+from support.execution import run
 
 from opshift.registry.documents.document import DocumentHeader, OperatorSet
 from opshift.registry.documents.files import DocumentFormat, write_document

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from support.running import Array
+from support.execution import Array
 
 
 def cast(x: Array, *, to: str) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from support.running import Array
+from support.execution import Array
 
 Combine = Callable[..., Any]
 

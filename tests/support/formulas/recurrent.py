@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from support.execution import Array
 from support.formulas.elementwise import sigmoid
-from support.running import Array
 
 Step = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
 

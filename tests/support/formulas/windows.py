@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from support.running import Array
+from support.execution import Array
 
 Sizes = Sequence[int] | None
 

@@ -72,8 +72,8 @@ def add_if(graph: Graph, grow: Grow) -> bool:
 
 def add_loop(graph: Graph, grow: Grow) -> bool:
     """Add a Loop with one state and one scan output."""
-    state = graph.data(graph.one_of(["float", "float", "int64", "double"]), (graph.draw_size(), 2))
-    count = graph.parameter(graph.draw_size(), "int64")
+    state = graph.data(graph.one_of(["float", "float", "int64", "double"]), (graph.generate_size(), 2))
+    count = graph.parameter(graph.generate_size(), "int64")
     inner = subgraph(graph)
     inputs = [
         Value(inner.name("i"), np.array(0)),
@@ -95,7 +95,7 @@ def add_loop(graph: Graph, grow: Grow) -> bool:
 def add_scan(graph: Graph, grow: Grow) -> bool:
     """Add a Scan with one state and one scanned input."""
     state = graph.data("float", (2,))
-    sequence = graph.data(graph.one_of(["float", "int64"]), (graph.draw_size(), 2))
+    sequence = graph.data(graph.one_of(["float", "int64"]), (graph.generate_size(), 2))
     inner = subgraph(graph)
     inputs = [Value(inner.name("s"), state.data), Value(inner.name("e"), sequence.data[0])]
     inner.values += inputs

@@ -96,7 +96,7 @@ class Draft:
 
     def attribute(self, name: str) -> Any:
         """Return an attribute drawn from its default, legal values and range on first use."""
-        return self.fact(name, lambda: _draw_by_definition(self, self.version.attributes[name]))
+        return self.fact(name, lambda: _generate_by_definition(self, self.version.attributes[name]))
 
     # Inputs
 
@@ -141,7 +141,7 @@ class Draft:
         return self.graph.data(self.element_type(parameter), choice.shape, kind)
 
 
-def _draw_by_definition(draft: Draft, attribute: Attribute) -> Any:
+def _generate_by_definition(draft: Draft, attribute: Attribute) -> Any:
     if not attribute.required and draft.chance(40):
         return None
     if attribute.values is not None and attribute.type in ("INT", "FLOAT", "STRING"):

@@ -10,7 +10,7 @@ import onnx
 from hypothesis import strategies as st
 from onnx import helper
 
-from support.graphs.running import CannotRun, run_anywhere
+from support.graphs.execution import CannotRun, run_anywhere
 from support.graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -69,7 +69,7 @@ class Graph:
         found: bool = self.draw(st.integers(0, 99)) < percent
         return found
 
-    def draw_size(self) -> int:
+    def generate_size(self) -> int:
         """Draw a small count."""
         found: int = self.draw(st.integers(1, 3))
         return found

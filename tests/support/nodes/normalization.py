@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import TensorProto
 
+from support.execution import Array
 from support.nodes.row import IMAGE, POSITIVE, Row, X, floats, row
-from support.running import Array
 
 CHANNELS = np.array([0.5, 2], np.float32)
 STATISTICS: dict[str, Array] = {"s": CHANNELS, "b": CHANNELS - 1, "m": CHANNELS / 4, "v": CHANNELS}

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from support.domains import wire
+from support.execution import Array, build
 from support.published import Case
-from support.running import Array, build
 
 RANDOM = np.random.default_rng(0)
 X = np.array([[-1.5, 0, 2], [0.5, -0.25, 1]], np.float32)

@@ -9,9 +9,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from support.execution import Array, build
 from support.nodes.row import RANDOM, Row, X, row
 from support.published import Case
-from support.running import Array, build
 
 FLOAT = TensorProto.FLOAT
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.running import Array, assert_equal, build, op_types, run_reference
+from support.execution import Array, assert_equal, build, op_types, run_reference
 
 from opshift import convert_version
 

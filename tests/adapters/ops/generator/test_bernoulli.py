@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from support.running import build, op_types, run
+from support.execution import build, op_types, run
 
 from opshift import convert_version
 

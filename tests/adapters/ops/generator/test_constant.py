@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, assert_equal, build, op_types, opset_of, run, run_reference
+from support.execution import Array, assert_equal, build, op_types, opset_of, run, run_reference
 
 from opshift import convert_version
 

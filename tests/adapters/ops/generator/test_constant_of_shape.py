@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.execution import Array, build
 
 
 def _element_type(array: Array) -> int:

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 Bounds = tuple[float, float, float]
 NAMES = ("start", "limit", "delta")

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, helper
-from support.running import Array, assert_equal, build, op_types, opset_of, run
+from support.execution import Array, assert_equal, build, op_types, opset_of, run
 
 from opshift import ConversionRefused, convert_version, default_registry
 from opshift.registry.errors import OperatorRemoved

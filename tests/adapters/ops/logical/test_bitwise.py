@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)

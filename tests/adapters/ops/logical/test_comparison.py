@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import build, op_types
+from support.execution import build, op_types
 
 LARGE_INTEGERS = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**62 + 1, 2**63 - 2, 2**63 - 1]
 SPECIAL_FLOATS = np.array([-np.inf, -1.0, 0.0, 1.0, np.inf, np.nan])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
+from support.execution import Array, one_node_model, run, run_reference
 from support.forms import FORMS, in_form
-from support.running import Array, one_node_model, run, run_reference
 
 from opshift import convert_version
 

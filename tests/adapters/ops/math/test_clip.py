@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, run_reference
+from support.execution import Array, build, run_reference
 
 from opshift import convert_version
 

@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
+from support.execution import Array, assert_equal, build, op_types, run, run_reference
 from support.forms import FORMS, in_form
-from support.running import Array, assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.execution import Array, build
 
 RANDOM = np.random.default_rng(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.conversion import refusal_of
-from support.running import Array, assert_equal, one_node_model, run
+from support.execution import Array, assert_equal, one_node_model, run
 
 from opshift import convert_version
 

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 SIGNAL = np.random.default_rng(0).standard_normal((2, 6, 4, 1)).astype(np.float32)
 COMPLEX = np.random.default_rng(1).standard_normal((2, 6, 4, 2)).astype(np.float32)

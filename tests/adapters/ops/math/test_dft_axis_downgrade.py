@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.execution import Array, build
 
 SIGNAL = np.random.default_rng(1).random((2, 5, 6, 1)).astype(np.float32)
 

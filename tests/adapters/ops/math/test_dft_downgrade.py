@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.execution import Array, build
 
 RANDOM = np.random.default_rng(0)
 

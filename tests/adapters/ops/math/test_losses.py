@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
-from support.running import Array, assert_equal, build, run
+from support.execution import Array, assert_equal, build, run
 
 from opshift import convert_version
 

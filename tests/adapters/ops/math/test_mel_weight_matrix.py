@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build
+from support.execution import Array, build
 
 
 @pytest.mark.parametrize("edges", [(0.0, 4000.0), (125.0, 7600.0)])

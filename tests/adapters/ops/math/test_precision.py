@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import helper
-from support.running import Array, Feeds, build, run
+from support.execution import Array, Feeds, build, run
 
 from opshift import convert_version
 from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound

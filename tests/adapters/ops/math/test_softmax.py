@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 OPERATORS = ("Softmax", "LogSoftmax", "Hardmax")
 SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 2, 4))

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
-from support.running import Array, assert_equal, run, run_reference
+from support.execution import Array, assert_equal, run, run_reference
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DATA = np.array([[3, 1, 2, 3, 1], [0, -1, 5, -1, 5], [7, 7, 7, 8, 8]], np.float32)
 

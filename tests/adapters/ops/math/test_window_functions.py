@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import build, op_types
+from support.execution import build, op_types
 
 OPERATORS = ("HannWindow", "HammingWindow", "BlackmanWindow")
 ELEMENT_TYPES = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "int32": TensorProto.INT32}

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
+from support.execution import Array, assert_equal, build, op_types, run, run_reference
 from support.forms import RANKED_FORMS, in_form
-from support.running import Array, assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 
 @pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])

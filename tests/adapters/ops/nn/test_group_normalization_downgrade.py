@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import Array, assert_equal, build, run, run_reference
+from support.execution import Array, assert_equal, build, run, run_reference
 
 from opshift import convert_version
 

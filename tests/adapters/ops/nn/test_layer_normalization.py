@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 SHAPE = (2, 3, 4, 5)
 RANDOM = np.random.default_rng(17)

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 BATCH, TOKENS, HEADS, KV_HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 4, 2, 3, 5
 INPUTS = ("query", "key", "value", "past_state", "decay", "beta")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from support.execution import assert_equal, build, op_types, run
 from support.forms import FORMS, in_form
-from support.running import assert_equal, build, op_types, run
 
 from opshift import ConversionRefused, convert_version
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 FEEDS = {"x": np.random.default_rng(0).standard_normal((2, 3, 6, 4)).astype(np.float32)}
 

@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from support.conversion import refusal_of
-from support.running import Array, build, run
+from support.execution import Array, build, run
 
 from opshift import convert_version
 from opshift.adapters.ops.nn.pooling_windows import ERRORS

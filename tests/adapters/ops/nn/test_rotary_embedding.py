@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build
+from support.execution import Array, build
 
 BATCH, HEADS, TOKENS, HEAD_SIZE = 2, 3, 4, 8
 RANDOM = np.random.default_rng(1)

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import refusal_of
+from support.execution import Array, assert_equal, build, op_types, run
 from support.forms import RANKED_FORMS, in_form
-from support.running import Array, assert_equal, build, op_types, run
 
 from opshift import ConversionRefused, convert_version
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import assert_equal, build, op_types, run_reference
+from support.execution import assert_equal, build, op_types, run_reference
 
 from opshift import ConversionRefused, convert_version
 

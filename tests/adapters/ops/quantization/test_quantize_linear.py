@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 EXPECTED: Array = np.array([0, 1, 255], np.uint8)
 """Results for -3, 2 and 700 with scale 1.75; no available runtime quantizes integers before opset 19."""

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types, run
+from support.execution import Array, build, op_types, run
 
 from opshift import convert_version
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DATA = (np.random.default_rng(1).random((2, 3, 4)) + 0.5).astype(np.float32)
 SINCE_18 = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.running import assert_equal, op_types, run
+from support.execution import assert_equal, op_types, run
 
 from opshift import ConversionRefused, convert_version
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.running import Array, assert_equal, op_types, run
+from support.execution import Array, assert_equal, op_types, run
 
 from opshift import ConversionRefused, convert_version
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 DATA = np.array([0, 1, 2.75, 100], np.float32)
 DTYPES = {

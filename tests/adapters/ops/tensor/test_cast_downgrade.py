@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
+from support.execution import build, op_types
 from support.old_operators import assert_round_trip
-from support.running import build, op_types
 
 from opshift import convert_version
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DATA = np.random.default_rng(18).standard_normal((5, 4, 3)).astype(np.float32)
 CASES = [

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DEEP = np.arange(2 * 8 * 2 * 3, dtype=np.float32).reshape(2, 8, 2, 3)
 WIDE = np.arange(2 * 3 * 4 * 6, dtype=np.float32).reshape(2, 3, 4, 6)

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["known sizes", "unknown sizes"])

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
+from support.execution import assert_equal, build, op_types, run, run_reference
 from support.forms import RANKED_FORMS, in_form
-from support.running import assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import refusal_of
-from support.running import Array, build, run
+from support.execution import Array, build, run
 
 from opshift import convert_version
 from opshift.adapters.ops.tensor.grid_sample import CUBIC_COEFFICIENT, ERROR

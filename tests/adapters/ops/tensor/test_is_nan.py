@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from support.conversion import convert_and_check
-from support.running import Array, one_node_model
+from support.execution import Array, one_node_model
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 
 @pytest.mark.parametrize("target", [8, 7])

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
+from support.execution import Array, build, op_types
 from support.old_operators import assert_round_trip
-from support.running import Array, build, op_types
 
 from opshift import ConversionRefused, convert_version
 

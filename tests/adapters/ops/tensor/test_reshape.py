@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, assert_equal, build, op_types, run
+from support.execution import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version, plan_version
 

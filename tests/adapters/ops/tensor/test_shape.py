@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
-from support.running import build, op_types
+from support.execution import build, op_types
 
 FEEDS = {"x": np.zeros((2, 3, 4, 5), np.float32)}
 

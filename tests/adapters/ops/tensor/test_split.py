@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 DATA = np.arange(24, dtype=np.float32).reshape(4, 6)
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 DATA = np.arange(4 * 7 * 5, dtype=np.float32).reshape(4, 7, 5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 from support.conversion import refusal_of
-from support.running import build
+from support.execution import build
 
 from opshift import convert_version
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
-from support.running import Array, assert_equal, build, op_types, run_reference
+from support.execution import Array, assert_equal, build, op_types, run_reference
 
 RANDOM = np.random.default_rng(0)
 

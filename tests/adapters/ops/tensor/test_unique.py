@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
-from support.running import Array, build
+from support.execution import Array, build
 
 INT64 = TensorProto.INT64
 NUMBERS = np.array([2, 1, 1, -3, 4, 3, 2], np.float32)

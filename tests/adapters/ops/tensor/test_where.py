@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.running import Array, build
+from support.execution import Array, build
 
 RANDOM = np.random.default_rng(0)
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.bool_)

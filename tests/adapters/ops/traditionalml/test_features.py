@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.execution import Array, assert_equal, run, run_reference
 from support.forms import RANKED_FORMS, in_form
-from support.running import Array, assert_equal, run, run_reference
 
 from opshift import ConversionRefused, convert_version
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.running import op_types, run
+from support.execution import op_types, run
 from support.tree_ensembles import ML, Forest, assert_keeps_outputs, attribute, data, regressor, votes
 
 from opshift import ConversionRefused, convert_version

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from support.running import assert_equal, build, op_types, opset_of, run, run_reference
+from support.execution import assert_equal, build, op_types, opset_of, run, run_reference
 from support.tree_ensembles import (
     ALL_MODES,
     ML,

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.running import Array, assert_equal, build, opset_of, run
+from support.execution import Array, assert_equal, build, opset_of, run
 from support.tree_ensembles import ML, Forest, classifier, data, regressor, votes
 
 from opshift import ConversionRefused, convert_version

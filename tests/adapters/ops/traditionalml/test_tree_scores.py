@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.running import op_types
+from support.execution import op_types
 from support.tree_ensembles import (
     Forest,
     assert_keeps_outputs,

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.running import Array, assert_equal, build, run
+from support.execution import Array, assert_equal, build, run
 
 from opshift import ConversionRefused, convert_version
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.conversion import convert_and_check
-from support.running import Array, build, op_types
+from support.execution import Array, build, op_types
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
 MODES = ("nearest", "linear")

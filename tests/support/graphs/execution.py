@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 from opshift.model.element_types import BY_NUMBER
+from support.execution import MAX_ORT_OPSET, opset_of
 from support.graphs.values import is_custom, type_of
-from support.running import MAX_ORT_OPSET, opset_of
 
 MIN_REFERENCE_OPSET = 16
 """Before this opset, onnx.reference applies later definitions of some operators."""
