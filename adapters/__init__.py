@@ -10,6 +10,7 @@ from opshift.adapters.core.adapter_table import load_adapters as load_adapters
 from opshift.adapters.core.rewriter import Rewriter as Rewriter
 from opshift.adapters.core.type_guard import require_supported_types as require_supported_types
 from opshift.model.errors import CannotConvert as CannotConvert
+from opshift.model.errors import UnknownElementType as UnknownElementType
 from opshift.model.errors import UnknownShape as UnknownShape
 from opshift.model.node import Emitted as Emitted
 from opshift.model.node import Graph as Graph

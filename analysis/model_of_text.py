@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.graphs import captured_names, nested_nodes
 from opshift.model.messages import GraphProto, ModelProto, ValueInfoProto
 from opshift.model.onnx_text.read import read_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.registry.registry import Registry
-
-MIN_IR_VERSION = 4
-"""Older versions require that initializers are inputs, too."""
 
 
 def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
@@ -31,7 +29,7 @@ def model_of_text(text: str, opset: int, registry: Registry) -> ModelProto:
     registry.require_opset(opset)
     domains = {canonical_domain(node.domain) for node in nested_nodes(found)} | {DEFAULT_DOMAIN}
     opsets = {domain: _opset(domain, opset, registry) for domain in sorted(domains)}
-    ir_version = max(MIN_IR_VERSION, registry.releases.ir_version_for(opsets))
+    ir_version = max(FIRST_IR_WITH_STANDALONE_INITIALIZERS, registry.releases.ir_version_for(opsets))
     model = ModelProto(ir_version=ir_version, graph=found)
     for domain, version in opsets.items():
         model.opset_import.add(domain=model_domain(domain), version=version)

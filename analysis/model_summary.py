@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from opshift.model.errors import InvalidModel
-from opshift.model.graphs import nested_containers, training_graphs
+from opshift.model.graphs import nested_containers, require_graph, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.model_version import unpack_version
 from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
@@ -68,8 +67,7 @@ class ModelSummary:
 
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     """Count the nodes of a model and resolve their operators; raise InvalidModel without a graph."""
-    if not model.HasField("graph"):
-        raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
+    require_graph(model)
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = [function_id(each) for each in model.functions]
     counter = OperatorCounter(registry, frozenset(functions))

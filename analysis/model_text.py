@@ -69,13 +69,13 @@ def _message(name: str, message: Message, indent: str) -> Iterator[str]:
         return  # the line of the node contains all of it
     if isinstance(message, ValueInfoProto) and _tensor_type(message.type):
         printed = (*printed, "type")
-    text = _line(message)
+    text = _inline_text(message)
     label = "" if isinstance(message, NodeProto) else f"{name} "
     yield f"{indent}{label}{text}".rstrip()
     yield from _fields(message, indent + "  ", printed)
 
 
-def _line(message: Message) -> str:
+def _inline_text(message: Message) -> str:
     """Return the text of the fields in `PRINTED_FIELDS`."""
     if isinstance(message, NodeProto):
         return _node(message)

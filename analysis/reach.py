@@ -91,7 +91,8 @@ def reach(
     source, _ = model_of(model)
     opset = opset_imports(source.opset_import, source.ir_version).get(domain)
     if opset is None:
-        raise InvalidModel(f"the model does not import {domain}")
+        reason = f"the model does not import {domain}"
+        raise InvalidModel(reason, remedy="choose a domain that opshift inspect lists")
     registry.require_opset(opset, domain)
     source, _ = with_declared_shapes(source, read_shapes(shapes), registry)
     newest = registry.newest_opset(domain)

@@ -15,7 +15,7 @@ from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.report import Report
+from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
@@ -123,7 +123,7 @@ def _convert(
 ) -> ModelOutcome:
     def change(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)
-        return Report.of(plan, result)
+        return conversion_report(plan, result, options)
 
     verification = None
     if not is_url(task.output):

@@ -50,7 +50,7 @@ class Ledger:
         self._index.execute("CREATE TABLE entries (output BLOB PRIMARY KEY, line BLOB)")
         self._file = ledger_storage(location)
         self._index.execute("BEGIN")
-        for line in self._file.lines():
+        for line in self._file.read():
             self._add(line)
         self._index.execute("COMMIT")
 
@@ -79,7 +79,7 @@ class Ledger:
     def add(self, outcomes: Iterable[tuple[Task, ModelOutcome]], options: str) -> None:
         """Append the lines of outcomes, unless the ledger has them."""
         self._write(
-            _line(task, outcome, options)
+            _record(task, outcome, options)
             for task, outcome in outcomes
             if task.is_started or not outcome.from_ledger
         )
@@ -118,7 +118,7 @@ def _key(name: str) -> bytes:
     return name.encode(errors="surrogatepass")
 
 
-def _line(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
+def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:
     error = outcome.error
     is_lost = error is not None and error.error == WORKER_LOST  # it may have written the output
     was_owned = task.entry is not None and task.entry.owns_output

@@ -42,7 +42,7 @@ class LedgerFile:
         except OSError:  # a file system without locks
             return
 
-    def lines(self) -> Iterator[bytes]:
+    def read(self) -> Iterator[bytes]:
         """Yield the lines; a line that was cut off gets an end."""
         last = b"\n"
         with raising_cannot_write(self._path), open(self._file, "rb", closefd=False) as file:

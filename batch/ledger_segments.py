@@ -38,7 +38,7 @@ class LedgerSegments:
         self._size = 0
         self._written = time.monotonic()
 
-    def lines(self) -> Iterator[bytes]:
+    def read(self) -> Iterator[bytes]:
         """Yield the lines of all segments."""
         if not exists(self._folder):
             return

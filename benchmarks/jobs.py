@@ -12,7 +12,7 @@ from opshift import convert_version
 Job = Callable[[onnx.ModelProto, int], object]
 
 
-def ours(model: onnx.ModelProto, target: int) -> object:
+def convert_copy(model: onnx.ModelProto, target: int) -> object:
     return convert_version(model, target)
 
 
@@ -38,7 +38,7 @@ OURS, IN_PLACE, THEIRS, COPIED, SERIALIZED = (
     "opshift", "opshift, in place", "ONNX", "CopyFrom", "serialize and parse",
 )  # fmt: skip
 JOBS: dict[str, Job] = {
-    OURS: ours,
+    OURS: convert_copy,
     IN_PLACE: in_place,
     THEIRS: theirs,
     COPIED: copied,

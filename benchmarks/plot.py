@@ -32,7 +32,7 @@ SETTINGS = {
 }
 
 
-def draw(plotted: Sequence[Curve | BarChart], folder: Path) -> None:
+def write_plots(plotted: Sequence[Curve | BarChart], folder: Path) -> None:
     """Write an SVG file for pages with a light background, and one for those with a dark background."""
     for theme, ink in INK.items():
         with mpl.rc_context(SETTINGS | dict.fromkeys(INKED, ink)):
@@ -48,16 +48,16 @@ def _figure(plotted: Sequence[Curve | BarChart]) -> Figure:
         shown = [each for each in plotted if each.panel == panel]
         curves = [each for each in shown if isinstance(each, Curve)]
         if curves:
-            _draw_curves(axes, curves)
+            _plot_curves(axes, curves)
         for chart in shown:
             if isinstance(chart, BarChart):
-                _draw_bars(axes, chart)
+                _plot_bars(axes, chart)
     handles = [Line2D([], [], color=color, linewidth=6, label=tool) for tool, color in COLORS.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
     return figure
 
 
-def _draw_curves(axes: Axes, curves: Sequence[Curve]) -> None:
+def _plot_curves(axes: Axes, curves: Sequence[Curve]) -> None:
     conversions = [each for each in dict.fromkeys(each.conversion for each in curves) if each]
     styles = dict(zip(conversions, STYLES, strict=False))
     for curve in curves:
@@ -73,7 +73,7 @@ def _draw_curves(axes: Axes, curves: Sequence[Curve]) -> None:
         axes.legend(handles=handles, frameon=False, fontsize=10)
 
 
-def _draw_bars(axes: Axes, chart: BarChart) -> None:
+def _plot_bars(axes: Axes, chart: BarChart) -> None:
     tools = list(chart.seconds)
     bars = axes.barh(tools, list(chart.seconds.values()), color=[COLORS.get(each, OTHER) for each in tools])
     axes.bar_label(bars, list(map(seconds, chart.seconds.values())), padding=4)

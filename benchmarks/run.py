@@ -87,12 +87,12 @@ def main(
 
 
 def _write(machine: str, tables: list[Table], plotted: list[Curve | BarChart]) -> None:
-    from plot import draw
+    from plot import write_plots
 
     bars = [bar for table in tables for bar in table.bars()]
     count = f"{sum(bar.is_met for bar in bars)} of {len(bars)} limits are met."
     RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{machine}", count, IMAGE, *map(str, tables)]) + "\n")
-    draw(plotted, HERE)
+    write_plots(plotted, HERE)
 
 
 if __name__ == "__main__":

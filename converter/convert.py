@@ -16,7 +16,7 @@ from opshift.converter.options import (
 )
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
-from opshift.converter.report import Report
+from opshift.converter.report import Report, conversion_report
 from opshift.converter.rewrite.routes import precompiled_routes
 from opshift.converter.shape_arguments import ShapesLike
 from opshift.model.errors import UsageError
@@ -105,9 +105,8 @@ def convert_version(
             place of one node; and content to drop if the IR version cannot express it: `"drop-metadata"`,
             `"drop-training"` and `"drop-devices"`. `"interface-types"` affects `fit` only.
         ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
-            is no newer than the target release or runtime supports. For opsets, the default is the IR
-            version of the first ONNX release with all of them: it is raised together with the
-            opsets, and lowered together with them unless that would lose content.
+            is no newer than the target release or runtime supports. For opsets, it is the IR version of the
+            first ONNX release with all of them: raised with the opsets, lowered unless that loses content.
         check: check all rules of the ONNX specification, before and after the conversion. Without it, only
             the structure of the model and the nodes that change are validated, which is cheap.
         reversible: record the replaced nodes in the model's metadata, under the key `opshift.reversible`.
@@ -192,8 +191,9 @@ def convert(
 
     Arguments, classes of the model and errors are those of `convert_version`.
     """
-    converted, message, plan = convert_and_plan(model, Options.of(target, **arguments))
-    return Conversion(converted, Report.of(plan, message))
+    options = Options.of(target, **arguments)
+    converted, message, plan = convert_and_plan(model, options)
+    return Conversion(converted, conversion_report(plan, message, options))
 
 
 @reading_onnx_ir

@@ -11,6 +11,7 @@ from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
 from opshift.model.types import Dim, InputFacts, SerializableMessage, fill_type
+from opshift.registry.errors import require_node
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -68,6 +69,7 @@ def convert_node(
         ConversionRefused: the node cannot be converted, or a required fact about its inputs is missing.
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
     """
+    require_node(node)
     registry = registry or default_registry()
     model = ModelProto(ir_version=IR_VERSION)
     for domain, opset in read_target(_of_domain(source, node.domain), registry).opsets.items():

@@ -1,12 +1,11 @@
 """Plan with its cost: file sizes and unchanged operators."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
-from opshift.converter.report import Report
+from opshift.converter.report import Report, conversion_report
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.offloaded_tensors import serialized_size
@@ -17,23 +16,19 @@ def plan_with_cost(
     model: ModelProto,
     options: Options,
     file_size: int,
-    find_unsupported: Callable[[ModelProto], tuple[str, ...]] = lambda result: (),
 ) -> Report:
     """Return the report of a plan with file sizes and unchanged operators.
 
-    `find_unsupported` returns the attribute `unsupported` of the report, given the converted model. The model
-    is converted in place to measure it: its caller must not need it any more.
+    The model is converted in place to measure it: its caller must not need it any more.
     """
     size = serialized_size(model)
     nodes = nested_nodes(*root_graphs(model), *model.functions)
     operators = Counter(f"{canonical_domain(node.domain)}.{node.op_type}" for node in nodes)
     result, plan = try_convert(model, options)
-    report = Report.of(plan, result)
+    report = conversion_report(plan, result, options)
     # The file may be encoded differently, so only the difference of two serializations of one library counts.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
-    unsupported = () if result is None else find_unsupported(result)
-    kept = _kept(operators, report)
-    return replace(report, sizes=sizes, kept_operators=kept, unsupported=unsupported)
+    return replace(report, sizes=sizes, kept_operators=_kept(operators, report))
 
 
 def _kept(operators: Counter[str], report: Report) -> dict[str, int]:

@@ -11,7 +11,7 @@ from opshift.converter.shape_arguments import Dims
 from opshift.inference.symbols import Symbol
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
-from opshift.model.similar_names import hint_at_similar
+from opshift.model.message_text import hint_at_similar
 from opshift.model.types import (
     declared_dims,
     dims_text,

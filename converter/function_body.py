@@ -14,10 +14,12 @@ from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, UsageError
 from opshift.model.graphs import Container, captured_names, graphs_of, nested_containers, node_label
+from opshift.model.message_text import count_text
 from opshift.model.messages import FunctionProto, GraphProto, NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import InputFacts, SerializableMessage
+from opshift.registry.errors import require_node
 from opshift.registry.function_protos import add_imports
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
@@ -31,6 +33,7 @@ def build_function(
     registry: Registry | None,
 ) -> FunctionProto:
     """Return the function body of a version for one of its nodes, see `OperatorVersion.function_body`."""
+    require_node(node)
     registry = registry or default_registry()
     opsets = {DEFAULT_DOMAIN: opset or registry.newest_opset()}
     if opset is None or version.domain != DEFAULT_DOMAIN:
@@ -51,7 +54,8 @@ def build_function(
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]
     call.output[:] = function.output
     if len(input_types) > len(call.input):
-        reason = f"got {len(input_types)} input types, but the node has {len(call.input)} inputs"
+        given = count_text(len(input_types), "input type")
+        reason = f"got {given}, but the node has {count_text(len(call.input), 'input')}"
         raise UsageError(reason, remedy="pass at most one for each input, or None")
     known = zip(call.input, input_types, strict=False)
     add_values(graph, {name: facts for name, facts in known if name and facts is not None}, ())

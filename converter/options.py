@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import UsageError
 from opshift.model.frozen_record import FrozenRecord
+from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.similar_names import hint_at_similar
+from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
     from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.registry.runtimes.runtime import Runtime
 
 KEEP: Literal["keep"] = "keep"
 
@@ -41,12 +43,22 @@ class Target(FrozenRecord):
     """Opsets and IR version to convert to.
 
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
-    supports, if there is one; `requested_ir_version` is the caller's.
+    supports, if there is one; `requested_ir_version` is the caller's. `runtimes` are the names of the target
+    releases of products whose kernels are known.
     """
 
     opsets: Mapping[str, int]
     ir_version: int | None = None
     requested_ir_version: int | Literal["keep"] | None = None
+    runtimes: tuple[str, ...] = ()
+
+
+class TargetPart(NamedTuple):
+    """Opsets of one part of a target; with the IR version of a release, and the name of a runtime."""
+
+    opsets: Mapping[str, int]
+    ir_version: int | None = None
+    runtime: str = ""
 
 
 class ConvertArguments(TypedDict, total=False):
@@ -195,8 +207,9 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     """
     opsets: dict[str, int] = {}
     newest_ir = None
+    runtimes = []
     requested = _read_ir_version(ir_version)
-    for named, ir in _parts(() if target is None else target, registry):
+    for named, ir, runtime in _parts(() if target is None else target, registry):
         for domain, opset in named.items():
             if opsets.setdefault(canonical_domain(domain), opset) != opset:
                 both = f"{opsets[canonical_domain(domain)]} and {opset}"
@@ -204,9 +217,10 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
                 raise UsageError(reason, remedy="pass only one")
         # If several releases are targets, the oldest IR version is the limit.
         newest_ir = min(filter(None, (ir, newest_ir)), default=None)
+        runtimes += [runtime] if runtime else []
     if not opsets and (requested is None or target is not None):
         raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
-    return Target(_validated(opsets, registry), newest_ir, requested)
+    return Target(_validated(opsets, registry), newest_ir, requested, tuple(runtimes))
 
 
 def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
@@ -221,13 +235,13 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
     return int(text)
 
 
-def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str, int], int | None]]:
+def _parts(target: TargetLike, registry: Registry) -> Iterator[TargetPart]:
     if isinstance(target, int) and not isinstance(target, bool):
-        yield {DEFAULT_DOMAIN: target}, None
+        yield TargetPart({DEFAULT_DOMAIN: target})
     elif isinstance(target, str):
         yield _read_text(target.strip(), registry)
     elif isinstance(target, Mapping):
-        yield target, None
+        yield TargetPart(target)
     elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
         for text in target:
             yield _read_text(str(text).strip(), registry)
@@ -235,14 +249,30 @@ def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str
         raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE_REMEDY)
 
 
-def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | None]:
+def _read_text(text: str, registry: Registry) -> TargetPart:
     domain, equals, version = text.rpartition("=")
     if _is_number(version) and (equals or not domain):
-        return {canonical_domain(domain): int(version)}, None
+        return TargetPart({canonical_domain(domain): int(version)})
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
-    release = registry.releases.named(text)
-    return dict(release.opsets), release.ir_version
+    try:
+        release = registry.releases.named(text)
+    except UsageError:
+        runtime = _runtime_named(text)
+        if runtime is None:
+            raise
+        opsets = {domain: each for domain, each in runtime.opsets.items() if registry.has_domain(domain)}
+        return TargetPart(opsets, runtime.ir_version, runtime.name)
+    # Most conversions need neither data about kernels nor the modules that read them.
+    return TargetPart(release.opsets, release.ir_version, text if has_kernel_data(text) else "")
+
+
+def _runtime_named(name: str) -> Runtime | None:
+    """Return a runtime with data about its kernels, such as `openvino-2026.4.1`, or `None`."""
+    from opshift.registry.runtimes.files import find_runtime, get_runtime  # few targets need them
+
+    found = find_runtime(name)
+    return get_runtime(found) if found else None
 
 
 def _is_number(text: str) -> bool:

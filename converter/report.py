@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
+from importlib import import_module
 from typing import Any
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.rewrite.result import values_read
@@ -108,8 +110,8 @@ class Report(FrozenRecord):
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
         unreleased: targets that are not released yet, a sentence each.
-        unsupported: target runtimes that do not implement all nodes of the result, a sentence each; only on
-            the command line.
+        unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
+            the report of a plan that is not applied.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -156,6 +158,11 @@ class Report(FrozenRecord):
             nodes=nodes,
         )
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Targets that are not released, repairs, and target runtimes that do not run the result."""
+        return (*self.unreleased, *self.repairs, *self.unsupported)
+
     def groups(self) -> list[ChangeGroup]:
         """Return the changed nodes grouped by operator and replacement, the largest group first."""
         distinct = {each.becomes for each in self.changed}
@@ -183,6 +190,7 @@ class Report(FrozenRecord):
         counts += [f"{len(self.refusals):,} refused"] if self.refusals else []
         lines = [", ".join(versions) or "no versions change"]
         lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
+        lines += [f"warning: {each}" for each in self.warnings]
         changes = [str(each) for each in self.groups()]
         refusals = [f"refused: {each}" for each in self.refusal_groups()]
         for listed in (changes, refusals):
@@ -202,6 +210,17 @@ class Report(FrozenRecord):
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {**asdict(self), "refusal_groups": [each.as_dict() for each in self.refusal_groups()]}
+
+
+def conversion_report(plan: Plan, result: ModelProto | None, options: Options) -> Report:
+    """Return the report of a plan with the target runtimes that do not run its result, see `Report.of`."""
+    report = Report.of(plan, result)
+    if result is None or not options.target.runtimes:
+        return report
+    # by name: the check of kernels analyses models, in a layer above this one
+    checks = import_module("opshift.analysis.runtime_support.target_runtimes")
+    unsupported = checks.unsupported_by(options.target.runtimes, result, options.registry)
+    return replace(report, unsupported=unsupported)
 
 
 def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:

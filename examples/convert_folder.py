@@ -29,4 +29,6 @@ def main(source: str, output: str, target: str) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     sys.exit(min(main(*sys.argv[1:]), 1))

@@ -198,7 +198,9 @@ class CallFacts:
         return found
 
     def arguments(self, name: str) -> list[tuple[InferenceScope, str]]:
-        """Return the values that the calls pass to an input, each with its scope."""
+        """Return the values that the calls pass to an input, each with its scope; none for other names."""
+        if name not in self._positions:  # such as an input of a subgraph that the conversion adds
+            return []
         return [(call.scope, self._argument(call, name)) for call in self.calls]
 
     def _argument(self, call: CallSite, name: str) -> str:

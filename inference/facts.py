@@ -59,6 +59,10 @@ class Facts(Protocol):
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
         ...
 
+    def is_visible(self, name: str) -> bool:
+        """Return whether the graph of the node or an enclosing one defines a value."""
+        ...
+
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
         ...
@@ -136,6 +140,12 @@ class InferenceScope(Container, Facts):
     @abstractmethod
     def declared_rank(self, name: str) -> int | None:
         """Return the rank of an input or initializer."""
+
+    def only_type(self, types: Set[str]) -> str | None:
+        """Return the one of some element types that occurs in the model; `None` if this is unknown."""
+        possible_types = self.evaluation.possible_types
+        possible = possible_types() if possible_types else None
+        return possible.only(types) if possible else None
 
     @abstractmethod
     def claimed_rank(self, name: str) -> int | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import methodcaller
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
-from opshift.inference.fact_kinds import FactKind, Inferred
+from opshift.inference.fact_kinds import SharedFact
 from opshift.inference.facts import InferenceScope
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
@@ -31,7 +32,16 @@ def type_link(operator: OperatorVersion) -> int | None:
     return next(shared, None)
 
 
-def _type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
+def shared_type(operator: OperatorVersion) -> SharedFact[str] | None:
+    """Return a function for the type of the first output: the only possible one that occurs in the model."""
+    output = parameter_at(operator.outputs, 0)
+    if output is None or not output.homogeneous:
+        return None
+    types = frozenset(map(short_type, operator.types_of(output)))
+    return methodcaller("only_type", types) if types <= BY_NAME.keys() else None
+
+
+def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
     """Return no positions if each type of an output is fixed, or stated by an attribute or a subgraph."""
     stated = operator.required_attributes
     depends = any(
@@ -153,30 +163,3 @@ def body_output(
     if not hasattr(graph, "output") or position >= len(graph.output):
         return None, "", None
     return None, graph.output[position].name, scope.child(graph)
-
-
-def _only_type(operator: OperatorVersion, scope: InferenceScope) -> str | None:
-    """Return the element type of a first output if the model has only one of the types that it may have."""
-    output, possible_types = parameter_at(operator.outputs, 0), scope.evaluation.possible_types
-    if output is None or not output.homogeneous or possible_types is None:
-        return None
-    possible = possible_types()
-    types = set(map(short_type, operator.types_of(output)))
-    if possible is None or not types <= BY_NAME.keys():
-        return None
-    found = possible.among(types, 2)
-    return next(iter(found)) if len(found) == 1 else None
-
-
-TYPES: FactKind[str] = FactKind(
-    query=lambda scope, name: scope.element_type(name),
-    declared=lambda scope, name: scope.declared_type(name),
-    claimed=lambda scope, name: scope.declared_type(name),
-    needs_claim=lambda inferred: True,
-    merge=lambda inferred, claimed: inferred if claimed is None else claimed,
-    trusts_claims=True,
-    asked_inputs=_type_inputs,
-    link=type_link,
-    infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
-    of_operator=_only_type,
-)

@@ -36,8 +36,8 @@ class Propagation(Generic[FactT]):
         self._kind = kind
         self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
-        self._facts_of_operators: dict[str, FactT | None] = {}
-        """Fact about the first output of every node of an operator of the default domain, by op_type."""
+        self._shared_facts: dict[str, FactT | None] = {}
+        """Fact about the first outputs of all nodes of an operator of the default domain, by op_type."""
 
     def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
         """Return the fact about a value; `None` if it is unknown.
@@ -84,7 +84,7 @@ class Propagation(Generic[FactT]):
         known, producers = self._known, scope.producing_records
         links, operators = self._cache.links, self._cache.operators
         claimed = self._trusted_claims(scope)
-        has_operator_facts = self._kind.of_operator is not None
+        has_shared_facts = self._kind.shared_fact is not None
         found: list[_Dependency] = []
         seen: set[str] = set()
         pending = [name]
@@ -99,7 +99,7 @@ class Propagation(Generic[FactT]):
                 seen.add(name)
                 position, domain, op_type, inputs, outputs = record
                 if not domain and name == outputs[0]:
-                    if has_operator_facts and self._has_operator_fact(op_type, name, scope):
+                    if has_shared_facts and self._has_shared_fact(record, name, scope):
                         break
                     link = links.get(op_type)
                     if link is not None and name not in claimed and link < len(inputs):
@@ -142,7 +142,7 @@ class Propagation(Generic[FactT]):
         _, domain, op_type, inputs, outputs = record
         if domain or name != outputs[0]:
             return False
-        fact = self._facts_of_operators.get(op_type)
+        fact = self._shared_facts.get(op_type)
         if fact is not None:
             self._known[name] = fact
             return True
@@ -159,16 +159,13 @@ class Propagation(Generic[FactT]):
             self._record((name,), (fact,), scope)
         return True
 
-    def _has_operator_fact(self, op_type: str, name: str, scope: InferenceScope) -> bool:
-        """Return whether an operator of the default domain determines the fact about the first output.
-
-        If so, record it.
-        """
-        if op_type not in self._facts_of_operators:
-            operator, of_operator = scope.operator(op_type, ""), self._kind.of_operator
-            found = of_operator(operator, scope) if operator and of_operator else None
-            self._facts_of_operators[op_type] = found
-        fact = self._facts_of_operators[op_type]
+    def _has_shared_fact(self, record: NodeRecord, name: str, scope: InferenceScope) -> bool:
+        """Return whether all nodes of an operator share a fact about their first output; if so, record it."""
+        op_type = record[2]
+        if op_type not in self._shared_facts:
+            shared_fact = self._operator_info(record, scope).shared_fact
+            self._shared_facts[op_type] = shared_fact(scope) if shared_fact else None
+        fact = self._shared_facts[op_type]
         if fact is not None:
             self._known[name] = fact
         return fact is not None
@@ -248,7 +245,9 @@ class Propagation(Generic[FactT]):
             return found
         operator, kind = scope.operator(op_type, domain), self._kind
         if operator is None:
-            found = OperatorInfo(None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None)
+            found = OperatorInfo(
+                None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None, shared_fact=None
+            )
         else:
             has_one, link = len(operator.outputs) == 1, None if domain else kind.link(operator)
             shortcut = kind.shortcut(operator) if has_one else None
@@ -259,6 +258,7 @@ class Propagation(Generic[FactT]):
                 is_plain=is_plain,
                 asked_inputs=asked_inputs,
                 shortcut=shortcut,
+                shared_fact=kind.shared_fact(operator) if kind.shared_fact else None,
             )
             if link not in (None, MAXIMUM):
                 self._cache.links[op_type] = link

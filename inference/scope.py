@@ -4,10 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from opshift.inference.constants import find_constant
-from opshift.inference.fact_kinds import FactKind, InferenceCache, inference_cache_for
+from opshift.inference.fact_kinds import FactKind, InferenceCache, Inferred, inference_cache_for
 from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
-from opshift.inference.infer_shapes import RANKS, SHAPES
-from opshift.inference.infer_types import TYPES
+from opshift.inference.infer_shapes import (
+    infer_ranks,
+    infer_shapes,
+    rank_inputs,
+    rank_link,
+    rank_shortcut,
+    shape_link,
+    shape_shortcut,
+)
+from opshift.inference.infer_types import infer_types, shared_type, type_inputs, type_link
 from opshift.inference.propagation import Propagation
 from opshift.inference.shape_elements import copies_zeros
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
@@ -16,6 +24,45 @@ from opshift.model.graphs import graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
 from opshift.model.types import Shape, has_shape
+
+TYPES: FactKind[str] = FactKind(
+    query=lambda scope, name: scope.element_type(name),
+    declared=lambda scope, name: scope.declared_type(name),
+    claimed=lambda scope, name: scope.declared_type(name),
+    needs_claim=lambda inferred: True,
+    merge=lambda inferred, claimed: inferred if claimed is None else claimed,
+    trusts_claims=True,
+    asked_inputs=type_inputs,
+    link=type_link,
+    infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+    shared_fact=shared_type,
+)
+
+SHAPES: FactKind[Shape] = FactKind(
+    query=lambda scope, name: scope.symbolic_shape(name),
+    declared=lambda scope, name: scope.declared_shape(name),
+    claimed=lambda scope, name: scope.claimed_shape(name),
+    needs_claim=lambda inferred: inferred is None or None in inferred,
+    merge=merge_claim,
+    trusts_claims=False,
+    asked_inputs=lambda operator: None,
+    link=shape_link,
+    infer=infer_shapes,
+    shortcut=shape_shortcut,
+)
+
+RANKS: FactKind[int] = FactKind(
+    query=lambda scope, name: scope.rank(name),
+    declared=lambda scope, name: scope.declared_rank(name),
+    claimed=lambda scope, name: scope.claimed_rank(name),
+    needs_claim=lambda inferred: inferred is None,
+    merge=lambda inferred, claimed: claimed if inferred is None else inferred,
+    trusts_claims=False,
+    asked_inputs=rank_inputs,
+    link=rank_link,
+    infer=infer_ranks,
+    shortcut=rank_shortcut,
+)
 
 
 class Scope(InferenceScope):
@@ -57,8 +104,11 @@ class Scope(InferenceScope):
         self._ranks.set_fact(value.name, None if value.dims is None else len(value.dims))
 
     def is_used(self, name: str) -> bool:
-        """Return whether a node of this graph or of a nested one reads the value, or it is an output."""
-        return name in self._used
+        """Return whether a node of this graph or of a nested one reads the value, or it is an output.
+
+        Values that steps add are used: a step adds them for other nodes that it emits.
+        """
+        return name in self._used or name in self.emitted_producers
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of a tensor, such as `float16`, or the type string of another value."""

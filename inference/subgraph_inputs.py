@@ -12,6 +12,9 @@ from opshift.model.types import Shape
 BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
 
+PASSING_OPERATORS = ("Loop", "Scan", "SequenceMap")
+"""Operators that pass values to their bodies. Branches of If have no inputs in a valid model."""
+
 LOOP_COUNTER_TYPES = ("int64", "bool")
 """Element types of the first two inputs of a Loop body: the iteration number and the condition."""
 
@@ -45,6 +48,8 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
 
 def _position(body: InferenceScope, name: str) -> int | None:
     graph = body.container
+    if body.owner is None or body.owner.op_type not in PASSING_OPERATORS:
+        return None
     inputs = enumerate(graph.input) if is_graph(graph) else ()
     return next((position for position, value in inputs if value.name == name), None)
 

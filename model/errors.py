@@ -4,6 +4,9 @@ import copyreg
 
 from opshift.model.frozen_record import FrozenRecord
 
+UNKNOWN_ELEMENT_TYPE = "unknown.element-type"
+"""Code of refusals because of an unknown element type."""
+
 
 class Place(FrozenRecord):
     """A location: a line and column of a file, or a node of a model."""
@@ -59,6 +62,11 @@ class InvalidModel(OpshiftError):
     """Whether a value is read that no earlier node produces, so that a repair may help."""
 
 
+def not_utf8_error(place: Place | str = "") -> InvalidModel:
+    """Return the error about a name that is not UTF-8 text."""
+    return InvalidModel("a name in the model is not UTF-8 text", place=place, remedy="write names as UTF-8")
+
+
 class UsageError(OpshiftError):
     """An argument is invalid, such as an output path that equals the input path."""
 
@@ -99,6 +107,21 @@ class CannotConvert(NodeError):
     ) -> None:
         super().__init__(reason, place=place, remedy=remedy)
         self.code, self.subject = code, subject
+
+
+class UnknownElementType(CannotConvert):
+    """A node cannot be converted because the element type of a value is unknown.
+
+    Args:
+        name: the value.
+        reason: the problem, if it is not the type alone.
+    """
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        remedy = f"declare the type of {name!r}, in its graph input or with a value_info"
+        super().__init__(
+            reason or f"the element type of {name!r} is unknown", UNKNOWN_ELEMENT_TYPE, remedy=remedy
+        )
 
 
 class UnknownShape(CannotConvert):

@@ -183,7 +183,8 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
     if place and Path(place).is_dir():
         reason, remedy = folder_problem(Path(place))
         return InvalidModel(reason, place=place, remedy=remedy)
-    return InvalidModel(f"cannot be read: {getattr(error, 'strerror', None) or error}", place=place)
+    reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    return InvalidModel(reason, place=place, remedy="check the path, and the permissions of the file")
 
 
 def changed_file(reason: str, place: str) -> InvalidModel:

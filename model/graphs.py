@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, TypeVar, cas
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import InvalidModel
 from opshift.model.types import element_type_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
 
 def node_place(path: str, node: NodeProto) -> str:
     """Return the place of a node for messages: the label of its graph or function, and its own."""
-    return f"{path}, node {node_label(node.name, node.op_type, node.output)}"
+    name = node.name
+    # Most nodes have a name, and protobuf reads a repeated field slowly.
+    return f"{path}, node {node_label(name, node.op_type, () if name else node.output)}"
 
 
 _get_name = attrgetter("name")
@@ -49,6 +52,19 @@ _get_name = attrgetter("name")
 def is_graph(container: ContainerProto) -> TypeGuard[GraphProto]:
     """Return whether a container of nodes is a graph, not a function: only graphs have initializers."""
     return hasattr(container, "initializer")
+
+
+def too_deep_error(path: str) -> InvalidModel:
+    """Return the error about a graph that is nested too deeply."""
+    reason = f"graphs are nested more than {MAX_SUBGRAPH_DEPTH} deep"
+    return InvalidModel(reason, place=path, remedy="move nodes of inner graphs to the enclosing graphs")
+
+
+def require_graph(model: ModelProto, place: str = "") -> None:
+    """Raise InvalidModel for a message without a graph, such as that of another kind of file."""
+    if not model.HasField("graph"):
+        remedy = "check that it is the right file"
+        raise InvalidModel("this is not a model: it has no graph", place=place, remedy=remedy)
 
 
 class Container:

@@ -148,6 +148,8 @@ class Graph(FrozenRecord):
     embedded: AttributeProto | None = None
     """Subgraph of the model, placed between `nodes`, which produce its inputs, and `nodes_after`."""
     nodes_after: tuple[Emitted, ...] = ()
+    embedded_names: tuple[tuple[str, str], ...] = ()
+    """Names of inputs of the embedded subgraph that change: in the subgraph, and in this graph."""
 
 
 class Tensor(NamedTuple):

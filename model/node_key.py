@@ -5,10 +5,12 @@ first in the serialized node, so the bytes after them identify its operator and 
 """
 
 from collections.abc import Iterable
+from math import prod
 
-from opshift.model.errors import InvalidModel
+from opshift.model.attributes import TENSOR
+from opshift.model.errors import not_utf8_error
 from opshift.model.graphs import NodeRecord
-from opshift.model.messages import NodeProto
+from opshift.model.messages import NodeProto, TensorProto
 from opshift.model.node import serialized_attributes
 
 OperatorKey = tuple[str | bytes, ...]
@@ -22,6 +24,9 @@ The flags show for each input and output whether its name is nonempty; without o
 
 MAX_KEYS, MAX_KEY_BYTES = 1024, 1024
 """Maximum number of cached operator keys, and maximum size of one in bytes; they bound the memory."""
+
+MAX_KEY_ELEMENTS = 32
+"""Maximum number of elements of a tensor in a key: most constants are axes, sizes and scalars."""
 
 _CACHE: dict[bytes | None, OperatorKey] = {}
 """Cache of operator keys by the serialized node without names."""
@@ -45,6 +50,16 @@ def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
     operator_key = _CACHE.get(remainder) or _read_key(record, proto, remainder)
     present = tuple(map(bool, names)) if "" in names else ()
     return operator_key, len(inputs), len(outputs), present
+
+
+def has_small_tensors(proto: NodeProto) -> bool:
+    """Return whether the attributes of a node hold messages, and these are tensors of few elements."""
+    tensors = [each.t for each in proto.attribute[:] if each.type == TENSOR]
+    return 0 < len(tensors) == len(proto.attribute) and all(map(_is_small, tensors))
+
+
+def _is_small(tensor: TensorProto) -> bool:
+    return prod(tensor.dims[:]) <= MAX_KEY_ELEMENTS and not tensor.string_data
 
 
 def is_small_key(key: NodeKey) -> bool:
@@ -101,8 +116,7 @@ def require_utf8_names(names: Iterable[str]) -> str:
     try:
         return "".join(names)
     except TypeError as error:
-        reason = "a name in the model is not UTF-8 text"
-        raise InvalidModel(reason, remedy="write names as UTF-8") from error
+        raise not_utf8_error() from error
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:

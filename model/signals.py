@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 SIGNALS = tuple(signal.valid_signals())
+
+RETRY_SECONDS = 0.01
+"""Time after which an exit is tried again: by then, the destructor has returned."""
 
 
 @contextmanager
@@ -61,4 +66,17 @@ def exit_on_termination() -> None:
 
 def _exit(number: int, _: FrameType | None) -> None:
     signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the removal of temporary files
+    sys.unraisablehook = partial(_exit_later, number, sys.unraisablehook)
     sys.exit(128 + number)  # the exit code by which shells report a signal
+
+
+def _exit_later(
+    number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
+) -> None:
+    """Exit again if Python dropped the exception: it does if the signal arrives in a destructor."""
+    if dropped.exc_type is not SystemExit:
+        report(dropped)
+        return
+    signal.signal(number, _exit)
+    # a real signal: it also ends the wait for a system call
+    threading.Timer(RETRY_SECONDS, os.kill, [os.getpid(), number]).start()

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from operator import mul
 from typing import Any
 
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import SparseTensorProto, TensorProto
@@ -42,7 +42,7 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
         is_signed = kind.name.startswith("int")
         values = None if unpacked is None else tuple(array("b" if is_signed else "B", unpacked))
     else:
-        values = _values(with_payload(proto), kind.code, kind.field, kind.name)
+        values = _values(with_payload(proto), kind, math.prod(dims))
     return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
 
 
@@ -63,11 +63,13 @@ def unpacked_bytes(proto: TensorProto) -> bytes | None:
     return bytes(unpacked[:count])
 
 
-def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, ...] | None:
+def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...] | None:
+    _, name, code, field = kind
     if code and proto.HasField("raw_data"):
-        raw = proto.raw_data
-        size = struct.calcsize(f"<{code}")
-        return struct.unpack(f"<{len(raw) // size}{code}", raw) if len(raw) % size == 0 else None
+        try:
+            return struct.unpack(f"<{count}{code}", proto.raw_data)
+        except struct.error:  # another number of elements
+            return None
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":

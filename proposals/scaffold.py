@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import require_path_names
-from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
@@ -38,8 +38,8 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
     """Write the files of a new proposal, and return their paths.
 
     Raises:
-        UsageError: a name is invalid, the folder already contains a proposal, or the operator to change does
-            not exist.
+        UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, or
+            the operator to change does not.
     """
     require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):
@@ -63,6 +63,9 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
         EXAMPLES: _fill(EXAMPLES),
     }
     if request.kind in INTRODUCING_KINDS:
+        if registry.operator(request.name, request.domain) is not None:
+            reason = f"{request.domain} already has an operator {request.name}"
+            raise UsageError(reason, remedy="choose another name, or propose an update")
         texts[OPERATOR] = _new_definition(request, opset)
         texts[REFERENCE] = _reference_text(request.name, None)
         return texts

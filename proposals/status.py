@@ -26,7 +26,8 @@ class Status:
     @property
     def title(self) -> str:
         """Operator and title of the proposal."""
-        return f"{self.proposal.operator.domain}.{self.proposal.operator.name}: {self.proposal.title}"
+        operator, title = self.proposal.operator, self.proposal.title
+        return f"{operator.domain}.{operator.name}" + (f": {title}" if title else "")
 
     @property
     def state(self) -> str:

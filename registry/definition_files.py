@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from opshift.model.errors import Place, UsageError
+from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
@@ -45,6 +46,12 @@ def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, str]]:
                 raise DefinitionError(f"is also defined in {names[name]}", place=Place(path))
             names[name] = path
     return found
+
+
+def has_kernel_data(release: str) -> bool:
+    """Return whether the project has data about the kernels of a product, given a release of it."""
+    product = release.rpartition("-")[0]
+    return bool(product) and (OPSETS / RUNTIMES / product).is_dir()
 
 
 def _visible_names(folder: Path | str) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.errors import NodeError, OpshiftError, Place, UsageError
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import OperatorId
-from opshift.model.similar_names import did_you_mean
 
 if TYPE_CHECKING:
     from opshift.registry.models import Operator
@@ -113,6 +113,21 @@ def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable
     first = next(version.since_version for version in operator.versions if version.since_version > opset)
     remedy = f"it was introduced in opset {first}"
     return NotYetIntroduced(f"{op_type} is not in opset {opset} of {domain}", remedy=remedy)
+
+
+def require_node(node: object) -> None:
+    """Raise UsageError unless an object has the fields of a NodeProto that name its operator."""
+    if not (hasattr(node, "op_type") and hasattr(node, "domain")):
+        reason = f"expected a NodeProto, got {type(node).__name__}"
+        raise UsageError(reason, remedy='build it, as in onnx.helper.make_node("Relu", ["x"], ["y"])')
+
+
+def require_node_and_imports(node: object, opset_imports: object) -> None:
+    """Raise UsageError unless the arguments of a lookup are a node and opsets by domain."""
+    require_node(node)
+    opsets = opset_imports.values() if isinstance(opset_imports, Mapping) else ["no mapping"]
+    if not all(isinstance(each, int) for each in opsets):
+        raise UsageError(f"expected opsets by domain, got {opset_imports!r}", remedy='pass them as {"": 17}')
 
 
 def require_argument_types(op_type: object, opset: object, domain: object) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from opshift.model.errors import Place
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
     LocalFunction,
@@ -16,7 +17,6 @@ from opshift.model.operator_ids import (
     canonical_domain,
     overload_of,
 )
-from opshift.model.similar_names import did_you_mean
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
@@ -25,6 +25,7 @@ from opshift.registry.errors import (
     UnknownDomain,
     UnknownOpset,
     require_argument_types,
+    require_node_and_imports,
     resolve_error,
 )
 from opshift.registry.installed import DefinitionFiles
@@ -165,11 +166,7 @@ class Registry(Selectable):
             yield from filter(None, (self.operator(name, each) for name in self.names(each)))
 
     def newest_opset(self, domain: str = "") -> int:
-        """Return the newest opset version of a domain.
-
-        Raises:
-            UnknownDomain: the registry has no definitions for the domain.
-        """
+        """Return the newest opset version of a domain, or raise `UnknownDomain` without definitions of it."""
         domain = canonical_domain(domain)
         if not self._files[domain]:
             internal = self.releases.internal_domains.get(domain)
@@ -214,13 +211,14 @@ class Registry(Selectable):
 
         Raises:
             ResolveError: one of its subclasses, with a remedy.
+            UsageError: the arguments are not a node and opsets by domain.
         """
         if not functions:  # local functions take precedence over the cache
             try:
                 domain = node.domain
                 return self._resolved[domain][opset_imports[domain]][node.op_type]
-            except KeyError:
-                pass
+            except (AttributeError, KeyError, TypeError):
+                require_node_and_imports(node, opset_imports)
         call = LocalFunction(node.domain, node.op_type, overload_of(node))
         other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain, node.domain)
         for each in (call, call._replace(domain=other_spelling)):

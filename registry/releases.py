@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from opshift.model.errors import UsageError
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.similar_names import did_you_mean
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Checked, Record, from_file_content
+
+RUNTIMES_REMEDY: Final = " that `opshift runtimes` lists"
 
 _NO_RELEASES: Final = ((), ())
 """The opsets of a domain without releases, and the first release with each."""
@@ -165,14 +167,18 @@ class Releases(Record):
         """
         product, _, version = name.rpartition("-")
         known = self.products.get(product)
+        if name in self.products:
+            remedy = f"add a version: {', '.join(self.products[name])}, or one{RUNTIMES_REMEDY}"
+            raise UsageError(f"{name!r} names no version", remedy=remedy)
         if known is None:
             names = [f"{each}-{version}" for each, found in self.products.items() for version in found]
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
+            products += f", or a runtime{RUNTIMES_REMEDY}"
             raise UsageError(f"unknown release {name!r}", remedy=did_you_mean(name, names, products))
         shorter = version
         while shorter and shorter not in known:
             shorter = shorter.rpartition(".")[0]
         if not shorter:
-            remedy = f"known versions: {', '.join(known)}"
+            remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
             raise UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
         return known[shorter]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.similar_names import did_you_mean
 from opshift.registry.errors import UnknownOperator
 
 if TYPE_CHECKING:

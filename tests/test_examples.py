@@ -41,6 +41,17 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     assert OUTPUT[name] in completed.stdout
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, arguments in RUNS.items() if arguments and "--" not in arguments[0]]
+)
+def test_example_without_arguments_prints_its_command(name: str) -> None:
+    command = [sys.executable, str(ROOT / "examples" / f"{name}.py")]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 1
+    assert f"python examples/{name}.py" in completed.stderr
+    assert "Traceback" not in completed.stderr
+
+
 def test_every_example_is_run_and_listed() -> None:
     names = {path.stem for path in (ROOT / "examples").glob("*.py")}
     listed = (ROOT / "examples" / "README.md").read_text("utf-8")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from zoos.file_stores import Bucket, fill
 from zoos.generator import GeneratedModel, Mixture, generate
-from zoos.places import Bucket, fill
 from zoos.s3_server import Server, s3_server
 
 ROOT = Path(__file__).parents[1]

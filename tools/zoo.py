@@ -24,9 +24,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from zoos.evidence import problems, traffic
+from zoos.file_stores import Bucket, Folder, fill
 from zoos.gate_trial import gate_problems, resumption_problems, run_plan
 from zoos.generator import GeneratedModel, Mixture, generate
-from zoos.places import Bucket, Folder, fill
 from zoos.s3_server import s3_server
 from zoos.trial import (
     Trial,

@@ -83,7 +83,7 @@ def expression(
 ) -> Callable[[Adapter], Adapter]:
     """Register a function that expresses nodes of some versions by other operators, see `Options.without`.
 
-    It is for operators that are no functions, and that every opset has.
+    It is for operators without a function body that every opset has.
 
     Raises:
         DuplicateAdapter: another function is registered for a version.

@@ -13,7 +13,7 @@ from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, 
 from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert, UnknownShape
+from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import MAX_RANK
@@ -90,12 +90,11 @@ class Rewriter:
         """Return the element type of a value, such as `float16`.
 
         Raises:
-            CannotConvert: the element type is unknown.
+            UnknownElementType: the element type is unknown.
         """
         found = self.known_element_type(name)
         if found is None:
-            reason = f"the element type of {name!r} is unknown"
-            raise CannotConvert(reason, "unknown.element-type", remedy=f"add a value_info for {name!r}")
+            raise UnknownElementType(name)
         return found
 
     def known_rank(self, name: str) -> int | None:

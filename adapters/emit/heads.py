@@ -3,17 +3,24 @@
 import math
 
 from opshift.adapters import Rewriter
-from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, product_or_inferred, reshape
 
 
 def split_heads(value: str, heads: int, out: Rewriter) -> str:
     """Return a value of shape (batch, sequence, hidden size) as (batch, heads, sequence, head size)."""
-    return out.emit("Transpose", [reshape(value, (0, 0, heads, -1), out)], perm=(0, 2, 1, 3))
+    split = reshape(value, (0, 0, heads, size_per_head(value, heads, out)), out)
+    return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
 
 
-def merge_heads(value: str, output: str, out: Rewriter) -> None:
-    """Emit the reverse of `split_heads`."""
-    reshape(out.emit("Transpose", [value], perm=(0, 2, 1, 3)), (0, 0, -1), out, [output])
+def size_per_head(value: str, heads: int, out: Rewriter) -> int:
+    """Return the head size of a value whose last dimension holds all heads, or -1 to infer it."""
+    hidden = product_or_inferred(value, (-1,), out)
+    return hidden if hidden < 0 else hidden // heads
+
+
+def merge_heads(value: str, output: str, out: Rewriter, hidden: int = -1) -> None:
+    """Emit the reverse of `split_heads`; the hidden size -1 is inferred."""
+    reshape(out.emit("Transpose", [value], perm=(0, 2, 1, 3)), (0, 0, hidden), out, [output])
 
 
 def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:

@@ -1,7 +1,7 @@
 """Dimensions in emitted nodes: constants where they are known, computed by nodes otherwise."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.subgraphs import LoopBuilder
@@ -72,6 +72,16 @@ def is_nonempty(value: str, out: Rewriter) -> bool:
     """Return whether a value is known to have elements."""
     shape = out.shape(value)
     return shape is not None and all(shape)
+
+
+def product_or_inferred(value: str, axes: Iterable[int], out: Rewriter) -> int:
+    """Return the product of dimensions, or -1, which Reshape infers, if one of them is unknown.
+
+    Reshape infers no size of empty data, so a known product keeps nodes with an empty batch valid.
+    """
+    sizes = [out.known_dimension(value, axis) for axis in axes]
+    known = [size for size in sizes if size is not None]
+    return math.prod(known) if len(known) == len(sizes) else -1
 
 
 def double_sizes(value: str, axes: Sequence[int], out: Rewriter) -> str:

@@ -14,18 +14,19 @@ LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
 class SubgraphBuilder(Rewriter):
     """Rewriter that emits into a subgraph; nodes may read values of the enclosing graph by name."""
 
-    __slots__ = ("_inner", "_inputs", "_nodes_before", "_outputs")
+    __slots__ = ("_inner", "_inputs", "_names", "_nodes_before", "_outputs")
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out.facts, out.workspace, out.source, out.target, out.opset, out.default_opset)
         self.emit_opset, self.emit_domain = out.emit_opset, out.emit_domain
         self._inner: AttributeProto | None = None
         self._nodes_before = 0
+        self._names: dict[str, str] = {}
         self._inputs: list[Value] = []
         self._outputs: list[Value] = []
 
     def input(self, element_type: str, dims: Dims = None, name: str = "") -> str:
-        """Add an input and return its name; `name` sets the name that an embedded graph reads."""
+        """Add an input and return its name, by default a fresh one."""
         self._inputs.append(Value(name or self.fresh("input"), element_type, dims))
         return self._inputs[-1].name
 
@@ -33,11 +34,26 @@ class SubgraphBuilder(Rewriter):
         """Add an output; ONNX requires that the subgraph itself produces the value."""
         self._outputs.append(Value(name, element_type, dims))
 
+    def provide(self, name: str) -> str:
+        """Return the name of the value that an input of the subgraph to be embedded becomes.
+
+        It is the name of the input, unless that of a value of an enclosing graph, which the nodes before the
+        subgraph may read, and which a node cannot define again.
+        """
+        if self.facts.is_visible(name):
+            self._names[name] = self.fresh(name)
+        return self.embedded_name(name)
+
+    def embedded_name(self, name: str) -> str:
+        """Return the name of a value of the embedded subgraph, see `provide`."""
+        return self._names.get(name, name)
+
     def embed(self, subgraph: AttributeProto | Graph) -> None:
-        """Embed a subgraph after the nodes emitted so far; its values keep their names."""
+        """Embed a subgraph after the nodes emitted so far; its values keep their names, see `provide`."""
         if isinstance(subgraph, Graph):
             self.emitted += subgraph.nodes
             if subgraph.embedded is not None:
+                self._names.update(subgraph.embedded_names)
                 self.embed(subgraph.embedded)
             self.emitted += subgraph.nodes_after
         else:
@@ -48,7 +64,8 @@ class SubgraphBuilder(Rewriter):
         nodes = tuple(self.emitted)
         split = len(nodes) if self._inner is None else self._nodes_before
         inputs, outputs = tuple(self._inputs), tuple(self._outputs)
-        return Graph(self.fresh("body"), inputs, outputs, nodes[:split], self._inner, nodes[split:])
+        name, after = self.fresh("body"), nodes[split:]
+        return Graph(name, inputs, outputs, nodes[:split], self._inner, after, tuple(self._names.items()))
 
 
 class LoopBuilder(SubgraphBuilder):

@@ -10,8 +10,8 @@ from opshift.analysis.comparison.contents import content_changes
 from opshift.analysis.comparison.named_dimensions import dimension_name_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.analysis.comparison.signature import Role, SignatureValue, values_of
-from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
+from opshift.model.graphs import require_graph
 from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto
 from opshift.model.types import Dim, dims_text, short_type
@@ -58,10 +58,7 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
 def model_with_graph(given: ModelLike) -> ModelProto:
     """Return the model as a message; raise InvalidModel if it has no graph."""
     model: ModelProto = model_of(given)[0]
-    if not model.HasField("graph"):
-        place = str(given) if isinstance(given, str | os.PathLike) else ""
-        remedy = "check that it is the right file"
-        raise InvalidModel("this is not a model: it has no graph", place=place, remedy=remedy)
+    require_graph(model, str(given) if isinstance(given, str | os.PathLike) else "")
     return model
 
 

@@ -10,7 +10,7 @@ from opshift.converter.survey.repair import repaired_copy
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
-from opshift.model.errors import InvalidModel
+from opshift.model.errors import InvalidModel, not_utf8_error
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_place, training_graphs
 from opshift.model.messages import ModelProto
@@ -51,7 +51,7 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
             repaired, repairs = repaired_copy(source, error, definitions)
         return replace(_Doctor(repaired, definitions).diagnosis(), repairs=repairs)
     except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text") from error
+        raise not_utf8_error() from error
 
 
 class _Doctor:

@@ -29,15 +29,20 @@ class OpsetValidity:
         self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """Return the opsets at which a node is valid, or `None` if runtimes accept it at any opset."""
+        """Return the opsets at which a node is valid, or `None` if runtimes accept it at any opset.
+
+        Runtimes accept a nonstandard operator below the first opset that defines it.
+        """
         domain = canonical_domain(node.domain)
+        operator = self._registry.operator(node.op_type, domain)
         is_nonstandard = domain == DEFAULT_DOMAIN and node.op_type in self._registry.releases.nonstandard
-        if is_nonstandard or self._registry.is_open(domain):
+        if self._registry.is_open(domain) or (is_nonstandard and operator is None):
             return None
         types = _types(node, scope)
         key = _cache_key(node, types)
         if key not in self._cache:
-            valid: set[int] = set()
+            first = operator.versions[0].since_version if is_nonstandard and operator else 1
+            valid = set(range(1, first))
             for version, opsets in self._versions(node.op_type, domain):
                 if not first_violation(node, types, version):
                     valid.update(opsets)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from opshift.analysis.fit.determined_inputs import RULES
 from opshift.analysis.fit.known_node import KnownNode, Sizes
 from opshift.analysis.runtime_support.constant_values import is_constant
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.converter.root_scopes import graph_scopes
 from opshift.inference.facts import InferenceScope
@@ -20,9 +21,6 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-MIN_IR_VERSION = 4
-"""First IR version in which an initializer is not an input of the graph."""
 
 
 class KnownShape(NamedTuple):
@@ -48,7 +46,7 @@ def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
     stay. Nodes in functions are not changed, because the shapes may differ between calls.
     """
     sentences: list[str] = []
-    if model.ir_version >= MIN_IR_VERSION:
+    if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         names = FreshNames()
         names.avoid(*root_graphs(model))
         # A constant may determine the shapes that another one depends on.
@@ -111,5 +109,6 @@ def _linked_shapes(scope: InferenceScope) -> dict[str, KnownShape]:
 
 
 def _known_shape(scope: InferenceScope, name: str) -> KnownShape | None:
-    sizes = tuple(each for each in scope.shape(name) or (None,) if each is not None) if name else ()
-    return KnownShape(sizes, name) if name and sizes == scope.shape(name) else None
+    shape = scope.shape(name) if name else None
+    sizes = tuple(each for each in shape or () if each is not None)
+    return KnownShape(sizes, name) if sizes == shape else None

@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
 
+from opshift.adapters.core.equivalents import Equivalent
 from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
@@ -87,12 +88,25 @@ class Attempt:
             opset_imports(self.model.opset_import, self.model.ir_version),
             self.model.ir_version,
             self.cost,
-            tuple(str(each) for each in self._without if not isinstance(each, TypeBridge)),
+            tuple(str(each) for each in self._without if self._is_used(each)),
             tuple(str(each) for each in self._without if isinstance(each, TypeBridge)),
             tuple(self._reports),
             tried,
             self.warnings,
             self._support.uncertain,
+        )
+
+    def _is_used(self, unwanted: Unwanted) -> bool:
+        """Return whether an operator or function was replaced, with a replacement that nodes use."""
+        if isinstance(unwanted, TypeBridge):
+            return False
+        if not isinstance(unwanted, Equivalent):
+            return True
+        old, new = str(unwanted.operator), str(unwanted.replacement)
+        return any(
+            each.operator == old and new in each.becomes
+            for report in self._reports
+            for each in report.changed
         )
 
     def _convert(self, options: Options) -> tuple[Refusal, ...]:

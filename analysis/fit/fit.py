@@ -11,6 +11,7 @@ from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest, ordered
 from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
+from opshift.analysis.fit.shared_casts import share_casts
 from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.options import AllowLike, Options, Target, read_allow
@@ -79,6 +80,13 @@ def fit(
 
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, with the allowances and the registry of some options."""
+    result, report = _fit_with_types(model, runtime, options)
+    shared = share_casts(result, model)
+    return result, replace(report, cost=report.cost - shared, shared_casts=shared)
+
+
+def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
+    """Fit a message with its types; if the runtime lacks some of them, with wider types."""
     try:
         return _fit(model, runtime, options)
     except DoesNotFit as error:

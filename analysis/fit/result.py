@@ -24,7 +24,7 @@ class FitReport(FrozenRecord):
         ir_version: IR version of the result.
         cost: added nodes, and 1,000 for each inexact conversion.
         replaced: operators and functions that other operators express, such as `ai.onnx.Gelu`, and pairs of
-            operators such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
+            operators of replaced nodes, such as `com.microsoft.Gelu:1 for ai.onnx.Gelu:20`.
         bridges: operator versions that compute in another element type, and types that the runtime lacks in
             every form, a sentence each.
         conversions: reports of the conversions, in order: to the opsets, then of nodes that lacked a kernel.
@@ -34,6 +34,7 @@ class FitReport(FrozenRecord):
         assumptions: inputs of nodes that became constants, because declared shapes determine them.
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
         rounding_nodes: number of nodes that wider types added before the conversions.
+        shared_casts: number of added casts that were removed, because an earlier node casts the same value.
     """
 
     runtime: str
@@ -49,6 +50,7 @@ class FitReport(FrozenRecord):
     assumptions: tuple[str, ...] = ()
     interface: tuple[InterfaceChange, ...] = ()
     rounding_nodes: int = 0
+    shared_casts: int = 0
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:
@@ -58,7 +60,8 @@ class FitReport(FrozenRecord):
     @property
     def nodes(self) -> tuple[int, int]:
         """Number of nodes before and after."""
-        return self.conversions[0].nodes[0] - self.rounding_nodes, self.conversions[-1].nodes[1]
+        before = self.conversions[0].nodes[0] - self.rounding_nodes
+        return before, self.conversions[-1].nodes[1] - self.shared_casts
 
     @property
     def notes(self) -> dict[str, Sequence[str]]:

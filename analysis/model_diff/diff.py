@@ -13,7 +13,7 @@ from opshift.analysis.model_diff.properties import property_changes, with_rename
 from opshift.analysis.model_diff.regions import regions_of
 from opshift.analysis.model_diff.result import Change, ContainerDiff, ModelDiff, NodeChange
 from opshift.model.attributes import graphs_in
-from opshift.model.errors import CannotWrite, InvalidModel
+from opshift.model.errors import CannotWrite, not_utf8_error
 from opshift.model.files import ModelLike, serialize_model
 from opshift.model.graphs import (
     Container,
@@ -59,7 +59,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     try:
         containers, kept = _compare(before, after)
     except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text", remedy="write names as UTF-8") from error
+        raise not_utf8_error() from error
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
         change = Change("external data files", "", "differ, or were not compared")
         containers.append(ContainerDiff("model", (change,)))

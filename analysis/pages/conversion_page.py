@@ -24,7 +24,7 @@ def conversion_page(
         "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),
         "Allowed": _allowed(report),
-        "Notes": [_items((*report.unreleased, *report.repairs, *report.ir_steps))],
+        "Notes": [_items((*report.warnings, *report.ir_steps))],
         "Verification": _verification(verification, location) if verification else [],
         "Steps": _steps(report.groups()),
         "Changed nodes": _changed_nodes(report),
@@ -55,12 +55,13 @@ def _versions(report: Report) -> Iterator[str]:
     pairs["IR version"] = report.ir_version
     if report.model_version:
         pairs["model version"] = "", report.model_version
-    pairs["nodes"] = report.nodes
+    # a conversion that is refused has no result to count
+    pairs["nodes"] = report.nodes[0], "" if report.refusals else report.nodes[1]
     if report.sizes:
         pairs["bytes of the file"] = report.sizes
     rows = [(escape_line(name), _cell(before), _cell(after)) for name, (before, after) in pairs.items()]
     yield table(("property", "before", "after"), rows)
-    if report.constants:
+    if report.constants and not report.refusals:
         yield f"Added constants: {report.constants:,}, in bytes: {report.added_bytes:,}."
 
 

@@ -50,7 +50,7 @@ class Box(NamedTuple):
         return self.kind not in ("input", "value")
 
     @property
-    def lines(self) -> list[str]:
+    def text_lines(self) -> list[str]:
         """The text; only the label is cut."""
         return [_label(self.label), *filter(None, [self.detail])]
 
@@ -92,7 +92,7 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
         end = "start" if is_upward else "end"
         path = _curve([(centers[each], halves[each][1]) for each in route])
         parts.append(f'<path d="{path}" marker-{end}="url(#arrow)"/>')
-        names = " to ".join(boxes[each].lines[0] for each in (first, last))
+        names = " to ".join(boxes[each].text_lines[0] for each in (first, last))
         sentences.append(f"{names} ({note})" if note else names)
         if note:
             (x, y), (next_x, next_y) = (centers[each] for each in route[:2])
@@ -101,10 +101,10 @@ def svg(boxes: Sequence[Box], caption: str) -> str:
     for box, (x, y), (half, tall) in zip(boxes, centers, halves, strict=False):
         radius = 3 if box.is_node else PADDING
         place = f'x="{x - half:g}" y="{y - tall:g}" width="{2 * half:g}" height="{2 * tall:g}"'
-        top = y - (len(box.lines) - 1) * LINE_HEIGHT / 2
+        top = y - (len(box.text_lines) - 1) * LINE_HEIGHT / 2
         text = "".join(
             f'<text{name} x="{x:g}" y="{top + row * LINE_HEIGHT:g}">{html.escape(line)}</text>'
-            for row, (name, line) in enumerate(zip(("", ' class="detail"'), box.lines, strict=False))
+            for row, (name, line) in enumerate(zip(("", ' class="detail"'), box.text_lines, strict=False))
         )
         parts.append(f'<g class="{box.kind}"><rect {place} rx="{radius}"/>{text}</g>')
     width = max(x + half for (x, _), (half, _) in zip(centers, halves, strict=True)) + GAP
@@ -185,11 +185,11 @@ def _layout(boxes: Sequence[Box]) -> tuple[list[Point], list[EdgePath]]:
 
 
 def _width(box: Box) -> float:
-    return max(map(len, box.lines)) * CHARACTER_WIDTH + 16
+    return max(map(len, box.text_lines)) * CHARACTER_WIDTH + 16
 
 
 def _height(box: Box) -> float:
-    return len(box.lines) * LINE_HEIGHT + PADDING
+    return len(box.text_lines) * LINE_HEIGHT + PADDING
 
 
 def _mean(values: list[float]) -> float:

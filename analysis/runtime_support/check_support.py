@@ -13,7 +13,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.onnx_ir.models import reading_onnx_ir
-from opshift.model.operator_ids import OperatorId
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
@@ -21,6 +21,12 @@ from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 IN_BODY: Final = "; in its function body, "
 """Text between the reasons for a node and for a node in its function body."""
 
+
+INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
+"""Codes of function bodies that are invalid for a node."""
+
+FIRST_CAST_TO_NUMBERS: Final = 6
+"""Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
 
 ASSUMED_TYPES: Final = {"tensor(float)"}
 """Types that kernels implement if their documentation names no types."""
@@ -176,6 +182,8 @@ class RuntimeCheck:
             return own.reason
         body = model.body(node)
         if isinstance(body, CannotConvert):
+            if body.code in INVALID_BODIES:
+                return f"{own.reason}{IN_BODY}{body.reason}"
             self._notes.uncertain[f"{identity}: its function body is unknown: {body.reason}"] = None
             return ""
         if body not in self._bodies:
@@ -184,11 +192,25 @@ class RuntimeCheck:
         return inner and f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
 
     def _kernel(self, node: ModelNode) -> Support:
-        question = self._identity(node), node.types
+        identity, casts = self._identity(node), self._inserts_casts(node)
+        question = identity, node.types, casts
         if question not in self._kernels:
             known = {name: each for name, each in node.types if each}
-            self._kernels[question] = self._runtime.kernel(question[0], known)
+            self._kernels[question] = self._runtime.kernel(identity, known, inserts_casts=casts)
         return self._kernels[question]
+
+    def _inserts_casts(self, node: ModelNode) -> bool:
+        """Return whether the runtime casts inputs of a node to a type that it computes in.
+
+        A function body comes first: the runtime casts the inputs of its nodes.
+        """
+        runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
+        types = map(node.scope.element_type, filter(None, node.node.inputs))
+        return (
+            opset >= FIRST_CAST_TO_NUMBERS
+            and not runtime.computes_in.keys().isdisjoint(types)
+            and not (runtime.expands_functions and node.has_usable_body)
+        )
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         identity = str(self._identity(node))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
+from typing import Final
 
 from opshift.converter.convert_node import add_values
 from opshift.converter.survey.survey import survey
@@ -25,6 +26,14 @@ from opshift.registry.registry import Registry
 
 MAX_CONSTANT = 64
 """Maximum number of elements of a constant input that the function body of a node may depend on."""
+
+OPSET_18_BODIES: Final = frozenset(
+    {
+        "Elu", "HardSigmoid", "MeanVarianceNormalization", "Relu", "Selu", "Shrink", "Softplus", "Softsign",
+        "ThresholdedRelu",
+    }
+)  # fmt: skip
+"""Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
 
 MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
@@ -70,16 +79,18 @@ class ModelNode:
     def has_usable_body(self) -> bool:
         """Whether its operator has a function body that onnxruntime uses.
 
-        The operators in the body must have the same versions at the opset of the model.
+        The opset of the model must not be older than that of the body, and the operators in the body must
+        have the same versions at both.
         """
         version, registry = self.operator, self.scope.registry
         if version is None or not version.has_function or registry.is_open(self.domain):
             return False
         if version.body is None:
             return True
-        imports, opsets = version.body.opset_imports, self.scope.opsets
-        written = {**opsets, version.domain: max(version.since_version, imports.get(version.domain, 1))}
-        return all(
+        opsets = self.scope.opsets
+        body_opset = 18 if version.name in OPSET_18_BODIES else version.since_version
+        written = {**opsets, version.domain: body_opset}
+        return body_opset <= opsets.get(version.domain, 1) and all(
             registry.at(each.op_type, written.get(each.domain, 1), each.domain)
             == registry.at(each.op_type, opsets.get(each.domain, 1), each.domain)
             for each in version.body.nodes

@@ -87,7 +87,7 @@ def _require_same_names(request: RunRequest) -> None:
         [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
     )
     if not original:
-        raise CannotVerify("the model has no outputs to compare")
+        raise CannotVerify("the model has no outputs to compare", remedy="declare graph outputs")
     if original != converted:
         empty = Verification(("", ""), 0, request.seed, (), ())
         reason = f"the outputs are named {', '.join(converted)} instead of {', '.join(original)}"

@@ -113,7 +113,8 @@ def _libraries(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
     libraries = tuple(map(Path, paths))
     for each in libraries:
         if not each.is_file():
-            raise UsageError("this library of custom operators does not exist", place=str(each))
+            reason = "this library of custom operators does not exist"
+            raise UsageError(reason, place=str(each), remedy="pass the path of a shared library")
     return libraries
 
 

@@ -24,7 +24,7 @@ from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Options, Target, read_allow
-from opshift.converter.report import Report
+from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.external_data import external_files
 from opshift.converter.streaming.output_file import output_pieces
 from opshift.converter.streaming.weights import Weights, open_without_weights
@@ -126,7 +126,7 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
         except ConversionRefused:
             report = Report.of(plan_with(model, options))
             return _conversion(path, report, located)
-        report = Report.of(plan, result)
+        report = conversion_report(plan, result, options)
         pieces = output_pieces(report, message, model, weights, file)
         report = replace(report, sizes=(file.size, total_size(pieces)))
         return _conversion(path, report, located, pieces, _text(result, settings))

@@ -12,6 +12,7 @@ from opshift.checker.ir_features.tensor_finders import (
 )
 from opshift.checker.ir_features.type_finder import find_types
 from opshift.checker.ir_features.use import STANDALONE, Use, since
+from opshift.model.graphs import node_place
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -83,7 +84,9 @@ def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessa
     # Message classes of an older `onnx` have no such field.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
-    yield from ((node.place, node.proto) for node in contents.nodes_with("metadata_props"))
+    nodes = ((path, node) for path, nodes in contents.node_lists for node in nodes)
+    # Not `nodes_with`: exporters add metadata to most nodes, and creating a `Located` for each takes longer.
+    yield from ((node_place(path, node), node) for path, node in nodes if node.metadata_props)
     containers: list[tuple[str, DescribedMessage]] = [*contents.graphs, *contents.functions]
     for path, container in containers:
         if container.metadata_props:

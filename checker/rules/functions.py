@@ -6,6 +6,7 @@ from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING, duplicate_names, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.attributes import type_name
+from opshift.model.message_text import count_text
 from opshift.model.operator_ids import called_function, canonical_domain, function_id
 
 SOURCE = "IR: Functions"
@@ -95,7 +96,7 @@ def opset(node: CheckedCall) -> Problems:
 def call_inputs(node: CheckedCall) -> Problems:
     """A call must not pass more inputs than the function has."""
     if node.function is not None and len(node.inputs) > len(node.function.input):
-        yield f"has {len(node.inputs)} inputs; the function has {len(node.function.input)}"
+        yield f"has {count_text(len(node.inputs), 'input')}; the function has {len(node.function.input)}"
 
 
 @rule("function.call-input-missing", ERROR, SOURCE, "pass the input")
@@ -113,7 +114,7 @@ def call_input_missing(node: CheckedCall) -> Problems:
 def call_outputs(node: CheckedCall) -> Problems:
     """A call must not have more outputs than the function."""
     if node.function is not None and len(node.outputs) > len(node.function.output):
-        yield f"has {len(node.outputs)} outputs; the function has {len(node.function.output)}"
+        yield f"has {count_text(len(node.outputs), 'output')}; the function has {len(node.function.output)}"
 
 
 @rule("function.call-attribute", WARNING, SOURCE, "remove the attribute, or correct its name")

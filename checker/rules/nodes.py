@@ -7,6 +7,7 @@ from opshift.checker.findings import ERROR, WARNING, Problem, repeated
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.node_problems import choice_problem
+from opshift.model.message_text import count_text
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import UNBOUNDED
 
@@ -151,7 +152,7 @@ def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
         low, high = getattr(operator, f"min_{kind}"), getattr(operator, f"max_{kind}")
         if not low <= count <= high:
             several = f"{low} or more" if high == UNBOUNDED else f"{low} to {high}"
-            yield f"has {count} {kind}s; {operator.id} has {low if low == high else several}"
+            yield f"has {count_text(count, kind)}; {operator.id} has {low if low == high else several}"
 
 
 def _omitted(node: CheckedCall, kind: str, names: Sequence[str], required: Sequence[str]) -> Problems:

@@ -7,6 +7,7 @@ from opshift.checker.checked_nodes import CheckedAttribute
 from opshift.checker.checked_values import TypedNode
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.message_text import count_text
 from opshift.model.messages import AttributeProto, GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
@@ -54,7 +55,7 @@ def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
         passed = [] if body.skipped_inputs is None else attribute.node.inputs[body.skipped_inputs :]
         expected = len(passed) + body.extra_inputs
         if actual != expected:
-            yield f"the graph has {actual} inputs; the node passes {expected}"
+            yield f"the graph has {count_text(actual, 'input')}; the node passes {expected}"
 
 
 @rule("body.outputs", ERROR, SOURCE, "return a value for each output of the node")
@@ -64,7 +65,7 @@ def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
     if body is not None:
         actual, expected = len(attribute.proto.g.output), len(attribute.node.outputs) + body.extra_outputs
         if actual < expected or (body.is_exact and actual > expected):
-            yield f"the graph has {actual} outputs; the node requires {expected}"
+            yield f"the graph has {count_text(actual, 'output')}; the node requires {expected}"
 
 
 @rule("type.body-input", ERROR, SOURCE, "cast the value, or correct the declared type")

@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.inlined_call import InlinedCall
+from opshift.converter.node_names import NodeNames
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
@@ -125,18 +126,20 @@ class _Inliner:
             graph = waiting.pop()
             nodes = graph.node
             count = len(nodes)
+            node_names = NodeNames(nodes)
             keys = [position * SORT_KEY_STRIDE for position in range(count)]
             for position in range(count):
                 if called_function(nodes[position]) in self._functions:
-                    keys += self._replace(graph, position)
+                    keys += self._replace(graph, position, node_names)
             if len(keys) > count:
                 sort_by_keys(nodes, keys)
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
-    def _replace(self, graph: ContainerProto, position: int) -> list[int]:
+    def _replace(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
         """Replace a call: write one node over it, append the others, and return their sort keys."""
         call = graph.node[position]
         new_nodes = self._expand(call, graph)
+        node_names.rename(new_nodes, kept=call.name)
         first = next(filter(None, call.output), None)
         main = next((index for index, node in enumerate(new_nodes) if first in node.output), 0)
         for index, node in enumerate(new_nodes):

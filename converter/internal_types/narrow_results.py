@@ -17,7 +17,10 @@ from opshift.registry.models import OperatorVersion
 EXACT_SOURCES = frozenset({*INTEGER_BITS, *PACKED_BITS, "bool"})
 """Types with one result of a Cast to narrow integers; runtimes differ in how they round others."""
 
-NUMERIC_SOURCES = frozenset({*EXACT_SOURCES, *FORMATS, "float8e8m0", "float16", "float", "double"})
+ROUNDED_DIRECTLY = frozenset({"float16", "float", "double"})
+"""Floating-point types that all versions of Round accept."""
+
+NUMERIC_SOURCES = EXACT_SOURCES | ROUNDED_DIRECTLY | {*FORMATS, "float8e8m0"}
 
 CASTS = ("Cast", "CastLike")
 
@@ -38,7 +41,9 @@ class Widening(FrozenRecord):
 
     Attributes:
         wider: wider types by narrow types.
-        sources: types whose Cast to narrow integers is replaced: float is truncated, as onnx.reference does.
+        sources: types whose Cast to narrow integers is replaced. Floats are rounded to the nearest integer,
+            ties to even, before the high bits are dropped: Cast does not state this, but ONNX's pages about
+            types of 4 and 2 bits do. onnx.reference truncates, and onnxruntime rounds ties away from zero.
         remedy: what to do if a node prevents the replacement.
     """
 
@@ -70,16 +75,23 @@ class Widening(FrozenRecord):
             reason = f"runtimes round a Cast from {source} to {result} differently"
             raise CannotConvert(reason, "result.runtime-dependent", remedy=self.remedy)
         saturates = next((each.i for each in copy.attribute if each.name == "saturate"), 1)
-        name, compute = _rename_output(copy, 0, writer), "int32" if is_integer else "float"
+        name, wide = _rename_output(copy, 0, writer), self.wider[result]
         copy.op_type = "Cast"
         del copy.input[1:], copy.attribute[:]
-        copy.attribute.add(name="to", type=INT, i=BY_NAME[compute].number)
-        wide = self.wider[result]
-        if is_integer:
-            low = emit_low_bits(copy.output[0], result, writer)
-            writer.emit("Cast", [low], name, to=BY_NAME[wide].number)
+        is_rounded = is_integer and source not in EXACT_SOURCES
+        if is_rounded and source in ROUNDED_DIRECTLY:
+            copy.op_type = "Round"
         else:
+            compute = "int32" if is_integer and not is_rounded else "float"
+            copy.attribute.add(name="to", type=INT, i=BY_NAME[compute].number)
+        if not is_integer:
             emit_rounded(copy.output[0], result, wide, name, writer, saturates=bool(saturates))
+            return
+        integer = copy.output[0]
+        if is_rounded:
+            rounded = integer if copy.op_type == "Round" else writer.emit("Round", [integer])
+            integer = writer.emit("Cast", [rounded], to=BY_NAME["int32"].number)
+        writer.emit("Cast", [emit_low_bits(integer, result, writer)], name, to=BY_NAME[wide].number)
 
     def restrict_quantized(self, copy: NodeProto, result: str, writer: NodeWriter) -> None:
         """Restrict the narrow integers of the QuantizeLinear that was written last."""

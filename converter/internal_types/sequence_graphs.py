@@ -1,18 +1,21 @@
 """Nodes with subgraphs that pass sequences: If, Loop and SequenceMap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
+from types import MappingProxyType
 
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.internal_types.sequence_operators import INVALID, stack
-from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Tensors
+from opshift.converter.internal_types.sequence_pass import REMEDY, SequencePass, Stack, Tensors
+from opshift.converter.internal_types.stacked_sequences import appended_tensors, require_equal_shapes
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of
 from opshift.model.messages import GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Node, Tensor, Value
+from opshift.model.types import Shape
 
 ITERATION_WORK, BYTES_PER_WORK = 256, 64
 """Work of an unrolled iteration: a constant, and the size of the body."""
@@ -34,13 +37,16 @@ def rewrite_if(proto: NodeProto, out: SequencePass) -> None:
 
 
 def rewrite_loop(proto: NodeProto, out: SequencePass) -> None:
-    """Carry the tensors of sequences; unroll the loop if its iterations change their numbers."""
+    """Carry the tensors of sequences; unroll the loop if its iterations change their numbers.
+
+    If the number of iterations is unknown, a sequence that grows from nothing becomes a scan output.
+    """
     inputs = max(len(proto.input), 2)
     _require_graphs(proto, 1, inputs, max(inputs - 1, len(proto.output) + 1))
     start = len(out.result.node)
-    reasons = _carry_tensors(proto, out)
-    count = _iteration_count(Node.from_proto(proto), out) if reasons else None
-    if count is None:
+    count = _iteration_count(Node.from_proto(proto), out)
+    reasons = _carry_tensors(proto, out, may_stack=count is None)
+    if count is None or not reasons:
         out.reasons |= reasons
     else:
         del out.result.node[start:]
@@ -54,7 +60,7 @@ def rewrite_sequence_map(proto: NodeProto, out: SequencePass) -> None:
     length = len(out.tensors(proto.input[0]))
     arguments: list[Sequence[str]] = []
     for name in proto.input:
-        is_tensor = name not in out.sequences and "(" not in (out.scope.element_type(name) or "(")
+        is_tensor = not out.is_sequence(name) and "(" not in (out.scope.element_type(name) or "(")
         arguments.append([name] * length if is_tensor else out.tensors(name))
     if any(len(each) != length for each in arguments):
         raise CannotConvert("the sequences have different numbers of tensors", "node.invalid", remedy=INVALID)
@@ -75,7 +81,7 @@ def _require_graphs(proto: NodeProto, count: int, inputs: int, outputs: int) -> 
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)
 
 
-def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConvert]:
+def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> dict[str, CannotConvert]:
     """Replace the sequences that a Loop carries by their tensors, or return the reasons against it."""
     copy, [(inner, graph)] = out.copy_node(proto)
     out.context.spend(ITERATION_WORK + graph.ByteSize() // BYTES_PER_WORK)
@@ -83,7 +89,8 @@ def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConve
     del copy.input[:], graph.input[:]
     # The first two inputs may be omitted.
     names = [*proto.input, *[""] * (len(declared) - len(proto.input))]
-    given = [out.sequences.get(name) for name in names]
+    given = [out.tensors_if_sequence(name) for name in names]
+    stacked = appended_tensors(proto, given) if may_stack else []
     for name, value, tensors in zip(names, declared, given, strict=True):
         copy.input.extend([name] if tensors is None else tensors)
         if tensors is None:
@@ -96,14 +103,22 @@ def _carry_tensors(proto: NodeProto, out: SequencePass) -> dict[str, CannotConve
                     inner.scope.declare(Value(new, element_type, None))
             inner.set_sequence(value.name, carried)
     inner.run()
+    for each in stacked:
+        # the tensor is returned as a scan output, and not carried
+        inner.set_sequence(each.returned.name, ())
     lengths = _return_tensors(inner, graph)
     expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
     if lengths != expected + [None] * (len(lengths) - len(expected)):
         reason = "the iterations change the number of tensors in a sequence"
         inner.reasons[out.place(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
     if not inner.reasons:
+        shapes = {}
+        for each in stacked:
+            shapes[each.sequence] = require_equal_shapes(each, inner, out)
+            name = inner.emit("Identity", [each.tensor])
+            _declare(graph.output.add(name=name), inner.scope.element_type(each.tensor), each.returned)
         out.finish(inner, graph)
-        _set_outputs(copy, lengths[1:], out)
+        _set_outputs(copy, lengths[1:], out, shapes)
     return inner.reasons
 
 
@@ -120,7 +135,7 @@ def _unroll(proto: NodeProto, count: int, out: SequencePass) -> None:
     """Replace a Loop by the nodes of its body for each iteration."""
     out.require_at_most(count, "iterations")
     (body,) = graphs_of(proto)
-    values: list[str | Tensors] = [out.sequences.get(name, name) for name in proto.input[2:]]
+    values = [_value(name, out) for name in proto.input[2:]]
     condition: str | Tensors = out.constant(Tensor("bool", (), (True,)))
     rows, start = [], len(out.result.node)
     for index in range(count):
@@ -169,12 +184,13 @@ def _inline(
     inner.run()
     for error in inner.reasons.values():
         raise error
-    results = [inner.sequences.get(value.name, value.name) for value in body.output]
+    results = [_value(value.name, inner) for value in body.output]
     returned = chain.from_iterable([each] if isinstance(each, str) else each for each in results)
     produced = {name for node in inner.result.node for name in node.output}
     new_names = {name: out.fresh(name) for name in dict.fromkeys(returned) if name in produced}
     call = type(proto)(input=names.values(), output=new_names.values())
     instance = InlinedCall(call, InlinedNodes([*names], [*new_names], inner.result.node), out.fresh)
+    out.node_names.rename(instance.nodes)
     for node in instance.nodes:
         out.result.node.append(node)
         out.scope.replace_producer(Node.from_proto(node))
@@ -191,7 +207,7 @@ def _return_tensors(inner: SequencePass, graph: GraphProto) -> list[int | None]:
     declared = [deepcopy(value) for value in graph.output]
     del graph.output[:]
     for value in declared:
-        tensors = inner.sequences.get(value.name)
+        tensors = inner.tensors_if_sequence(value.name)
         lengths.append(None if tensors is None else len(tensors))
         if tensors is None:
             graph.output.append(value)
@@ -211,20 +227,34 @@ def _declare(tensor: ValueInfoProto, inferred: str | None, sequence: ValueInfoPr
     return kind.name
 
 
-def _set_outputs(copy: NodeProto, lengths: Sequence[int | None], out: SequencePass) -> None:
-    """Write the tensors of sequences to the outputs of a copied node."""
+def _set_outputs(
+    copy: NodeProto,
+    lengths: Sequence[int | None],
+    out: SequencePass,
+    stacked: Mapping[str, Shape | None] = MappingProxyType({}),
+) -> None:
+    """Write the tensors of sequences to the outputs of a copied node; stacks follow, with their shapes."""
     names = [*copy.output]
     del copy.output[:]
     for name, length in zip(names, lengths, strict=False):
         if length is None:
             copy.output.append(name)
-        else:
+        elif name not in stacked:
             tensors = [out.fresh(f"{name}_{index}") for index in range(length)]
             copy.output.extend(tensors)
             out.set_sequence(name, tensors)
+    for name, shape in stacked.items():
+        copy.output.append(out.fresh(f"{name}_stack"))
+        out.set_stack(name, Stack(copy.output[-1], shape))
     out.scope.replace_producer(Node.from_proto(copy))
     if not copy.output:  # the sequences are empty
         del out.result.node[-1]
+
+
+def _value(name: str, out: SequencePass) -> str | Tensors:
+    """Return the tensors of a sequence, or the name of another value."""
+    tensors = out.tensors_if_sequence(name)
+    return name if tensors is None else tensors
 
 
 def _tensor(value: str | Tensors) -> str:

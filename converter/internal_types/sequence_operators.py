@@ -3,6 +3,11 @@
 from collections.abc import Sequence
 
 from opshift.converter.internal_types.sequence_pass import SequencePass, Tensors
+from opshift.converter.internal_types.stacked_sequences import (
+    concatenate_stack,
+    count_stack,
+    select_from_stack,
+)
 from opshift.model.errors import CannotConvert, UnknownShape
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor
@@ -35,6 +40,9 @@ def erase(proto: NodeProto, out: SequencePass) -> None:
 def select(proto: NodeProto, out: SequencePass) -> None:
     """Replace SequenceAt by Identity, or by Gather if the position is computed and all shapes are equal."""
     node = Node.from_proto(proto)
+    if node.inputs[0] in out.stacks:
+        select_from_stack(proto, out.stacks[node.inputs[0]], out)
+        return
     tensors = out.tensors(node.inputs[0])
     if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
         inputs = [stack(tensors, 0, out), node.inputs[1]]
@@ -47,21 +55,29 @@ def select(proto: NodeProto, out: SequencePass) -> None:
 def identity(proto: NodeProto, out: SequencePass) -> None:
     """Remove an Identity of a sequence."""
     node = Node.from_proto(proto)
-    if node.inputs[0] in out.sequences:
+    if node.inputs[0] in out.stacks:
+        out.set_stack(node.output(0), out.stacks[node.inputs[0]])
+    elif node.inputs[0] in out.sequences:
         out.set_sequence(node.output(0), out.tensors(node.inputs[0]))
     else:
         out.keep(proto)
 
 
 def count(proto: NodeProto, out: SequencePass) -> None:
-    """Replace SequenceLength by a constant."""
+    """Replace SequenceLength by a constant, or by the size of a stack."""
     node = Node.from_proto(proto)
+    if node.inputs[0] in out.stacks:
+        count_stack(proto, out.stacks[node.inputs[0]], out)
+        return
     out.constant(Tensor("int64", (), (len(out.tensors(node.inputs[0])),)), node.output(0))
 
 
 def concatenate(proto: NodeProto, out: SequencePass) -> None:
     """Replace ConcatFromSequence by Concat."""
     node = Node.from_proto(proto)
+    if node.inputs[0] in out.stacks:
+        concatenate_stack(proto, out.stacks[node.inputs[0]], out)
+        return
     tensors, axis = out.tensors(node.inputs[0]), node.attribute("axis", 0)
     if not tensors:
         reason = f"sequence {node.inputs[0]!r} is empty and has no concatenation"

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from opshift.adapters.core.limits import MAX_NODES, require_at_most
 from opshift.converter.constant_nodes import add_constant_node
+from opshift.converter.node_names import NodeNames
 from opshift.converter.options import Allowances
 from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.rewrite.validation import validate_axes, validate_node
@@ -28,12 +30,21 @@ from opshift.model.graphs import (
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.types import Shape
 
 Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""
 
-LISTS_ARE_INPUTS_SINCE = 13
+LISTS_ARE_INPUTS_SINCE, OPERATORS_WITH_LIST_INPUTS = 13, ("Split", "Squeeze", "Unsqueeze")
 """First opset in which the sizes of Split and the axes of Squeeze and Unsqueeze are inputs."""
+
+
+class Stack(NamedTuple):
+    """Tensor that stacks the tensors of a sequence along a new first axis, and their common shape."""
+
+    tensor: str
+    shape: Shape | None
+
 
 MAX_WORK = 1 << 20
 """Maximum total length of the sequences and iterations of a model: unrolled loops multiply them."""
@@ -73,8 +84,10 @@ class SequencePass:
     Attributes:
         scope: facts about values before the pass, and about those that it adds.
         names: number of definitions of each name in the outermost graph and its subgraphs.
+        node_names: names of the nodes, which copies of unrolled nodes must not repeat.
         result: message that receives the new nodes.
         sequences: tensors of each sequence, also of the enclosing graphs.
+        stacks: likewise, the sequences whose number of tensors is known only at run time.
         reasons: reasons why nodes cannot be replaced, by place.
     """
 
@@ -84,17 +97,22 @@ class SequencePass:
         path: str,
         context: Context,
         names: Counter[str],
-        outer: Mapping[str, Tensors] | None = None,
+        outer: SequencePass | None = None,
     ) -> None:
         self.scope = scope
         self.context = context
         self.names = names
+        self.node_names = NodeNames(scope.container.node)
         self.result: ContainerProto = type(scope.container)()
         self.reasons: dict[str, CannotConvert] = {}
         self._path = path
         scope.defined_names.update(chain.from_iterable(node.output for node in scope.container.node))
         own = scope.defined_names
-        self.sequences = {name: each for name, each in (outer or {}).items() if name not in own}
+        self.sequences: dict[str, Tensors] = {}
+        self.stacks: dict[str, Stack] = {}
+        if outer is not None:
+            self.sequences |= {name: each for name, each in outer.sequences.items() if name not in own}
+            self.stacks |= {name: each for name, each in outer.stacks.items() if name not in own}
 
     def run(self) -> None:
         """Write the new nodes to `result`, and the reasons for refusal to `reasons`."""
@@ -109,7 +127,7 @@ class SequencePass:
 
     def write_to(self, container: ContainerProto) -> None:
         """Move the new nodes to a copy of the graph or function; refuse sequences among the outputs."""
-        for name in filter(self.sequences.__contains__, Container(container).outputs):
+        for name in filter(self.is_sequence, Container(container).outputs):
             record = self.scope.producing_records.get(name)
             place = self._path if record is None else self.place(self.scope.proto_of(record))
             reason = f"the graph or function returns sequence {name!r}"
@@ -119,15 +137,26 @@ class SequencePass:
         container.node.extend(self.result.node)
         values = getattr(container, "value_info", ())
         if values:
-            remove_messages(values, [value.name in self.sequences for value in values])
+            remove_messages(values, [self.is_sequence(value.name) for value in values])
 
     def tensors(self, name: str) -> Tensors:
         """Return the tensors of a sequence; refuse the node that reads it if they are unknown."""
-        found = self.sequences.get(name)
+        found = self.tensors_if_sequence(name)
         if found is None:
             reason = f"the tensors of sequence {name!r} are known only at run time"
             raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
         return found
+
+    def tensors_if_sequence(self, name: str) -> Tensors | None:
+        """Return the tensors of a sequence, `None` for another value; refuse sequences of unknown length."""
+        if name in self.stacks:
+            reason = f"the number of tensors in sequence {name!r} is known only at run time"
+            raise CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
+        return self.sequences.get(name)
+
+    def is_sequence(self, name: str) -> bool:
+        """Return whether a value is a sequence that the pass replaces."""
+        return name in self.sequences or name in self.stacks
 
     def set_sequence(self, name: str, tensors: Iterable[str]) -> None:
         """Set the tensors of a sequence."""
@@ -136,6 +165,12 @@ class SequencePass:
         self.context.sequence_count += 1
         if name:
             self.sequences[name] = found
+
+    def set_stack(self, name: str, stack: Stack) -> None:
+        """Set the tensor that stacks the tensors of a sequence."""
+        self.context.spend(1)
+        self.context.sequence_count += 1
+        self.stacks[name] = stack
 
     def element(self, name: str) -> str:
         """Return a name for a tensor that subgraphs can read: none of them defines it again."""
@@ -164,9 +199,12 @@ class SequencePass:
         replacement of `origin` inherits its name, doc string and metadata.
         """
         inputs, outputs = [*inputs], outputs or [self.fresh(op_type.lower())]
+        has_inputs = (
+            op_type in OPERATORS_WITH_LIST_INPUTS and self.scope.opset_of("") >= LISTS_ARE_INPUTS_SINCE
+        )
         numbers = {}
         for key, value in attributes.items():
-            if isinstance(value, int) or self.scope.opset_of("") < LISTS_ARE_INPUTS_SINCE:
+            if isinstance(value, int) or not has_inputs:
                 numbers[key] = value
             else:
                 inputs.append(self.constant(Tensor("int64", (len(value),), tuple(value))))
@@ -197,7 +235,7 @@ class SequencePass:
         scope = self.scope.child(graph)
         scope.owner = owner
         path = f"{self._path} / {owner.name or owner.op_type}.{attribute}"
-        return SequencePass(scope, path, self.context, self.names, self.sequences)
+        return SequencePass(scope, path, self.context, self.names, self)
 
     def copy_node(self, proto: NodeProto) -> tuple[NodeProto, list[tuple[SequencePass, GraphProto]]]:
         """Add a copy of a node, and return it with a pass over each subgraph and the copy of the subgraph."""
@@ -212,7 +250,7 @@ class SequencePass:
     def keep(self, proto: NodeProto) -> None:
         """Add a copy of a node that reads no sequences, and replace the sequences in its subgraphs."""
         for name in proto.input:
-            if name in self.sequences:
+            if self.is_sequence(name):
                 reason = f"{proto.op_type} reads sequence {name!r} as a whole"
                 raise CannotConvert(reason, "sequence.visible", remedy=REMEDY)
         for inner, graph in self.copy_node(proto)[1]:

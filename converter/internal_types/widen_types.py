@@ -14,7 +14,7 @@ from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import ElementTypes
 from opshift.model.attributes import graphs_in, tensors_in, types_in
-from opshift.model.errors import CannotConvert
+from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import (
     ContainerProto,
@@ -141,8 +141,7 @@ class _Pass:
     def _result_type(self, name: str) -> str:
         result = self._scope.element_type(name) if name else "none"
         if result is None:
-            reason = f"the element type of {name!r} is unknown"
-            raise CannotConvert(reason, "unknown.element-type", remedy=f"add a value_info for {name!r}")
+            raise UnknownElementType(name)
         return result
 
     def _widen_attribute(self, attribute: AttributeProto, copy: AttributeProto, owner: NodeProto) -> None:

@@ -3,7 +3,7 @@
 Models have metadata in all IR versions: the entries move there, with keys that name their origin.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
@@ -12,15 +12,19 @@ from opshift.model.messages import ModelProto, StringStringEntryProto
 
 def move_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
-    described = list(described_messages(contents))
-    _copy_to_model(contents.model, ((place, message.metadata_props) for place, message in described))
-    for _, message in described:
-        message.ClearField("metadata_props")
+    _copy_to_model(contents.model, _taken_metadata(contents))
 
 
 def drop(contents: Contents) -> None:
     """Remove all metadata except the model's own."""
-    for _, message in list(described_messages(contents)):
+    for _ in _taken_metadata(contents):
+        pass
+
+
+def _taken_metadata(contents: Contents) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
+    """Yield the place and the metadata of each message, and clear them when the next one is requested."""
+    for place, message in described_messages(contents):
+        yield place, message.metadata_props
         message.ClearField("metadata_props")
 
 
@@ -30,16 +34,22 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
     used_keys = {entry.key for entry in metadata}
     for place, entries in groups:
         for entry in entries[:]:  # takes less time than an iterator of protobuf
-            key = unique_key = f"{place}: {entry.key}"
-            number = 1
-            while unique_key in used_keys:
-                number += 1
-                unique_key = f"{key} ({number})"
-            used_keys.add(unique_key)
+            key = f"{place}: {entry.key}"
+            if key in used_keys:
+                key = _numbered(key, used_keys)
+            used_keys.add(key)
             # CopyFrom does not decode the value, which may be a long stack trace.
             added = metadata.add()
             added.CopyFrom(entry)
-            added.key = unique_key
+            added.key = key
+
+
+def _numbered(key: str, used_keys: Set[str]) -> str:
+    """Return a used key with the first number that makes it unique."""
+    number = 2
+    while f"{key} ({number})" in used_keys:
+        number += 1
+    return f"{key} ({number})"
 
 
 def move_annotations(contents: Contents) -> None:

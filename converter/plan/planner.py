@@ -24,8 +24,8 @@ from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
-from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.graphs import ContainerProto, NodeRecord, node_place, training_graphs
+from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
+from opshift.model.graphs import ContainerProto, NodeRecord, node_place, require_graph, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, function_label, opset_imports
 from opshift.registry.errors import ResolveError
@@ -69,8 +69,7 @@ class Planner:
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
         model = self._model
-        if not model.HasField("graph"):
-            raise InvalidModel("not a model: it has no graph", remedy="check that it is the right file")
+        require_graph(model)
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
         training = [
@@ -302,7 +301,7 @@ def _plan_as_declared(model: ModelProto, options: Options) -> Plan:
             history = History(model, options.reversible)
         plan = Planner(model, options, history=history).plan()
     except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text") from error
+        raise not_utf8_error() from error
     if options.without:
         from opshift.converter.functions.removal import plan_removal  # few conversions need it
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from opshift.converter.refusals import Refusal
+from opshift.converter.refusals import UNKNOWN_SHAPE, Refusal
 from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
 from opshift.model.errors import NodeError, UnknownShape
 from opshift.model.graphs import node_place
 from opshift.model.operator_ids import canonical_domain
+from opshift.registry.explanations.refusal_causes import refusal_cause
 
 if TYPE_CHECKING:
     from opshift.converter.options import Options
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 INTERMEDIATE = "an intermediate value"
 """Text for a value that a step created: users do not know its name."""
+
+OTHER_TARGET = "choose another target"
+"""Remedy of an unknown size that no declaration makes known: only values that a step created have it."""
 
 
 class RefusedNodes:
@@ -53,11 +57,13 @@ class RefusedNodes:
         if isinstance(error, UnknownShape):
             remedy = self._unknown_shapes.remedy(error, scope)
         elif _replace_names(remedy, created, "") != remedy:
-            remedy = "declare the types of the inputs of the node: add a value_info for each"
+            remedy = "declare the types of the inputs of the node, in graph inputs or with a value_info"
         callers = self._functions.call_facts_of(scope) if self._functions else None
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
             code = "function.uncalled"
+        if not remedy:
+            remedy = OTHER_TARGET if code == UNKNOWN_SHAPE else refusal_cause(code).remedy
         operator = self._operator_name(proto, scope)
         domain = canonical_domain(proto.domain)
         target = self._options.target.opsets.get(domain) or scope.opsets.get(domain, 0)

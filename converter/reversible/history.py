@@ -89,17 +89,18 @@ class History:
     def add_entries(self, plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
         """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
         reversal = plan.reversal
+        if reversal.restored:
+            container = surveyed.scope.container
+            read = {*self._used_outside(container), *self._names_needed_later(reversal, surveyed)}
+            drop_unused_constants(plan, self._value_index(container), read)
         reversal.entries += retained_entries(plan, surveyed)
         if self.is_continued:
             reversal.entries += added_entries(plan, surveyed, router)
-        read = {name for change in plan.changes for name in names_read_by_emissions(change.result.nodes)}
-        # rejected attempts to restore a group may have added unused constants
-        if reversal.kept_groups:
-            plan.constants = {name: each for name, each in plan.constants.items() if name in read}
-        if reversal.restored:
-            container = surveyed.scope.container
-            read.update(self._used_outside(container), self._names_needed_later(reversal, surveyed))
-            drop_unused_constants(reversal, self._value_index(container), read)
+        # rejected attempts to restore a group, and withdrawn changes, may have added unused constants
+        if reversal.kept_groups or reversal.removed:
+            changes = (each.result.nodes for each in plan.changes)
+            used = {name for nodes in changes for name in names_read_by_emissions(nodes)}
+            plan.constants = {name: each for name, each in plan.constants.items() if name in used}
         # restorations precede conversions in the list, whatever their positions
         plan.changes.sort(key=lambda each: each.position)
         reversal.constants += [*plan.constants, *plan.cast_sources.values()]

@@ -1,11 +1,13 @@
 """Planning of restorations in one graph or function."""
 
+from collections import Counter
 from collections.abc import Iterable, Set
+from itertools import chain
 
 from opshift.converter.functions.attribute_references import restore_references
-from opshift.converter.plan.changes import Restoration, Restorations
+from opshift.converter.plan.changes import ContainerPlan, Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
-from opshift.converter.reversible.value_index import ValueIndex
+from opshift.converter.reversible.value_index import ValueIndex, names_read_by_emissions
 from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
@@ -92,20 +94,30 @@ def _operator_label(node: NodeProto, scope: Scope) -> str:
     return str(operator.id) if operator else f"{canonical_domain(node.domain)}.{node.op_type}"
 
 
-def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read: Set[str]) -> None:
-    """Plan to remove added constants that only removed nodes read.
+def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Set[str]) -> None:
+    """Plan to remove added constants that only removed nodes read, and withdraw the changes of these nodes.
 
-    The value index is that of the graph before the conversion; `read` are the names that new and restored
-    nodes, or other graphs, read.
+    The value index is that of the graph before the conversion; `read` are the names that other graphs, and
+    nodes that may be restored later, read.
     """
+    reversal = plan.reversal
+    new_reads = {each.position: set(names_read_by_emissions(each.result.nodes)) for each in plan.changes}
+    read_counts = Counter(chain.from_iterable(new_reads.values()))
     replaced = {place for place, each in reversal.restored.items() if not each.group.is_original}
     removed = reversal.removed | replaced
     for name in reversal.constants:
-        if name in read or not value_index.has_constant(name):
+        if name in read or read_counts[name] or not value_index.has_constant(name):
             continue
         if value_index.consumers.get(name, frozenset()) <= removed:
             reversal.dropped.add(name)
             if name in value_index.producers:
-                reversal.removed.add(value_index.producers[name])
+                position = value_index.producers[name]
+                reversal.removed.add(position)
                 # A Cast precedes the constant that it reads in the list.
-                removed.add(value_index.producers[name])
+                removed.add(position)
+                read_counts.subtract(new_reads.get(position, ()))
+    plan.changes = [
+        each
+        for each in plan.changes
+        if each.position in reversal.restored or each.position not in reversal.removed
+    ]

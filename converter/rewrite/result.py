@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from opshift.converter.rewrite.renamed_inputs import with_inputs_renamed
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in, write_attribute
 from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
@@ -175,6 +176,8 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
     inner = None
     if written.graph.embedded is not None:
         inner = _converted_attribute(written.graph.embedded, origin).g
+        if written.graph.embedded_names:
+            inner = with_inputs_renamed(inner, dict(written.graph.embedded_names))
         proto.CopyFrom(inner)
         for field in (proto.node, proto.input, proto.output):
             del field[:]

@@ -7,6 +7,7 @@ from opshift.inference.facts import Facts
 from opshift.inference.node_problems import axis_problem, choice_problem
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
+from opshift.model.message_text import count_text
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.node_key import require_utf8_names
 from opshift.model.tensors import can_pack_tensor
@@ -70,8 +71,9 @@ def _require_count(kind: str, names: Sequence[str], least: int, most: int, opera
     # Trailing empty names denote omitted values, so they may exceed the maximum.
     if least <= len(names) <= most or (len(names) > most and not any(names[most:])):
         return
-    counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
-    raise _invalid(f"has {len(names)} {kind}s; {operator.id} expects {counts}")
+    several = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
+    counts = least if least == most else several
+    raise _invalid(f"has {count_text(len(names), kind)}; {operator.id} expects {counts}")
 
 
 def _require_choice(

@@ -1,7 +1,6 @@
 """Workspace of one graph or function: what its conversion adds to the model."""
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from itertools import chain
 
 from opshift.converter.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
@@ -25,6 +24,7 @@ class FreshNames:
         self.sources: list[Callable[[], Iterable[Iterable[str]]]] = []
         """Functions that return groups of used names; they are called before the first fresh name."""
         self.created: set[str] = set()
+        self._existing: set[str] | None = None
         self._next_number: dict[str, int] = {}
 
     def avoid(self, *roots: ContainerProto) -> None:
@@ -32,19 +32,19 @@ class FreshNames:
         containers = nested_containers(roots)
         self.sources.append(lambda: (defined_values(*roots), *map(mentioned_names, containers)))
 
-    @cached_property
-    def _existing(self) -> set[str]:
-        return set().union(*chain.from_iterable(names() for names in self.sources))
-
     def fresh(self, hint: str) -> str:
         """Return an unused name that starts with `hint`."""
+        existing, created = self._existing, self.created
+        if existing is None:
+            groups = chain.from_iterable(names() for names in self.sources)
+            existing = self._existing = set().union(*groups)
         number = self._next_number.get(hint, 0)
         name = f"{hint}_{number}" if number else hint
-        while name in self._existing or name in self.created:
+        while name in existing or name in created:
             number += 1
             name = f"{hint}_{number}"
         self._next_number[hint] = number + 1
-        self.created.add(name)
+        created.add(name)
         return name
 
 

@@ -24,7 +24,7 @@ from opshift.converter.rewrite_cache.cached_rewrite import (
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
-from opshift.model.node_key import NodeKey, is_small_key, node_key_of
+from opshift.model.node_key import NodeKey, has_small_tensors, is_small_key, node_key_of
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 
@@ -82,7 +82,7 @@ class RewriteCache:
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
         # A node that the calls of its function changed does not match the key of its NodeProto.
-        if not is_cacheable or (node is not None and not node.is_original):
+        if not (is_cacheable or has_small_tensors(proto)) or (node is not None and not node.is_original):
             node = node or self._scope.node_of(line)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
             return self._with_values_kept(result)
@@ -158,7 +158,15 @@ class _FactRecorder:
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
 
     def element_type(self, name: str) -> str | None:
-        return self._query("element_type", name)  # type: ignore[no-any-return]
+        if name not in self.fresh_names:
+            constant = self._answers.get(("constant", self._positions.get(name, -1)))
+            if constant is not None:  # its type is compared with the constant
+                return constant.element_type  # type: ignore[no-any-return]
+            return self._query("element_type", name)  # type: ignore[no-any-return]
+        # Inference over the emitted nodes derives it from the element types of the node's values.
+        for each in self._positions:
+            self._query("element_type", each)
+        return self._scope.element_type(name)
 
     def shape(self, name: str) -> Shape | None:
         return self._query("shape", name)  # type: ignore[no-any-return]
@@ -180,12 +188,19 @@ class _FactRecorder:
         return self._query("constant", name)  # type: ignore[no-any-return]
 
     def is_used(self, name: str) -> bool:
+        if name in self.fresh_names:  # the same for all nodes: it depends on the emitted nodes
+            return self._scope.is_used(name)
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
         self.is_complete = False
         return self._scope.nested_shape(graph, name)
+
+    def is_visible(self, name: str) -> bool:
+        """Return whether a value is defined; not cached, as the names in subgraphs are specific to a node."""
+        self.is_complete = False
+        return self._scope.is_visible(name)
 
     def fresh(self, hint: str) -> str:
         # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
@@ -212,7 +227,7 @@ class _FactRecorder:
         return self._workspace.constant_bytes
 
     def add_emitted(self, node: Node, opset: int) -> None:
-        # Not recorded: only queries about the new values matter, and these prevent caching.
+        # Not recorded: only queries about the new values matter.
         self._workspace.add_emitted(node, opset)
 
     def add_graph(self, graph: Graph) -> None:
@@ -226,10 +241,10 @@ class _FactRecorder:
     def _query(self, question: str, name: str) -> Any:
         answer = getattr(self._scope, question)(name)
         position = self._positions.get(name)
-        if position is None:
-            self.is_complete = False
-        else:
+        if position is not None:
             self._answers[question, position] = answer
+        elif name not in self.constants:  # the steps determine all facts about a constant that they add
+            self.is_complete = False
         return answer
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:

@@ -179,7 +179,9 @@ class CachedRewrite:
     def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all queries have the same answers for a node with other names."""
         for question, position, answer in self.questions:
-            if not _is_same(getattr(facts, question)(names[position]), answer):
+            found = getattr(facts, question)(names[position])
+            # Most answers are small integers and shared strings: comparing their identity avoids a call.
+            if found is not answer and not _is_same(found, answer):
                 return False
         return True
 
@@ -233,7 +235,6 @@ NodeRewrite = ComputedRewrite | CacheHit
 
 def _is_same(answer: object, other: object) -> bool:
     """Compare two answers; floats by their text as well, because 0.0 equals -0.0."""
-    if answer is other or answer != other or not isinstance(answer, Tensor) or not isinstance(other, Tensor):
+    if answer != other or not isinstance(answer, Tensor) or not isinstance(other, Tensor):
         return bool(answer == other)
-    has_floats = any(isinstance(each, float) for each in answer.values)
-    return not has_floats or repr(answer.values) == repr(other.values)
+    return float not in map(type, answer.values) or repr(answer.values) == repr(other.values)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike, WithoutLike
-from opshift.converter.report import Report
+from opshift.converter.report import Report, conversion_report
 from opshift.converter.shape_arguments import ShapesLike
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
@@ -93,7 +93,7 @@ def convert_file(
 
     def change(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)
-        return Report.of(plan, result)
+        return conversion_report(plan, result, options)
 
     with path_to_write(out) as path:
         handling = external if path is out else "keep"

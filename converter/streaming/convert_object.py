@@ -17,6 +17,7 @@ from opshift.converter.streaming.external_data import (
     contains_weights,
     data_exists,
     external_files,
+    is_name_of_weights,
     require_files,
     require_size,
     unknown_folder,
@@ -131,8 +132,10 @@ def _data_to_copy(
         return {}
     folder, target = folder_location(str(source)), folder_location(out)
     files = {join(folder, name): join(target, name) for name in located}
-    if out in files or (external != "keep" and out in files.values()):
+    if out in files:
         raise contains_weights(out)
+    if out in files.values():
+        raise is_name_of_weights(out)
     if external == "keep" or not files:
         return {}
     if external == "link":

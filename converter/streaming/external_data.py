@@ -15,7 +15,7 @@ from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
-from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.errors import InvalidModel, UsageError, not_utf8_error
 from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.file_formats import HEAD_SIZE, format_of
 from opshift.model.messages import TensorProto
@@ -45,7 +45,7 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
         try:
             data = read_external_data(tensor)
         except UnicodeDecodeError as error:
-            raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
+            raise not_utf8_error(place) from error
         _require_below_folder(data.location, place)
         found[data.location] = max(found.get(data.location, 0), _end_of_elements(tensor, data, place))
     return found
@@ -79,7 +79,7 @@ def _external_tensors(message: bytes) -> Iterator[TensorProto]:
 def _require_below_folder(location: str, place: str) -> None:
     path = PurePosixPath(location.replace("\\", "/"))
     if not path.parts or "\0" in location or path.is_absolute() or ".." in path.parts or Path(location).drive:
-        reason = f"has weights in {location!r}, which is outside the model's folder"
+        reason = f"has weights in {location!r}, which may be outside the model's folder"
         remedy = "move the file into the folder, and set its location relative to the model"
         raise InvalidModel(reason, place=place, remedy=remedy)
 
@@ -131,15 +131,16 @@ def files_to_transfer(
         CannotWrite: the folder of the output cannot be read.
     """
     require_not_overwritten(files, source, destination)
+    for name in files:
+        if (target / name).resolve() == destination:
+            raise is_name_of_weights(str(target / name))
     if how == "keep":
         return []
     require_files(files, source)
     if source.resolve() == target.resolve():
         return []
     with raising_cannot_write(target):
-        return [
-            name for name in files if _is_missing(source / name, target / name, target, destination, force)
-        ]
+        return [name for name in files if _is_missing(source / name, target / name, target, force)]
 
 
 def require_files(files: Mapping[str, int], folder: Path) -> None:
@@ -184,11 +185,8 @@ def unknown_folder(place: str) -> InvalidModel:
     return InvalidModel("has weights in separate files, in an unknown folder", place=place, remedy=remedy)
 
 
-def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
+def _is_missing(old: Path, new: Path, target: Path, force: bool) -> bool:
     resolved = new.resolve()
-    if resolved == place:
-        reason, remedy = "is the name of a file with weights of the model", "choose another output file"
-        raise UsageError(reason, place=str(new), remedy=remedy)
     if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
         reason, remedy = "is needed for weights of the model and not a regular file", "use another folder"
         raise UsageError(reason, place=str(new), remedy=remedy)
@@ -206,6 +204,12 @@ def data_exists(place: str) -> UsageError:
     remedy = "replace it with --force, write to another folder, or keep them with --external keep"
     reason = "already exists, and weights of the model would replace it"
     return UsageError(reason, place=place, remedy=remedy)
+
+
+def is_name_of_weights(place: str) -> UsageError:
+    """Return the error for an output file that would be read as an external data file of the result."""
+    reason = "is the name of a file with weights of the model"
+    return UsageError(reason, place=place, remedy="choose another output file")
 
 
 def contains_weights(place: str) -> UsageError:

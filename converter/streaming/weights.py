@@ -59,7 +59,9 @@ class Weights(PlaceholderStore):
         pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
             reason = "is not an ONNX model, or is larger than 2 GiB without its weights"
-            raise self._named_format() or InvalidModel(reason, place=self._source.place)
+            raise self._named_format() or InvalidModel(
+                reason, place=self._source.place, remedy="store its weights in files of external data"
+            )
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
     def _extract(self) -> list[bytes] | None:

@@ -73,14 +73,17 @@ class NodeAnalysis:
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
         """Return the status of a node's operator; it is cached for operators of the default domain."""
-        self.operators.add((proto.domain, proto.op_type))
-        if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
+        domain, op_type = proto.domain, proto.op_type
+        self.operators.add((domain, op_type))
+        if self._functions is not None and self._functions.has_name(op_type, domain):
             call = self._functions.find_call(proto, scope)
-            self.calls += [call] if call else []
-            return OperatorStatus(has_step=False, has_graphs=True) if call else self._status(proto, scope)
-        found = self._status(proto, scope)
-        if not proto.domain:
-            scope.operator_statuses[proto.op_type] = found
+            if call:
+                self.calls.append(call)
+                return OperatorStatus(has_step=False, has_graphs=True)
+            return self._status(domain, op_type, scope)
+        found = self._status(domain, op_type, scope)
+        if not domain:
+            scope.operator_statuses[op_type] = found
         return found
 
     def finish(self, surveyed: Collection[ContainerSurvey]) -> None:
@@ -113,30 +116,31 @@ class NodeAnalysis:
             self._element_types = ElementTypes(scopes, self.operators)
         return self._element_types
 
-    def _status(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
-        domain = proto.domain or DEFAULT_DOMAIN
+    def _status(self, model_domain: str, op_type: str, scope: Scope) -> OperatorStatus:
+        """Return the status of an operator; `model_domain` is its domain as the node has it."""
+        domain = model_domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:
             self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
         if (
             domain != DEFAULT_DOMAIN
-            and self._registry.is_undefined(proto.op_type, opset, domain)
-            and self._without.isdisjoint((domain, f"{domain}.{proto.op_type}"))
+            and self._registry.is_undefined(op_type, opset, domain)
+            and self._without.isdisjoint((domain, f"{domain}.{op_type}"))
         ):
             self._has_unknown_operators = True
             if self._functions is not None:
-                self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
+                self._functions.undefined_operators.setdefault(domain, set()).add(op_type)
             return OperatorStatus(has_step=False, has_graphs=True)
         try:
-            route = self.router(scope.opsets).route(proto.domain, proto.op_type, opset)
+            route = self.router(scope.opsets).route(model_domain, op_type, opset)
         except ResolveError as error:
             self._has_unknown_operators = True
-            self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
+            self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
-            type_dependent[proto.domain, proto.op_type] = route.affected_element_types
+            type_dependent[model_domain, op_type] = route.affected_element_types
         return route.status
 
 

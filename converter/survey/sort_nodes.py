@@ -16,6 +16,7 @@ from opshift.model.graphs import (
     bound_names,
     node_label,
     node_place,
+    too_deep_error,
     training_graphs,
 )
 from opshift.model.messages import ModelProto, NodeProto
@@ -72,7 +73,7 @@ class _Sorter:
         `visible` are the names in enclosing graphs, and `needed` the names that are read from outside.
         """
         if depth > MAX_SUBGRAPH_DEPTH:
-            raise InvalidModel(f"graphs are nested more than {MAX_SUBGRAPH_DEPTH} deep", place=path)
+            raise too_deep_error(path)
         values, nodes = _Values(container), list(container.node)
         enclosing = visible | values.names
         reads = [{*node.input} - {""} for node in nodes]

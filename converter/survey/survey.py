@@ -10,7 +10,7 @@ from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_place
+from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_place, too_deep_error
 from opshift.model.messages import NodeProto
 
 
@@ -116,7 +116,7 @@ def _subgraphs(
         for position, graph in enumerate(graphs):
             path = f"{enclosing.path} / {proto.name or proto.op_type}.{attribute.name}"
             if depth == MAX_SUBGRAPH_DEPTH:
-                raise InvalidModel(f"graphs are nested more than {MAX_SUBGRAPH_DEPTH} deep", place=path)
+                raise too_deep_error(path)
             scope = enclosing.scope.child(graph)
             scope.owner = proto
             inner = survey(scope, path, look, depth + 1, keeps_lines=keeps_lines)
@@ -131,7 +131,8 @@ def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
         found.captured.update(name for name in proto.input if name not in scope.defined_names)
         return
     place = node_place(found.path, proto)
-    error = InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
+    reason = f"input {missing!r} is not produced by any node, input or initializer"
+    error = InvalidModel(reason, place=place, remedy="declare it as a graph input, or remove the node")
     if any(missing in other.output for other in scope.container.node):
         reason = f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle"
         error = InvalidModel(reason, place=place, remedy="sort the nodes topologically")
@@ -144,7 +145,10 @@ def _require_no_duplicates(scope: Scope, path: str) -> None:
     for proto in scope.container.node:
         for name in filter(None, proto.output):
             if name in defined:
-                raise InvalidModel(f"value {name!r} is produced twice", place=node_place(path, proto))
+                place = node_place(path, proto)
+                raise InvalidModel(
+                    f"value {name!r} is produced twice", place=place, remedy="rename one of them"
+                )
             defined.add(name)
 
 
@@ -154,7 +158,8 @@ def _require_valid_names(found: ContainerSurvey, *, has_duplicates: bool) -> Non
         _require_no_duplicates(scope, path)
     for name in scope.outputs:
         if not scope.is_visible(name):
-            error = InvalidModel(f"output {name!r} is not produced by any node", place=path)
+            reason = f"output {name!r} is not produced by any node"
+            error = InvalidModel(reason, place=path, remedy="remove the output, or add the node")
             error.concerns_order = True
             raise error
     for name in found.captured:

@@ -121,7 +121,8 @@ class OnnxIrMessage(PlaceholderStore):
         try:
             model = onnx_ir.serde.deserialize_model(proto)  # pyright: ignore  # it is onnx's class
         except Exception as error:  # onnx_ir does not document its errors
-            raise InvalidModel(f"onnx_ir cannot read the converted model: {_root_cause(error)}") from error
+            reason = f"onnx_ir cannot read the converted model: {_root_cause(error)}"
+            raise InvalidModel(reason, remedy="convert the model as a ModelProto instead") from error
         self._put_tensors_back(model.graph)
         for function in model.functions.values():
             self._put_tensors_back(function)
@@ -184,7 +185,7 @@ def _bytes_of(tensor: onnx_ir.TensorProtocol) -> bytes:
         raise InvalidModel(f"cannot be read: {_root_cause(error)}", place=place, remedy=remedy) from error
     if len(found) != tensor.nbytes:
         reason = f"has {len(found):,} bytes; its type and shape require {tensor.nbytes:,}"
-        raise InvalidModel(reason, place=place)
+        raise InvalidModel(reason, place=place, remedy="correct its type or shape")
     return found
 
 

@@ -24,6 +24,9 @@ ARGUMENTS: Final = {
 """Fields of the first parameters of `make_node`, in their order; further ones are attributes."""
 
 
+EXAMPLE_REMEDY: Final = "write a node as y = Softmax <axis = 1> (float[N, 10] x), or Softmax(x, axis=1)"
+
+
 def read_text(text: str) -> ModelProto | GraphProto:
     """Read a model, a graph or nodes: in ONNX's syntax, as calls of Python, or as text or JSON of protobuf.
 
@@ -37,6 +40,15 @@ def read_text(text: str) -> ModelProto | GraphProto:
         raise InvalidModel("the text has bytes that are not UTF-8", remedy="save or paste it as UTF-8")
     if re.match(r"\s*(#[^\n]*\n\s*)*(\{|\w+\s*[:{])", text):
         return _read_protobuf(text)
+    try:
+        return _read_syntax(text)
+    except InvalidModel as error:
+        error.remedy = error.remedy or EXAMPLE_REMEDY
+        raise
+
+
+def _read_syntax(text: str) -> ModelProto | GraphProto:
+    """Read a model, a graph or nodes in ONNX's syntax, or nodes as calls of Python."""
     reader = _Pasted(text)
     found = ModelProto() if reader.next.text == "<" else GraphProto()
     if isinstance(found, ModelProto):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from opshift.model.errors import Place
+from opshift.model.errors import Place, UsageError
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.models import Example, ExampleFile, Proposal
 from opshift.registry.loader import load_operator
@@ -51,7 +51,11 @@ class ProposalFolder:
         Raises:
             DefinitionError: the file is invalid.
             InvalidProposal: the file does not exist.
+            UsageError: the folder does not exist.
         """
+        if not self.path.is_dir():
+            remedy = "correct the path, or create a proposal with `opshift proposal new`"
+            raise UsageError("folder does not exist", place=str(self.path), remedy=remedy)
         if not self.file(PROPOSAL).is_file():
             raise InvalidProposal(
                 "the folder is not a proposal: proposal.yaml is missing",

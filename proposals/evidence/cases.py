@@ -11,7 +11,7 @@ from opshift.adapters.emit.cast import FLOAT_TYPES
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.proposals.content.models import Example, ExampleTensor, attribute_value_problem
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from opshift.checker.findings import ERROR, WARNING
 from opshift.model.element_types import element_names
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule

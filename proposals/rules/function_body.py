@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from opshift.checker.findings import ERROR, WARNING
 from opshift.converter.convert import convert_version
 from opshift.model.errors import OpshiftError
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.evidence import Evaluated

@@ -3,7 +3,7 @@
 import difflib
 
 from opshift.checker.findings import ERROR, INFO, WARNING
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.folder import PROPOSAL
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule

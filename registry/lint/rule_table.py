@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from opshift.model.message_text import did_you_mean
 from opshift.model.rule_table import RuleTable, describe
-from opshift.model.similar_names import did_you_mean
 
 MAX_SHOWN = 15
 """Maximum number of names in one message."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from opshift.model.message_text import similar_names
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.similar_names import similar_names
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator

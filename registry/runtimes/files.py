@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from opshift.model.errors import UsageError
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RUNTIMES as FOLDER
 from opshift.registry.definition_files import TYPES
@@ -55,10 +55,12 @@ def get_runtime(name: str) -> Runtime:
     A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it.
 
     Raises:
-        UsageError: there is no data about this version.
+        UsageError: there is no data about this version, or no such file.
         DefinitionError: the file cannot be read, or is invalid.
     """
     if name.endswith(".yaml"):
+        if not Path(name).exists():
+            raise UsageError("file does not exist", place=name, remedy="correct the path")
         return read_runtime(Path(name), default_registry())
     found = find_runtime(name)
     if found is None:

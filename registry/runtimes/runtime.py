@@ -99,13 +99,16 @@ class Runtime(Record):
         """Name such as `onnxruntime-1.31.1`."""
         return f"{self.runtime}-{self.version}"
 
-    def kernel(self, operator: OperatorId, types: Mapping[str, str]) -> Support:
+    def kernel(
+        self, operator: OperatorId, types: Mapping[str, str], *, inserts_casts: bool = True
+    ) -> Support:
         """Return the kernel for an operator version and types, or the reason why it is missing.
 
         Args:
             operator: the operator version; one that exists at the opset of the model.
             types: types such as `tensor(float)` by type variable or name of a parameter. Types that are
                 not given do not count.
+            inserts_casts: whether the runtime may cast the types of `computes_in` to wider ones.
         """
         newest = self.opsets.get(operator.domain)
         if newest is None:
@@ -117,7 +120,8 @@ class Runtime(Record):
         name = f"{operator.domain}.{operator.op_type}"
         kernels = self.operators.get(name, ())
         found = [each for each in kernels if each.implements(operator.since_version)]
-        for given in (types, {name: self._computed_type(each) for name, each in types.items()}):
+        computed = {name: self._computed_type(each) for name, each in types.items()}
+        for given in (types, computed) if inserts_casts else (types,):
             for each in found:
                 if each.accepts(given):
                     notes = (*self.restrictions_of(operator), *self.errors_of(operator))

@@ -25,7 +25,7 @@ def statuses(**options: object) -> Counter[str]:
     return Counter(each.status for each in opshift.convert_many("in", 17, "out", **options))  # type: ignore[arg-type]
 
 
-def lines(path: str = "out/opshift-ledger.jsonl") -> list[dict[str, object]]:
+def records(path: str = "out/opshift-ledger.jsonl") -> list[dict[str, object]]:
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
@@ -45,7 +45,7 @@ def threads() -> Executor:
 def test_converts_in_processes(zoo: Path, jobs: int | None) -> None:
     assert statuses(jobs=jobs) == EXPECTED
     assert {opset(path) for path in Path("out").rglob("*.onnx")} == {17}
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -53,7 +53,7 @@ def test_converts_in_processes(zoo: Path, jobs: int | None) -> None:
 def test_converts_with_executor(zoo: Path, start: Callable[[], Executor]) -> None:
     with start() as executor:
         assert statuses(executor=executor) == EXPECTED
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 @pytest.mark.parametrize("processes", [False, True])
@@ -63,7 +63,7 @@ def test_converts_with_dask(zoo: Path, processes: bool) -> None:
     cluster = distributed.LocalCluster(n_workers=2, processes=processes, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         assert statuses(executor=client.get_executor(pure=False)) == EXPECTED
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 def test_outcomes(zoo: Path) -> None:
@@ -100,7 +100,7 @@ def test_later_call_does_nothing(zoo: Path) -> None:
     assert refused.error.code == "operator.not-introduced"
     after = {path: os.stat(path) for path in Path("out").rglob("*.onnx")}
     assert all(before[path] == found for path, found in after.items())
-    assert len(lines()) == 10
+    assert len(records()) == 10
 
 
 def touch(path: str) -> None:
@@ -143,7 +143,7 @@ def test_converts_again_after_change(zoo: Path, change: Callable[[], object], ex
     for each in expected:
         opshift.convert_file(each, "again.onnx", 17, external="keep")
         assert Path("out", Path(each).relative_to("in")).read_bytes() == Path("again.onnx").read_bytes()
-    sources = [str(each["source"]) for each in lines()]
+    sources = [str(each["source"]) for each in records()]
     assert len(sources) == len(set(sources))
 
 
@@ -205,7 +205,7 @@ def test_torn_lines_are_ignored(zoo: Path, garbage: bytes) -> None:
     content = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(content[:-1]) + garbage)
     assert statuses()["converted"] <= 1
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 HOSTILE = {
@@ -221,7 +221,7 @@ HOSTILE = {
 @pytest.mark.parametrize("fields", HOSTILE.values(), ids=HOSTILE)
 def test_forged_entries_prove_nothing(zoo: Path, fields: dict[str, object]) -> None:
     statuses()
-    forged = "".join(f"{json.dumps(each | fields)}\n" for each in lines())
+    forged = "".join(f"{json.dumps(each | fields)}\n" for each in records())
     Path("out/opshift-ledger.jsonl").write_text(forged)
     found = Counter(each.status for each in opshift.convert_many("in", 17, "out", force=True))
     assert found == EXPECTED
@@ -252,7 +252,7 @@ def test_stopped_iteration_is_continued(zoo: Path) -> None:
             next(running)
         running.close()
     assert statuses()["refused"] == 1
-    assert len(lines()) == 10
+    assert len(records()) == 10
 
 
 def test_finished_outputs_without_line_are_replaced(zoo: Path) -> None:
@@ -266,11 +266,11 @@ def test_finished_outputs_without_line_are_replaced(zoo: Path) -> None:
             "options": "",
             "owns_output": True,
         }
-        for each in lines()
+        for each in records()
     ]
     Path("out/opshift-ledger.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in started))
     assert statuses() == EXPECTED
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 def test_conflicts_beyond_the_first_models_fail_alone(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +299,7 @@ def test_error_of_listing_does_not_lose_results(zoo: Path, monkeypatch: pytest.M
     monkeypatch.setattr("opshift.batch.run_chunks.FIRST_TASKS", 1)
     with pytest.raises(UsageError, match="cannot be listed"):
         list(opshift.convert_many("in", 17, "out", jobs=2))
-    assert [each["status"] for each in lines() if each["status"] == "converted"] == ["converted"] * 2
+    assert [each["status"] for each in records() if each["status"] == "converted"] == ["converted"] * 2
 
 
 def test_sources_are_read_lazily(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +337,7 @@ def test_broken_executor_is_an_error(zoo: Path) -> None:
     with pytest.raises(OpshiftError, match="the executor accepts no more work: cannot schedule new futures"):
         statuses(executor=BrokenPool(1), jobs=1)
     assert statuses()["skipped"] > 0
-    assert Counter(each["status"] for each in lines()) == EXPECTED
+    assert Counter(each["status"] for each in records()) == EXPECTED
 
 
 def test_wrong_and_wrong_arguments(zoo: Path) -> None:

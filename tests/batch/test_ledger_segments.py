@@ -22,11 +22,11 @@ def _empty_store() -> None:
 def stored_lines(*lines: bytes) -> list[bytes]:
     """Append lines in one run, and return those that the next run reads."""
     ledger = LedgerSegments(LEDGER)
-    assert not list(ledger.lines()) or lines
+    assert not list(ledger.read()) or lines
     for line in lines:
         ledger.append(line)
     ledger.close()
-    return list(LedgerSegments(LEDGER).lines())
+    return list(LedgerSegments(LEDGER).read())
 
 
 def test_lines_of_runs_are_read_in_their_order() -> None:
@@ -40,24 +40,24 @@ def test_segments_are_written_by_time_and_size(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ledger_segments, "MAX_SEGMENT", 4)
     ledger = LedgerSegments(LEDGER)
     ledger.append(b"1\n")
-    assert not list(LedgerSegments(LEDGER).lines())
+    assert not list(LedgerSegments(LEDGER).read())
     ledger.append(b"2\n")
-    assert list(LedgerSegments(LEDGER).lines()) == [b"1\n", b"2\n"]
+    assert list(LedgerSegments(LEDGER).read()) == [b"1\n", b"2\n"]
     monkeypatch.setattr(ledger_segments, "SEGMENT_SECONDS", 0.0)
     ledger.append(b"3\n")
-    assert list(LedgerSegments(LEDGER).lines())[2:] == [b"3\n"]
+    assert list(LedgerSegments(LEDGER).read())[2:] == [b"3\n"]
 
 
 def test_replaced_lines_are_removed_but_not_those_of_another_run() -> None:
     stored_lines(b"1\n")
     ledger, other = LedgerSegments(LEDGER), LedgerSegments(LEDGER)
-    assert list(ledger.lines()) == [b"1\n"]
+    assert list(ledger.read()) == [b"1\n"]
     other.append(b"other\n")
     other.close()
     ledger.append(b"2\n")
     ledger.replace([b"2\n"])
     ledger.close()
-    assert sorted(LedgerSegments(LEDGER).lines()) == [b"2\n", b"other\n"]
+    assert sorted(LedgerSegments(LEDGER).read()) == [b"2\n", b"other\n"]
 
 
 def test_other_objects_in_the_folder_are_ignored() -> None:

@@ -60,7 +60,7 @@ def run(source: str, out: str, **options: Any) -> Counter[str]:
     return Counter(each.status for each in opshift.convert_many(source, 17, out, **options))
 
 
-def lines(store: Any, url: str) -> list[dict[str, Any]]:
+def records(store: Any, url: str) -> list[dict[str, Any]]:
     names = sorted(store.glob(f"{url.partition('://')[2]}/out/opshift-ledger/*.jsonl"))
     return [json.loads(line) for name in names for line in store.cat_file(name).splitlines()]
 
@@ -76,7 +76,7 @@ def test_from_store_to_store(store: tuple[str, Any]) -> None:
     model = onnx.load_model_from_string(files.cat_file(f"{root}/out/0/m.onnx"))
     assert model.opset_import[0].version == 17
     assert run(f"{url}/in", f"{url}/out") == AGAIN
-    recorded = lines(files, url)
+    recorded = records(files, url)
     assert Counter(each["status"] for each in recorded) == FOUND
     assert {each["source"].partition("/in/")[2] for each in recorded} == {
         "0/m.onnx", "1/m.onnx", "2/m.onnx", "d/d.onnx", "refused.onnx", "broken.onnx",
@@ -129,7 +129,7 @@ def test_results_without_lines_are_adopted(server: Server, models: Path) -> None
     assert run("s3://killed/in", "s3://killed/out") == FOUND
     assert not [each for each in server.requests() if each.writes and each.path.endswith("onnx")]
     assert {path: files.info(path)["LastModified"] for path in states} == states
-    assert Counter(each["status"] for each in lines(files, "s3://killed")) == FOUND
+    assert Counter(each["status"] for each in records(files, "s3://killed")) == FOUND
     assert run("s3://killed/in", "s3://killed/out") == AGAIN
     found = opshift.convert_many("s3://killed/in", 18, "s3://killed/other")
     assert Counter(each.status for each in found) == FOUND

@@ -41,6 +41,10 @@ def test_lists_all_errors_and_codes(run: Run) -> None:
     assert all(each in text for each in refusal_causes())
 
 
+def test_suggests_code(run: Run) -> None:
+    assert "did you mean 'type.unsupported'?" in run("explain", "type.unsuported").stdout
+
+
 def test_exits_with_1_if_nothing_matches(run: Run) -> None:
     result = run("explain", "something", "else")
     assert result.exit_code == 1

@@ -65,7 +65,7 @@ def test_accepts_valid_proposal(run: Run, folder: Path) -> None:
         (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no operator 'Nothing'"),
         (("new", "x", "--kind", "new-operator", "--name", "../../evil"), 2, "is not a valid name"),
         (("new", "x", "--kind", "new-operator", "--name", "X", "-d", "a/../b"), 2, "is not a valid name"),
-        (("check", "nowhere"), 1, "is not a proposal"),
+        (("check", "nowhere"), 2, "folder does not exist"),
         (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
         (("explain", "no.rule"), 2, "unknown rule"),
         (("render", "sq", "--out", "page.pdf"), 2, "unsupported suffix"),

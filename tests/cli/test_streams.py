@@ -130,7 +130,10 @@ def test_refuses_wrong_usage(arguments: tuple[str, ...], reason: str, old_model:
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("arguments", [("convert", "old.onnx", *TO_STDOUT), ("inspect", "-")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("convert", "old.onnx", *TO_STDOUT), ("inspect", "-"), ("opset", "export", "-d", "ai.onnx.ml")],
+)
 def test_refuses_terminals(arguments: tuple[str, ...], old_model: Path) -> None:
     output, code = run_in_terminal(80, *arguments)
     assert code == 2

@@ -46,6 +46,10 @@ WRONG_USAGE = {
         ["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"],
         "unknown version '0.9' of onnx",
     ),
+    "release without a version": (
+        ["convert", "old.onnx", "out.onnx", "-t", "onnxruntime"],
+        "'onnxruntime' names no version",
+    ),
     "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
     "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "has two targets, 17 and 18"),
     "unknown allow value": (
@@ -59,6 +63,19 @@ WRONG_USAGE = {
         "contradicts --domain ai.onnx.ml",
     ),
     "name contradicts --opset": (["resolve", "Conv:11", "--opset", "12"], "contradicts --opset 12"),
+    "unknown opset": (["show", "Conv", "--opset", "99"], "there is no opset 99 of ai.onnx"),
+    "unknown opset of a list": (["list", "--changed", "13", "99"], "there is no opset 99 of ai.onnx"),
+    "unknown opset of stubs": (["stubs", "--opset", "99"], "there is no opset 99 of ai.onnx"),
+    "unknown opset of a document": (
+        ["opset", "export", "-d", "ai.onnx", "--version", "99"],
+        "there is no opset 99 of ai.onnx",
+    ),
+    "unknown opset to compare": (["diff", "Conv", "1", "99"], "there is no opset 99 of ai.onnx"),
+    "opset 0 of a node": (["node", "Relu(x)", "--opset", "0", "-t", "13"], "there is no opset 0 of ai.onnx"),
+    "unknown operator": (["show", "Cnov"], "did you mean Conv?"),
+    "unknown operator of a runtime": (["runtimes", "tract-0.23.9", "Cnov"], "did you mean Conv?"),
+    "missing folder of a proposal": (["proposal", "check", "no"], "no: folder does not exist"),
+    "domain without definitions": (["list", "-d", "com.acme"], "no definitions for domain 'com.acme'"),
 }
 
 

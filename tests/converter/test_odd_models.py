@@ -242,6 +242,50 @@ def test_rejects_outer_reads_of_a_name_defined_later(is_nested: bool) -> None:
     assert caught.value.remedy
 
 
+SHADOWING_INPUTS = {
+    "SequenceMap": (
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,3,4] x) => (float[2,3,4] y, float[2,3,4] z) {
+            a = SequenceConstruct (x, x)
+            b = Neg (x)
+            s, t = SequenceMap (a, b) <
+                body = f (float[2,3,4] b, float[2,3,4] a) => (float[] c, float[] a) { c = Sub (b, a) }
+            >
+            one = Constant <value_int = 1> ()
+            y = SequenceAt (s, one)
+            z = SequenceAt (t, one)
+        }""",
+        13,
+    ),
+    "Scan": (
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2,3,4] x) => (float[3,4] y, float[2,3,4] z) {
+            zero = Constant <value_ints = [0]> ()
+            s = ReduceSum <keepdims = 0> (x, zero)
+            b = Neg (x)
+            y, z = Scan (s, x, b) <num_scan_inputs = 2,
+                body = f (float[3,4] x, float[3,4] b, float[3,4] s) => (float[3,4] u, float[3,4] t) {
+                    d = Sub (b, s)
+                    t = Add (d, x)
+                    u = Add (t, x)
+                }>
+        }""",
+        7,
+    ),
+}
+"""Models with bodies whose inputs have the names of other values, which nodes before the body read."""
+
+
+@pytest.mark.parametrize(("text", "target"), SHADOWING_INPUTS.values(), ids=SHADOWING_INPUTS)
+def test_inputs_of_bodies_may_shadow_outer_values(text: str, target: int) -> None:
+    before = onnx.parser.parse_model(text)
+    onnx.checker.check_model(before, full_check=True)
+    after = convert_version(before, target)
+    assert {"SequenceMap", "Scan"}.isdisjoint(op_types(after))
+    onnx.checker.check_model(after, full_check=True)
+    assert_equal(run(after, {"x": X}), run(before, {"x": X}))
+
+
 # Undefined domains
 
 

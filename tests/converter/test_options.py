@@ -53,6 +53,21 @@ def test_suggests_a_similar_allow_value(allow: str | list[str], reason: str) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "runtime", "opset", "ir_version"),
+    [
+        ("openvino-2026.4.1", "openvino-2026.4.1", 28, None),
+        ("onnxruntime-cuda-1.14", "onnxruntime-cuda-1.14.1", 18, 8),
+        # a release of the same name is listed in releases.yaml, with the same opset
+        ("onnxruntime-1.31", "onnxruntime-1.31", 26, 13),
+    ],
+)
+def test_runtimes_are_targets(name: str, runtime: str, opset: int, ir_version: int | None) -> None:
+    target = Options.of(name).target
+    assert (target.opsets["ai.onnx"], target.ir_version) == (opset, ir_version)
+    assert target.runtimes == (runtime,)
+
+
 @pytest.mark.parametrize("function", [convert, convert_version, plan_version])
 def test_rejects_options_before_reading_the_model(function: object) -> None:
     assert callable(function)

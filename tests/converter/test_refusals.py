@@ -57,6 +57,31 @@ def test_lowest_opset_of_a_group_suits_all_its_nodes() -> None:
     assert plan_version(model, lowest - 1).refusals
 
 
+@pytest.mark.parametrize("in_function", [False, True], ids=["graph", "function"])
+@pytest.mark.parametrize(
+    ("text", "opset", "target", "remedy"),
+    [
+        ("Compress <axis = 0> (a, b)", 9, 5, "choose a newer target, or cast the values to a supported type"),
+        ("ScatterND (a, c, d)", 11, 2, "choose another target"),
+    ],
+    ids=["cause", "intermediate values"],
+)
+def test_every_refusal_has_a_remedy(
+    text: str, opset: int, target: int, remedy: str, in_function: bool
+) -> None:
+    """If a step has no advice, that of the cause applies; declarations do not change intermediate values."""
+    inputs = "float[4,4] a, bool[4] b, int64[2,1] c, float[2,4] d"
+    if in_function:
+        function = f'<domain: "local", opset_import: ["" : {opset}]> F(a, b, c, d) => (y) {{ y = {text} }}'
+        body = "local.F(a, b, c, d)"
+    else:
+        body, function = text, ""
+    header = f'<ir_version: 8, opset_import: ["" : {opset}, "local" : 1]>'
+    model = parser.parse_model(f"{header} g ({inputs}) => (float y) {{ y = {body} }} {function}")
+    for each in refused(model, target).refusals:
+        assert each.remedy == remedy
+
+
 def test_groups_by_element_type_and_cause() -> None:
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 13]>

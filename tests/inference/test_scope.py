@@ -163,6 +163,68 @@ def test_uses_the_operator_version_of_the_opset(scope_of: ScopeFactory) -> None:
     assert build_scope(scope_of, *nodes, opset=10).element_type("mask") == "bool"
 
 
+# Ranks from lists of sizes
+
+
+def size(*axes: int) -> list[NodeProto]:
+    """Return nodes that produce `p`, a list of one size: an unknown value to which Unsqueeze adds axes."""
+    attributes: dict[str, Any] = {"axes": axes} if axes else {}
+    return [node("F", [], ["size"], "com.acme"), node("Unsqueeze", ["size"], ["p"], **attributes)]
+
+
+LISTS: list[tuple[str, list[NodeProto], int, int | None]] = [
+    ("single sizes", [*size(0), node("Concat", ["p", "p"], ["s"], axis=0)], 11, 2),
+    ("last axis", [*size(-1), node("Concat", ["p"], ["s"], axis=-1)], 11, 1),
+    ("sizes and a constant", [*size(0), node("Concat", ["p", "two"], ["s"], axis=0)], 11, 3),
+    (
+        "axes in an initializer",
+        [
+            node("F", [], ["size"], "com.acme"),
+            node("Unsqueeze", ["size", "one"], ["p"]),
+            node("Concat", ["p", "two", "p"], ["s"], axis=0),
+        ],
+        17,
+        4,
+    ),
+    (
+        "axes in a Constant",
+        [
+            node("F", [], ["size"], "com.acme"),
+            node("Constant", [], ["axes"], value=helper.make_tensor("", INT64, [1], [0])),
+            node("Unsqueeze", ["size", "axes"], ["p"]),
+            node("Concat", ["p", "p"], ["s"], axis=0),
+        ],
+        17,
+        2,
+    ),
+    ("no axes", [*size(), node("Concat", ["p", "p"], ["s"], axis=0)], 11, None),
+    ("part of unknown length", [*size(0), node("Concat", ["p", "size"], ["s"], axis=0)], 11, None),
+    (
+        "computed axes",
+        [
+            node("F", [], ["size", "axes"], "com.acme"),
+            node("Unsqueeze", ["size", "axes"], ["p"]),
+            node("Concat", ["p", "p"], ["s"], axis=0),
+        ],
+        17,
+        None,
+    ),
+    ("another operator", [node("F", [], ["s"], "com.acme")], 17, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "opset", "rank"), [row[1:] for row in LISTS], ids=[row[0] for row in LISTS]
+)
+def test_rank_is_the_length_of_a_list(
+    nodes: list[NodeProto], opset: int, rank: int | None, scope_of: ScopeFactory
+) -> None:
+    """The list is 1-D, as ONNX requires, so that each of its parts is, whatever their producers are."""
+    weights: dict[str, Any] = {"one": [0], "two": [3, 4]}
+    scope = build_scope(scope_of, *nodes, node("Reshape", ["x", "s"], ["y"]), opset=opset, **weights)
+    assert scope.rank("y") == rank
+
+
 # Long chains
 
 

@@ -73,6 +73,13 @@ def _node_with_body(op_type: str, inputs: list[str], names: str, **attributes: A
             [None, (5, 3)],
             id="SequenceMap over a sequence and a tensor",
         ),
+        pytest.param(
+            _node_with_body("If", ["x"], "a"),
+            13,
+            [None],
+            [None],
+            id="If, which passes nothing",
+        ),
     ],
 )
 def test_infers_subgraph_inputs(

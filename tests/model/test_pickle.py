@@ -22,7 +22,7 @@ from opshift.analysis.verification.result import Verification, VerificationFaile
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.refusals import Refusal
-from opshift.model.errors import OpshiftError, Place, UnknownShape
+from opshift.model.errors import OpshiftError, Place, UnknownElementType, UnknownShape
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
@@ -77,6 +77,7 @@ def _errors() -> Iterator[OpshiftError]:
         NotAcceptable: NotAcceptable(
             "reason", [ProposalFinding("rule", Level.ERROR, Place("f.yaml", 3), "reason", "remedy")]
         ),
+        UnknownElementType: UnknownElementType("x"),
         UnknownShape: UnknownShape("reason", "x", "y", otherwise="remedy"),
         VerificationFailed: VerificationFailed(Verification(("runtime", "runtime"), 1, 0, (), ()), "reason"),
     }

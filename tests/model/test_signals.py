@@ -69,3 +69,18 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (128 + signal.SIGTERM, "cleaned", "")
+
+
+def test_termination_in_a_destructor_exits() -> None:
+    code = """
+import os, signal, time
+from opshift.model.signals import exit_on_termination
+exit_on_termination()
+class Interrupted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+Interrupted()  # deleted at once
+time.sleep(10)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")

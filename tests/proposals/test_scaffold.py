@@ -73,6 +73,13 @@ def test_refuses_to_overwrite_folder(tmp_path: Path) -> None:
         _new("update", "Hardmax", path)
 
 
+@pytest.mark.parametrize("kind", ["new-operator", "new-function", "promotion"])
+def test_refuses_new_operator_that_exists(kind: Kind, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"ai\.onnx already has an operator Relu"):
+        _new(kind, "Relu", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_refuses_update_of_unknown_operator(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no operator 'Softmaxx'"):
         _new("update", "Softmaxx", tmp_path / "new")

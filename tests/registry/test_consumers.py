@@ -67,7 +67,7 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
     ("name", "reason", "remedy"),
     [
         ("tensorrt-8.3", "unknown version '8.3' of tensorrt", "8.5"),
-        ("tensorrt", "unknown release 'tensorrt'", "did you mean tensorrt-"),
+        ("tensorrt", "'tensorrt' names no version", "add a version: 5.1, "),
         ("onnxruntim-1.14", "unknown release 'onnxruntim-1.14'", "did you mean onnxruntime-1.14 or "),
         ("opset13", "unknown release 'opset13'", "give an opset such as 17, or a release"),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),

@@ -373,7 +373,7 @@ def test_refuses_a_node_of_another_operator() -> None:
 
 
 def test_refuses_more_types_than_inputs() -> None:
-    with pytest.raises(UsageError, match="got 2 input types, but the node has 1 inputs"):
+    with pytest.raises(UsageError, match="got 2 input types, but the node has 1 input"):
         REGISTRY.get_schema("Softmax").function_body(_softmax(), ["float", "float"])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
+from opshift.converter.convert_node import convert_node
 from opshift.model.errors import OpshiftError, Place, UsageError
 from opshift.model.messages import NodeProto
 from opshift.model.operator_ids import LocalFunction
@@ -432,3 +433,29 @@ def test_refuses_arguments_of_wrong_type(arguments: tuple[object, ...]) -> None:
     for method in (REGISTRY.get_schema, REGISTRY.has):
         with pytest.raises(UsageError, match="expected a name, an opset and a domain"):
             method(*arguments)  # type: ignore[arg-type]
+
+
+RELU = NodeProto(op_type="Relu", input=["x"], output=["y"])
+
+
+@pytest.mark.parametrize(
+    ("node", "opsets", "reason"),
+    [
+        ("Relu(x)", {"": 17}, "expected a NodeProto, got str"),
+        (None, {"": 17}, "expected a NodeProto, got NoneType"),
+        (RELU, 17, "expected opsets by domain, got 17"),
+        (RELU, {"": "17"}, "expected opsets by domain, got {'': '17'}"),
+    ],
+)
+def test_resolves_only_nodes_with_opsets(node: object, opsets: object, reason: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        default_registry().resolve(node, opsets)  # type: ignore[arg-type]
+    assert caught.value.reason == reason
+    assert caught.value.remedy
+
+
+def test_functions_about_nodes_refuse_other_objects() -> None:
+    with pytest.raises(UsageError, match="expected a NodeProto, got str"):
+        convert_node("Relu(x)", 11, 13)  # type: ignore[type-var]
+    with pytest.raises(UsageError, match="expected a NodeProto, got str"):
+        default_registry().get_schema("LayerNormalization", 17).function_body("LayerNormalization(x)")  # type: ignore[arg-type]

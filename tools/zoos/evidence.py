@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import opshift
+from zoos.file_stores import THREADS, FileStore
 from zoos.generator import GeneratedModel
-from zoos.places import THREADS, Place
 from zoos.s3_server import Request
 
 LEDGER = "opshift-ledger"
@@ -19,14 +19,16 @@ LARGE = 64 << 20
 STATUSES = {"converted": {"converted", "unchanged"}, "refused": {"refused"}, "broken": {"failed"}}
 
 
-def ledger_lines(out: Place) -> Iterator[dict[str, Any]]:
+def ledger_lines(out: FileStore) -> Iterator[dict[str, Any]]:
     """Yield the lines of the ledger; a torn last line is an error."""
     for path in sorted(out.paths()):
         if path.startswith(LEDGER):
             yield from map(json.loads, out.read(path).splitlines())
 
 
-def problems(models: Iterable[GeneratedModel], source: Place, out: Place, target: int) -> Iterator[str]:
+def problems(
+    models: Iterable[GeneratedModel], source: FileStore, out: FileStore, target: int
+) -> Iterator[str]:
     """Yield each difference between what a batch had to write, and what the ledger and the output hold."""
     by_source: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in ledger_lines(out):
@@ -52,7 +54,7 @@ def problems(models: Iterable[GeneratedModel], source: Place, out: Place, target
 
 
 def _problems(
-    model: GeneratedModel, lines: list[dict[str, Any]], present: set[str], out: Place, target: int
+    model: GeneratedModel, lines: list[dict[str, Any]], present: set[str], out: FileStore, target: int
 ) -> Iterator[str]:
     statuses = [line["status"] for line in lines]
     if len(statuses) != 1 or statuses[0] not in STATUSES[model.expected]:

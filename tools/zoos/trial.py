@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import psutil
 
-from zoos.places import Place
+from zoos.file_stores import FileStore
 from zoos.s3_server import Request, Server
 
 Workers = Callable[[psutil.Process], list[psutil.Process]]
@@ -143,23 +143,23 @@ def dask_cluster(workers: int) -> Iterator[tuple[str, Workers]]:
 
     with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster:
 
-        def running(_: psutil.Process) -> list[psutil.Process]:
+        def worker_processes(_: psutil.Process) -> list[psutil.Process]:
             found = []
             for nanny in cluster.workers.values():
                 with suppress(psutil.Error, AttributeError):  # the nanny is starting a worker
                     found.append(psutil.Process(nanny.process.pid))
             return found
 
-        yield cluster.scheduler_address, running
+        yield cluster.scheduler_address, worker_processes
 
 
 def convert_command(source: str, out: str, target: int, *options: str) -> list[str]:
-    """Return the command that converts all models of a place."""
+    """Return the command that converts all models of a file store."""
     command = [sys.executable, "-m", "opshift", "convert", source, "--out", out, "--target", str(target)]
     return [*command, "--format", "json", *options]
 
 
-def count_files(out: Place) -> Iterator[Progress]:
+def count_files(out: FileStore) -> Iterator[Progress]:
     """Yield the number of models that a folder has at each step."""
     while True:
         yield Progress(sum(path.endswith(".onnx") for path in out.paths()))

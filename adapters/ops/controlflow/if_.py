@@ -1,15 +1,18 @@
 """If: before opset 11 the branches must return equal shapes, not only equal types."""
 
+from collections.abc import Sequence
 from math import prod
 
-from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
+from opshift.adapters import Node, Rewriter, Tensor, adapter, require_supported_types
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
-from opshift.adapters.emit.subgraphs import SubgraphBuilder, body_output_type
-from opshift.model.messages import GraphProto
-from opshift.model.node import Dims, Graph
+from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder, body_output_type
+from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.node import Dims, Graph, Value
 
 EMIT_OPSET = 9
 """Opset of the emitted nodes."""
+
+BRANCHES = ("then_branch", "else_branch")
 
 Shape = tuple[int, ...]
 
@@ -19,25 +22,19 @@ Merged = dict[int, tuple[Shape, Shape]]
 
 @adapter("If", 11, 1)
 def flatten_different_shapes(node: Node, out: Rewriter) -> None:
-    """Return different shapes flattened and padded to one size; restore them after the node.
+    """Return known different shapes flattened and padded to one size; replace other branches by Loops.
 
     Runtimes do not check unknown shapes.
     """
     require_supported_types(node, out)
-    then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in ("then_branch", "else_branch"))
+    then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
     merged: Merged = {}
-    for position, (name, then_dims, else_dims) in enumerate(
-        zip(node.outputs, then_shapes, else_shapes, strict=False)
-    ):
+    for position, (then_dims, else_dims) in enumerate(zip(then_shapes, else_shapes, strict=False)):
         if _differ(then_dims, else_dims):
             shapes = _known(then_dims), _known(else_dims)
             if shapes[0] is None or shapes[1] is None or not _are_emitted_by_model(node):
-                raise CannotConvert(
-                    f"the shapes of {name!r} differ between the branches: "
-                    f"{_format(then_dims)} and {_format(else_dims)}",
-                    "shape.unsupported",
-                    remedy="reshape or pad the output of one branch to the shape of the other",
-                )
+                _emit_loops(node, out)
+                return
             merged[position] = (shapes[0], shapes[1])
     if merged:
         _merge(node, merged, out)
@@ -52,7 +49,7 @@ def _merge(node: Node, merged: Merged, out: Rewriter) -> None:
         outputs += [out.fresh("flat"), out.fresh("layout")] if position in merged else [name]
     branches = {
         name: _branch(node, name, {position: pair[number] for position, pair in merged.items()}, merged, out)
-        for number, name in enumerate(("then_branch", "else_branch"))
+        for number, name in enumerate(BRANCHES)
     }
     out.replace(node, outputs=outputs, attributes=branches)
     names = iter(outputs)
@@ -84,6 +81,30 @@ def _branch(node: Node, attribute: str, shapes: dict[int, Shape], merged: Merged
     return body.graph()
 
 
+def _emit_loops(node: Node, out: Rewriter) -> None:
+    """Emit a Loop for each branch: it runs once or never, and replaces the outputs of the other branch.
+
+    Unlike the outputs of If, the values that a Loop carries may change shape and rank.
+    """
+    out = out.for_opset(EMIT_OPSET)
+    condition = node.inputs[0]
+    outputs = [_outputs(node.attribute(name)) for name in BRANCHES]
+    types = [
+        body_output_type(name, value, out) for name, value in zip(node.outputs, outputs[0], strict=False)
+    ]
+    values: Sequence[str] = [_zeros(1, each, out) for each in types]
+    conditions = condition, out.emit("Not", [condition])
+    results: Sequence[int | Sequence[str]] = (len(types), node.outputs)
+    for attribute, returned, runs, names in zip(BRANCHES, outputs, conditions, results, strict=True):
+        body = LoopBuilder(out)
+        for element_type in types:
+            body.input(element_type)
+        body.embed(node.attributes[attribute])
+        for value, element_type in zip(returned, types, strict=False):
+            body.output(body.emit("Identity", [value.name]), element_type)
+        values = body.emit_loop(out.cast(runs, "int64"), values, out, names)
+
+
 def _restore(flat: str, layout: str, name: str, pair: tuple[Shape, Shape], out: Rewriter) -> None:
     """Emit the elements without padding, in their shape."""
     out = out.for_opset(EMIT_OPSET)
@@ -112,7 +133,7 @@ def _zeros(count: int, element_type: str, out: Rewriter) -> str:
 
 
 def _are_emitted_by_model(node: Node) -> bool:
-    return not any(isinstance(node.attribute(name), Graph) for name in ("then_branch", "else_branch"))
+    return not any(isinstance(node.attribute(name), Graph) for name in BRANCHES)
 
 
 def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
@@ -120,6 +141,10 @@ def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
     if isinstance(graph, Graph):
         return [each.dims for each in graph.outputs]
     return [out.facts.nested_shape(graph, value.name) for value in graph.output]
+
+
+def _outputs(graph: Graph | GraphProto) -> Sequence[ValueInfoProto | Value]:
+    return graph.outputs if isinstance(graph, Graph) else graph.output
 
 
 def _known(dims: Dims) -> Shape | None:
@@ -133,7 +158,3 @@ def _differ(first: Dims, second: Dims) -> bool:
         return False
     pairs = zip(first, second, strict=False)
     return len(first) != len(second) or any(a != b and None not in (a, b) for a, b in pairs)
-
-
-def _format(dims: Dims) -> str:
-    return f"({', '.join('?' if dim is None else str(dim) for dim in dims or ())})"

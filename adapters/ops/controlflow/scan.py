@@ -104,13 +104,14 @@ def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter)
     body = LoopBuilder(out)
     states = len(inputs) - len(scanned)
     for name, inner in zip(node.inputs, inputs[:states], strict=False):
-        body.input(out.element_type(name), name=inner.name)
+        body.input(out.element_type(name), name=body.provide(inner.name))
     for lane, inner in zip(scanned, inputs[states:], strict=True):
         index = body.emit("Sub", [last, body.iteration]) if lane.is_reversed else body.iteration
-        body.emit("Gather", [lane.name, index], [inner.name], axis=lane.axis)
+        body.emit("Gather", [lane.name, index], [body.provide(inner.name)], axis=lane.axis)
     body.embed(node.attributes["body"])
     for position, value in enumerate(outputs):
-        body.output(body.emit("Identity", [value.name]), body_output_type(node.output(position), value, out))
+        result = body.emit("Identity", [body.embedded_name(value.name)])
+        body.output(result, body_output_type(node.output(position), value, out))
     return body
 
 

@@ -119,10 +119,22 @@ def _emit_float_remainder(node: Node, element_type: str, out: Rewriter) -> None:
         multiple = finite * 2.0**exponent if exponent else finite
         quotient = (remainder / multiple).cast("int64").cast("double")
         remainder = remainder - quotient * multiple
+    # Floats may have `fmod` 0 since opset 28; runtimes compute older nodes in the same way.
+    if not node.attribute("fmod", 0):
+        remainder = _add_divisor_of_other_sign(remainder, divisor)
     is_defined = abs(dividend).apply("Less", math.inf).apply("And", magnitude.apply("Greater", 0.0))
     # 0 / 0 is NaN, the remainder of infinity and the one by zero.
     one_or_nan = is_defined.cast("double") / is_defined.cast("double")
     cast((remainder * one_or_nan).name, element_type, out, node.outputs)
+
+
+def _add_divisor_of_other_sign(remainder: Expression, divisor: Expression) -> Expression:
+    """Add the divisor once to a remainder with the opposite sign; both are double."""
+    is_below = remainder.apply("Less", 0.0).apply("And", divisor.apply("Greater", 0.0))
+    is_above = remainder.apply("Greater", 0.0).apply("And", divisor.apply("Less", 0.0))
+    factor = is_below.apply("Or", is_above).cast("double")
+    # the power is 1 for a factor of 0, while the product of 0 and an infinite divisor would be NaN
+    return remainder + (divisor.apply("Pow", factor) - (1 - factor))
 
 
 def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:

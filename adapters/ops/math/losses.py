@@ -10,6 +10,7 @@ from opshift.adapters.emit.shapes import (
     dimension,
     dimension_tensor,
     index_range,
+    product_or_inferred,
     reshape,
 )
 
@@ -25,7 +26,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     reduction = node.attribute("reduction", b"mean")
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
-    flat_scores = reshape(scores, (0, 0, -1), out)
+    flat_scores = reshape(scores, (0, 0, _sample_count(node, out)), out)
     losses = out.emit("Neg", [_select_by_label(label_mask, flat_scores, element_type, out)])
     # Without weights and a label to ignore, all samples count equally.
     weights = reshape(node.input(2), (-1, 1), out) if node.input(2) else ""
@@ -46,13 +47,19 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 def _label_mask(node: Node, out: Rewriter) -> str:
     """Return a mask N x C x D of the classes that the labels name, except for the class to ignore."""
     element_type = out.element_type(node.inputs[1])
-    labels = reshape(node.inputs[1], (0, 1, -1), out)
+    labels = reshape(node.inputs[1], (0, 1, _sample_count(node, out)), out)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
     ignored = node.attribute("ignore_index")
     if ignored is None:
         return mask
     is_ignored = out.emit("Equal", [labels, out.constant(ignored, element_type)])
     return out.emit("And", [mask, out.emit("Not", [is_ignored])])
+
+
+def _sample_count(node: Node, out: Rewriter) -> int:
+    """Return the number of labels for each element of the batch, or -1 to infer it."""
+    rank = out.known_rank(node.inputs[1])
+    return -1 if rank is None else product_or_inferred(node.inputs[1], range(1, rank), out)
 
 
 def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:

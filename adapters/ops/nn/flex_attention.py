@@ -57,7 +57,7 @@ def _apply_subgraph(node: Node, attribute: str, value: str, element_type: str, o
         return value
     graph = node.attribute(attribute)
     body = LoopBuilder(out)
-    body.emit("Identity", [body.input(element_type)], [graph.input[0].name], domain="")
+    body.emit("Identity", [body.input(element_type)], [body.provide(graph.input[0].name)], domain="")
     body.embed(node.attributes[attribute])
-    body.output(graph.output[0].name, element_type)
+    body.output(body.embedded_name(graph.output[0].name), element_type)
     return body.emit_loop(out.int64(1), [value], out)[0]

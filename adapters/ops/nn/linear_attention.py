@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.heads import size_per_head
 from opshift.adapters.emit.shapes import computed_dimension, dimension, reshape, shape_tensor
 from opshift.adapters.emit.subgraphs import SubgraphBuilder
 
@@ -39,7 +40,9 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
         scan_input_axes=[1] * len(scanned),
     )
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
-    packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
+    size = size_per_head(node.inputs[2], node.attribute("kv_num_heads"), out)
+    hidden = size if size < 0 else size * node.attribute("q_num_heads")
+    packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, hidden), out)
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
     if out.is_used(node.output(1)):
         out.cast(state, _state_type(node, out), [node.output(1)])
@@ -47,13 +50,20 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
 
 def _tokens(node: Node, out: Rewriter) -> Tokens:
     heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
-    decay = node.input(4) and _split_heads(node.input(4), (0, 0, shared, -1, 1), out)
+    query, key, value = (
+        size_per_head(name, count, out)
+        for name, count in zip(node.inputs[:3], (heads, shared, shared), strict=True)
+    )
+    decay = node.input(4) and _split_heads(
+        node.input(4), (0, 0, shared, size_per_head(node.input(4), shared, out), 1), out
+    )
     return Tokens(
-        _split_heads(node.inputs[0], (0, 0, shared, heads // shared, -1), out),
-        _split_heads(node.inputs[1], (0, 0, shared, -1, 1), out),
-        _split_heads(node.inputs[2], (0, 0, shared, 1, -1), out),
+        _split_heads(node.inputs[0], (0, 0, shared, heads // shared, query), out),
+        _split_heads(node.inputs[1], (0, 0, shared, key, 1), out),
+        _split_heads(node.inputs[2], (0, 0, shared, 1, value), out),
         decay and out.emit("Exp", [decay]),
-        node.input(5) and _split_heads(node.input(5), (0, 0, -1, 1, 1), out),
+        node.input(5)
+        and _split_heads(node.input(5), (0, 0, size_per_head(node.input(5), 1, out), 1, 1), out),
     )
 
 

@@ -1,6 +1,6 @@
 """OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import Node, Rewriter, UnknownElementType, adapter
 
 
 @adapter("OptionalHasElement", 18, 15)
@@ -16,8 +16,7 @@ def _is_optional(name: str, out: Rewriter) -> bool:
     known = out.known_element_type(name)
     if known is None:
         reason = f"the type of {name!r} is unknown, so it may be optional or not"
-        remedy = f"declare it: add a value_info for {name!r}"
-        raise CannotConvert(reason, "unknown.element-type", remedy=remedy)
+        raise UnknownElementType(name, reason)
     return known.startswith("optional(")
 
 

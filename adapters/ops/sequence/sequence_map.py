@@ -14,13 +14,14 @@ def replace_sequence_map_by_loop(node: Node, out: Rewriter) -> None:
     body = LoopBuilder(out)
     states = [body.input(f"seq(tensor({name}))") for name in types]
     for name, inner, indexed in zip(node.inputs, graph.input, is_sequence, strict=True):
+        provided = body.provide(inner.name)
         if indexed:
-            body.emit("SequenceAt", [name, body.iteration], [inner.name])
+            body.emit("SequenceAt", [name, body.iteration], [provided])
         else:
-            body.emit("Identity", [name], [inner.name])
+            body.emit("Identity", [name], [provided])
     body.embed(node.attributes["body"])
     for state, value, element_type in zip(states, graph.output, types, strict=True):
-        appended = body.emit("SequenceInsert", [state, value.name])
+        appended = body.emit("SequenceInsert", [state, body.embedded_name(value.name)])
         body.output(appended, f"seq(tensor({element_type}))")
     empty = [out.emit("SequenceEmpty", [], dtype=BY_NAME[name].number) for name in types]
     body.emit_loop(out.emit("SequenceLength", node.inputs[:1]), empty, out, node.outputs)

@@ -22,7 +22,7 @@ from opshift.adapters.emit.pixel_table import (
     replace_infinite,
     weighted_sum,
 )
-from opshift.adapters.emit.shapes import Dimension, dimension, reshape
+from opshift.adapters.emit.shapes import Dimension, dimension, product_or_inferred, reshape
 
 OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
@@ -81,9 +81,10 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     data = _cast(data, element_type, compute_type, out)
     table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)
+    points = product_or_inferred(grid, range(1, len(sizes) + 1), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
     # onnxruntime reads -1, too.
-    grid = replace_infinite(grid, -1.0, "float", out)
+    grid = reshape(replace_infinite(grid, -1.0, "float", out), (0, points, len(sizes)), out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
         _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)
@@ -161,10 +162,10 @@ def _coordinate(
     grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
     """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
-    spatial, size = len(sizes), sizes[axis]
+    size = sizes[axis]
     # The grid lists the last axis first.
-    normalized = out.emit("Gather", [grid, out.int64(spatial - 1 - axis)], axis=spatial + 1)
-    shifted = Expression(reshape(normalized, (0, -1), out), "float", out) + 1.0
+    normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=2)
+    shifted = Expression(normalized, "float", out) + 1.0
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 

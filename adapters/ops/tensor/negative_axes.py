@@ -33,14 +33,32 @@ def make_axis_nonnegative(node: Node, out: Rewriter) -> None:
 
 @adapter((*REDUCTIONS, "Squeeze", "Unsqueeze"), 11, 1)
 def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
-    """Add the rank to negative `axes`, and sort them; for Unsqueeze it is the rank of the output."""
+    """Add the rank to negative `axes`, and sort them; for Unsqueeze it is the rank of the output.
+
+    Squeeze and Unsqueeze of the last axes become Reshape if the rank is unknown.
+    """
     axes = node.attribute("axes") or ()
     if all(axis >= 0 for axis in axes):
         out.replace(node)
         return
+    is_reshape = node.op_type in ("Squeeze", "Unsqueeze") and sorted(axes) == list(range(-len(axes), 0))
+    if is_reshape and out.known_rank(node.inputs[0]) is None:
+        _reshape_last_axes(node, len(axes), out)
+        return
     rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
+
+
+def _reshape_last_axes(node: Node, count: int, out: Rewriter) -> None:
+    """Add or remove the last dimensions; sizes of 0 keep their position, so Reshape copies them correctly."""
+    out = out.for_opset(INDICES_OPSET)
+    shape = out.emit("Shape", [node.inputs[0]])
+    if node.op_type == "Unsqueeze":
+        shape = out.emit("Concat", [shape, out.int64([1] * count)], axis=0)
+    else:
+        shape = out.emit("Slice", [shape], opset=9, axes=[0], starts=[0], ends=[-count])
+    out.emit("Reshape", [node.inputs[0], shape], node.outputs)
 
 
 @adapter("Gather", 11, 1)

@@ -150,11 +150,13 @@ def _combine(node: Node, out: Rewriter) -> None:
     if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
         reason = f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
+    sizes = _table_sizes(node, out)
+    if sizes is None:
+        _require_computed_top_k(node, out)
     wide_data, wide_updates = (
         cast_between(name, element_type, compute_type, out) for name in (data, updates)
     )
     outputs = node.outputs if compute_type == element_type else [out.fresh("scattered")]
-    sizes = _table_sizes(node, out)
     targets = _targets(node, out)
     wide = node.with_(inputs=[wide_data, node.inputs[1], wide_updates], outputs=outputs)
     if sizes is not None:
@@ -196,17 +198,22 @@ def _reduce_table(
     out.emit(combine, [data, shaped], node.outputs)
 
 
+def _require_computed_top_k(node: Node, out: Rewriter) -> None:
+    """Refuse a node that needs turns if the target opset has no TopK with a computed K."""
+    if out.default_opset >= COMPUTED_TOP_K_OPSET:
+        return
+    reason = "a reduction with computed or large sizes needs TopK with a computed K"
+    remedy = "convert to opset 10 or later"
+    if None in map(out.known_shape, node.inputs[:2]):
+        raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
+    raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
+
+
 def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) -> None:
     """Apply the updates in a Loop: in each turn at most one for each target, in their order.
 
     The number of turns is the largest number of updates of one target.
     """
-    if out.default_opset < COMPUTED_TOP_K_OPSET:
-        reason = "a reduction with computed or large sizes needs TopK with a computed K"
-        remedy = "convert to opset 10 or later"
-        if None in map(out.known_shape, node.inputs[:2]):
-            raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
-        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
     out = out.for_opset(TURNS_OPSET)
     data, indices, updates = node.inputs
     combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]

@@ -46,7 +46,7 @@ def make_slice_axes_nonnegative(node: Node, out: Rewriter) -> None:
     if not axes or (known is not None and all(axis >= 0 for axis in known.values)):
         out.replace(node)
         return
-    if known is None:
+    if known is None or out.known_rank(node.inputs[0]) is None:
         rank = out.emit("Size", [out.emit("Shape", [node.inputs[0]])])
         nonnegative = add_to_negative_indices(axes, rank, out.element_type(axes), out)
     else:
@@ -63,11 +63,13 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     gathered: dict[int, str] = {}
     computed = []
     for position, axis in enumerate(slices.axes):
-        constant, size = slices.constant(position), out.known_dimension(data, axis)
+        constant = slices.constant(position)
         if constant is not None and constant[2] == 1:
             for values, value in zip(attributes.values(), (axis, *constant), strict=False):
                 values.append(value)
-        elif constant is not None and size is not None and size <= MAX_CONSTANT_INDICES:
+            continue
+        size = out.known_dimension(data, axis)  # not above: inference of a shape may be slow
+        if constant is not None and size is not None and size <= MAX_CONSTANT_INDICES:
             gathered[axis] = out.int64(_known_indices(*constant, size))
         else:
             computed.append(position)
@@ -95,7 +97,8 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
     """Return the slice of each axis; refuse bounds whose axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     for name in (starts, ends, axes, steps):
-        if out.known_rank(name) == 0:
+        known = out.constant_value(name)  # queried anyway: a constant needs no inference of its rank
+        if (out.known_rank(name) if known is None else len(known.dims)) == 0:
             reason = f"{name!r} is a scalar, but Slice requires lists"
             raise CannotConvert(reason, "node.invalid", remedy="reshape it to one dimension")
     known = out.constant_value(axes)

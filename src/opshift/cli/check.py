@@ -16,10 +16,11 @@ from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, gate_command
 from opshift.cli.options import Format
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.streams import model_input
+from opshift.model.message_text import count_text
 
 if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding as GateFinding

@@ -36,6 +36,7 @@ def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
         yield from (f"{prefix}{opset}" for opset in range(1, registry.newest_opset(domain) + 1))
     for product, releases in registry.releases.products.items():
         yield from (f"{product}-{version}" for version in releases)
+    yield from complete_runtime()
 
 
 def _operators(registry: "Registry", context: typer.Context) -> Iterator[str]:

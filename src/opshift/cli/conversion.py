@@ -76,16 +76,12 @@ def convert_file(
     quiet: bool = False,
 ) -> ConvertedFile:
     """Convert a model file. If an error is raised, nothing was written except a report of the failure."""
-    from dataclasses import replace
-
-    from opshift.cli.runtimes.targets import unsupported_by
     from opshift.converter.convert import convert_with, plan_with
     from opshift.converter.errors import ConversionRefused
-    from opshift.converter.report import Report
+    from opshift.converter.report import Report, conversion_report
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
 
-    find_unsupported = unsupported_by(settings.target, options.registry)
     imports: dict[str, int] = {}
     reports: list[Report] = []
 
@@ -98,7 +94,7 @@ def convert_file(
                 if report is not None:
                     reports.append(Report.of(plan_with(model, options)))
                 raise
-            reports.append(replace(Report.of(plan, result), unsupported=find_unsupported(result)))
+            reports.append(conversion_report(plan, result, options))
             return reports[-1]
 
     external, verification = "keep" if out == STDOUT else settings.external, None

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
+from opshift.cli.output import MAX_OPERATORS
 from opshift.cli.page import Column, Page, number
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.verification_text import write_verification
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
+from opshift.model.message_text import count_text, counted_labels
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     if report.constants and not report.refusals:
         facts["constants"] = f"{report.constants:,} added, {count_text(report.added_bytes, 'byte')}"
     page.facts(facts)
-    write_warnings(page, (*report.unreleased, *report.repairs, *report.unsupported))
+    write_warnings(page, report.warnings)
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:

@@ -28,7 +28,7 @@ def convert(
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="OUT|IN",
+            metavar="OUT|IN...",
             help="The file or URL to write, - for standard output, or more models with --out.",
         ),
     ] = None,

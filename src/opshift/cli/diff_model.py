@@ -14,11 +14,12 @@ from opshift.cli.options import (
     QuietOption,
     ReportOption,
 )
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import model_input
+from opshift.model.message_text import count_text
 
 if TYPE_CHECKING:
     from opshift.analysis.model_diff.result import Change, ModelDiff, Region

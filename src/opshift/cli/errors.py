@@ -6,10 +6,12 @@ from dataclasses import asdict
 
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.cli.options import Format
-from opshift.cli.output import count_text, page_for, print_json
+from opshift.cli.output import page_for, print_json
 from opshift.cli.page import Column, Page
 from opshift.converter.errors import ConversionRefused
-from opshift.model.errors import InvalidModel, OpshiftError, Place, UsageError
+from opshift.model.errors import OpshiftError, Place, UsageError, not_utf8_error
+from opshift.model.message_text import count_text
+from opshift.registry.errors import UnknownDomain, UnknownOperator, UnknownOpset
 
 EXIT_FINDINGS = 1
 """Exit code after findings, a refused conversion or an unreadable file."""
@@ -30,6 +32,15 @@ class CommandLineError(Exception):
     def __init__(self, error: OpshiftError) -> None:
         self.error = error
         super().__init__(str(error))
+
+
+@contextmanager
+def names_in_arguments() -> Iterator[None]:
+    """Report an operator, domain or opset that does not exist as wrong usage: the command line names it."""
+    try:
+        yield
+    except (UnknownDomain, UnknownOperator, UnknownOpset) as error:
+        raise CommandLineError(error) from error
 
 
 def operating_system_error(error: OSError, path: str = "") -> OpshiftError:
@@ -55,7 +66,7 @@ def add_file_to_errors(path: str) -> Iterator[None]:
         error.filename = error.filename or path
         raise
     except UnicodeDecodeError as error:  # some releases of protobuf raise it when a field is read
-        raise InvalidModel("a string in the model is not valid UTF-8", place=path) from error
+        raise not_utf8_error(path) from error
 
 
 def print_error(error: OpshiftError, form: Format, name: str = "") -> None:

@@ -11,6 +11,7 @@ from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
+from opshift.model.message_text import hint_at_similar
 
 if TYPE_CHECKING:
     from opshift.registry.explanations.refusal_causes import Cause
@@ -52,7 +53,9 @@ def explain(
         for code, cause in causes.items() if message else ():
             _write_cause(page, code, cause)
         if not errors and not causes:
-            page.line("Nothing matches. `opshift explain` without a message lists all errors and codes.")
+            similar = hint_at_similar(text, refusal_causes())
+            page.line(f"Nothing matches{similar or '.'}")
+            page.line("`opshift explain` without a message lists all errors and codes.")
             page.line("If a program cannot load the model, run `opshift doctor` on it.")
 
     data = {

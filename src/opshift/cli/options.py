@@ -218,7 +218,7 @@ InputArgument = Annotated[
 InputsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="IN",
+        metavar="IN...",
         help="The models to read: files, folders, globs or URLs; or - for one on standard input.",
     ),
 ]

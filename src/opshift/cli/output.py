@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
@@ -12,7 +12,6 @@ from opshift.cli.options import PLAIN_FORMATS, Format
 from opshift.cli.page import Page
 from opshift.cli.streams import DASH
 from opshift.model.errors import UsageError
-from opshift.model.operator_ids import short_label
 from opshift.model.plain_data import json_values
 
 MAX_OPERATORS = 3
@@ -68,24 +67,3 @@ def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
     if place.exists() and not force:
         raise UsageError("already exists", place=str(out), remedy="replace it with --force")
     write_files({place: content}, new=() if force else (place,))
-
-
-def count_text(count: int, noun: str) -> str:
-    """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def counted_labels(counts: Sequence[tuple[str, int]], most: int | None) -> str:
-    """Join labels with their numbers, `most` of them: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
-    # "1 other" would be as long as its label
-    shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
-    parts = [
-        short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown
-    ]
-    if len(shown) < len(counts):
-        rest = counts[len(shown) :]
-        nodes = sum(count for _, count in rest)
-        parts.append(
-            f"{len(rest):,} others" if nodes == len(rest) else f"{len(rest):,} others ({nodes:,} nodes)"
-        )
-    return ", ".join(parts)

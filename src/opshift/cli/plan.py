@@ -110,10 +110,10 @@ class PlannedModel(NamedTuple):
         return "convertible" if self.report.opsets or before != after else "unchanged"
 
     def findings(self) -> Iterator[Finding]:
-        """Return a finding for each refusal."""
-        from opshift.cli.findings.finding import refusal_findings
+        """Return the findings of the report."""
+        from opshift.cli.findings.finding import report_findings
 
-        return refusal_findings(self.report.refusals, self.source)
+        return report_findings(self.report, self.source)
 
     def cells(self) -> dict[str, object]:
         """Return the cells of the row."""
@@ -130,7 +130,6 @@ class PlannedModel(NamedTuple):
 
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file."""
-    from opshift.cli.runtimes.targets import unsupported_by
     from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
@@ -141,5 +140,4 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
         model = read_bytes(weights.message(), file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
         options = read_settings(settings)
-        find_unsupported = unsupported_by(settings.target, options.registry)
-        return PlannedModel(source, plan_with_cost(model, options, file.size, find_unsupported), imports)
+        return PlannedModel(source, plan_with_cost(model, options, file.size), imports)

@@ -18,7 +18,7 @@ from opshift.cli.page import Column, Page
 from opshift.cli.progress import show_progress
 from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, write_findings
 from opshift.model.errors import UsageError
-from opshift.model.similar_names import did_you_mean
+from opshift.model.message_text import did_you_mean
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import registry_of_tree
 

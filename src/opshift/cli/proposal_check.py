@@ -12,9 +12,10 @@ import typer
 from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.options import Format, LevelOption, QuietOption
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Page, escape_control_characters
 from opshift.cli.progress import show_progress
+from opshift.model.message_text import count_text
 from opshift.proposals.content.staged_registry import registry_of_tree
 
 if TYPE_CHECKING:

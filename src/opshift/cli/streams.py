@@ -31,12 +31,12 @@ def replace_closed_streams() -> None:
 
 
 def require_no_terminal(stream: str, remedy: str) -> None:
-    """Raise a UsageError if a stream is closed, or is a terminal: models are binary."""
+    """Raise a UsageError if a stream is closed, or is a terminal: the content is binary."""
     file, original = (sys.stdin, sys.__stdin__) if stream == STDIN else (sys.stdout, sys.__stdout__)
     if original is None:
         raise UsageError("this stream is closed", place=stream, remedy=remedy)
     if file.isatty():
-        raise UsageError("a model is binary, and this stream is a terminal", place=stream, remedy=remedy)
+        raise UsageError("the content is binary, and this stream is a terminal", place=stream, remedy=remedy)
 
 
 def model_input(source: str) -> str | BinaryIO:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opshift.cli.output import MAX_OPERATORS, count_text, counted_labels
+from opshift.cli.output import MAX_OPERATORS
 from opshift.cli.page import Column, Page, number
+from opshift.model.message_text import count_text, counted_labels
 from opshift.model.operator_ids import short_label
 from opshift.model.types import short_type
 

@@ -48,6 +48,9 @@ class _Model:
     def rank_so_far(self, name: str) -> int | None:
         return self.rank(name)
 
+    def is_visible(self, name: str) -> bool:
+        return False
+
     def nested_shape(self, graph: object, name: str) -> tuple[int | None, ...] | None:
         return None
 

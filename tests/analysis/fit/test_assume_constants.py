@@ -10,12 +10,13 @@ import pytest
 from onnx import TensorProto, helper
 from support.execution import assert_equal, build, run
 from support.forms import in_form
+from support.runtimes import fictional_runtime
 
 from opshift import DoesNotFit, fit
 from opshift.model.graphs import nested_containers
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.restrictions import Condition, Restriction
-from opshift.registry.runtimes.runtime import Kernel, Runtime, RuntimeEvidence
+from opshift.registry.runtimes.runtime import Kernel, Runtime
 
 TRACT = "tract-0.23.9"
 """A runtime that needs constants, and expands no functions."""
@@ -27,12 +28,8 @@ SINGLE = np.linspace(-2, 2, 6, dtype=np.float32).reshape(3, 1, 2)
 
 def _runtime(operator: str, parameter: str) -> Runtime:
     """Return a runtime that implements one operator, with a constant input."""
-    return Runtime(
-        runtime="device",
-        version="1",
-        evidence=RuntimeEvidence(kind="documentation", source="https://example.com", date="2026-11-23"),
+    return fictional_runtime(
         opsets={"ai.onnx": 20},
-        expands_functions=False,
         operators={f"ai.onnx.{each}": (Kernel(versions=(1, 99)),) for each in (operator, "Constant")},
         restrictions={
             f"ai.onnx.{operator}": (

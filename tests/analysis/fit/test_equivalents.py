@@ -33,6 +33,7 @@ def test_one_node_replaces_an_operator_that_the_runtime_lacks(
     model = build([helper.make_node(op_type, list(feeds), ["y"])], feeds, ["y"], opset)
     fitted = fit(model, "onnxruntime-1.16.3")
     assert _operators(fitted.model) == [("com.microsoft", replacement)]
+    assert fitted.report.replaced == (f"com.microsoft.{replacement}:1 for ai.onnx.{op_type}:{opset}",)
     assert_equal(run(fitted.model, feeds), run(model, feeds))
     # A runtime with a kernel keeps the node.
     assert _operators(fit(model, "onnxruntime-1.31.1").model) == [("", op_type)]

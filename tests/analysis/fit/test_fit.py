@@ -15,21 +15,21 @@ import pytest
 from onnx import TensorProto, helper
 from support.execution import assert_equal, build, run, run_reference
 from support.forms import in_form
+from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
 from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.graphs import nested_nodes
-from opshift.registry.runtimes.runtime import Kernel, Runtime, RuntimeEvidence
+from opshift.registry.runtimes.runtime import Kernel, Runtime
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 FLOAT = ("tensor(float)",)
-EVIDENCE = RuntimeEvidence(kind="documentation", source="https://example.com", date="2026-11-23")
 
 
 def _runtime(operators: Mapping[str, tuple[Kernel, ...]], **options: Any) -> Runtime:
-    fields = {"opsets": {"ai.onnx": 22}, "ir_version": 10, "expands_functions": False, **options}
-    return Runtime(runtime="device", version="1", evidence=EVIDENCE, operators=dict(operators), **fields)
+    fields = {"opsets": {"ai.onnx": 22}, "ir_version": 10, **options}
+    return fictional_runtime(operators=dict(operators), **fields)
 
 
 def _kernels(*names: str, types: tuple[str, ...] = FLOAT, versions: tuple[int, int] = (1, 99)) -> Any:

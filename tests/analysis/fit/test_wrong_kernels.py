@@ -9,10 +9,11 @@ import pytest
 from onnx import TensorProto, helper
 from support.execution import assert_equal, build, op_types, run
 from support.forms import in_form
+from support.runtimes import fictional_runtime
 
 from opshift import fit
 from opshift.registry.runtimes.restrictions import Condition, Restriction
-from opshift.registry.runtimes.runtime import Kernel, Runtime, RuntimeEvidence
+from opshift.registry.runtimes.runtime import Kernel, Runtime
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 OTHERS = ("Add", "Cast", "Constant", "Div", "Elu", "Identity", "Mul", "Neg")
@@ -21,12 +22,8 @@ OTHERS = ("Add", "Cast", "Constant", "Div", "Elu", "Identity", "Mul", "Neg")
 def _runtime(*names: str, versions: tuple[int, int] = (1, 99)) -> Runtime:
     """Return a runtime that ignores `alpha` in some versions of Celu and ThresholdedRelu."""
     wrong = Restriction(reason="`alpha` is ignored", unless=Condition(attributes={"alpha": (1.0,)}))
-    return Runtime(
-        runtime="device",
-        version="1",
-        evidence=RuntimeEvidence(kind="documentation", source="https://example.com", date="2026-11-23"),
+    return fictional_runtime(
         opsets={"ai.onnx": 28},
-        expands_functions=False,
         operators={f"ai.onnx.{each}": (Kernel(versions=versions),) for each in names},
         wrong=dict.fromkeys(("ai.onnx.Celu:12", "ai.onnx.ThresholdedRelu:10"), (wrong,)),
     )

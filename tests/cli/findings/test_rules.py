@@ -12,7 +12,7 @@ import pytest
 from opshift.cli.findings.rules import rules_of
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ["check", "plan", "reach", "convert", "doctor", "lint", "breaking"]
+COMMANDS = ["check", "plan", "reach", "runs", "convert", "doctor", "lint", "breaking"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

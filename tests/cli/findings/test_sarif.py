@@ -165,11 +165,11 @@ def test_url(capsys: pytest.CaptureFixture[str], file: str, uri: str) -> None:
             {"uri": "file://host/zoo/a.onnx"},
         ),
         (
-            PurePosixPath("/work/a:b.onnx"),
-            PurePosixPath("/work"),
+            PurePosixPath("/models/a:b.onnx"),
+            PurePosixPath("/models"),
             {"uri": "a%3Ab.onnx", "uriBaseId": "%SRCROOT%"},
         ),
-        (PurePosixPath("/workshop/a.onnx"), PurePosixPath("/work"), {"uri": "file:///workshop/a.onnx"}),
+        (PurePosixPath("/models2/a.onnx"), PurePosixPath("/models"), {"uri": "file:///models2/a.onnx"}),
     ],
 )
 def test_paths_of_other_systems(path: Any, root: Any, expected: dict[str, str]) -> None:

@@ -54,7 +54,7 @@ def inspected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def lines(result: Result) -> list[dict[str, Any]]:
+def records(result: Result) -> list[dict[str, Any]]:
     """Return the objects without the time."""
     *models, last = map(json.loads, result.stdout.splitlines())
     return [*models, {**last["summary"], "seconds": 0}]
@@ -78,7 +78,7 @@ def test_repeats_results_of_unchanged_models(
         if form == "text":
             assert second.stdout == first.stdout
         else:
-            assert lines(second) == lines(first)
+            assert records(second) == records(first)
 
 
 def append_node(path: Path) -> None:
@@ -123,7 +123,7 @@ def test_computes_results_of_changed_models(run: Run, zoo: Path, inspected: list
     inspected.clear()
     result = run(*options)
     assert inspected == expected
-    assert lines(result) == lines(run(*options[:4], "--format", "json"))
+    assert records(result) == records(run(*options[:4], "--format", "json"))
     inspected.clear()
     run(*options)
     assert inspected == (["e.onnx"] if name == "missing data file" else [])
@@ -197,4 +197,4 @@ def test_killed_run_is_resumed(run: Run, zoo: Path, jobs: str) -> None:
     assert set(first) <= set(recorded)
     assert len(recorded) == len(set(recorded))
     resumed, whole = run(*options, "--ledger", "ledger.jsonl"), run(*options)
-    assert sorted(map(str, lines(resumed)[:-1])) == sorted(map(str, lines(whole)[:-1]))
+    assert sorted(map(str, records(resumed)[:-1])) == sorted(map(str, records(whole)[:-1]))

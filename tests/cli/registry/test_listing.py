@@ -37,25 +37,29 @@ def test_resolve_prints_only_the_version(run: Run, arguments: list[str], version
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "code", "error", "message"),
     [
-        pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelled name"),
+        pytest.param(["Cnov"], 2, "UnknownOperator", "did you mean Conv?", id="misspelled name"),
         pytest.param(
-            ["LabelEncoder"], "UnknownOperator", "use --domain ai.onnx.ml", id="name of a different domain"
+            ["LabelEncoder"], 2, "UnknownOperator", "use --domain ai.onnx.ml", id="name of a different domain"
         ),
         pytest.param(
-            ["Mish", "--opset", "9"], "NotYetIntroduced", "it was introduced in opset 18", id="later operator"
+            ["Mish", "--opset", "9"],
+            1,
+            "NotYetIntroduced",
+            "it was introduced in opset 18",
+            id="later operator",
         ),
         pytest.param(
-            ["Conv", "--opset", "99"], "UnknownOpset", "an opset version from 1 to", id="unknown opset"
+            ["Conv", "--opset", "99"], 2, "UnknownOpset", "an opset version from 1 to", id="unknown opset"
         ),
-        pytest.param(["Conv", "--opset", "0"], "UnknownOpset", "an opset version from 1 to", id="opset 0"),
-        pytest.param(["Conv", "-d", "nope"], "UnknownDomain", "'nope'", id="unknown domain"),
+        pytest.param(["Conv", "--opset", "0"], 2, "UnknownOpset", "an opset version from 1 to", id="opset 0"),
+        pytest.param(["Conv", "-d", "nope"], 2, "UnknownDomain", "'nope'", id="unknown domain"),
     ],
 )
-def test_resolve_reports_reason(run: Run, arguments: list[str], error: str, message: str) -> None:
+def test_resolve_reports_reason(run: Run, arguments: list[str], code: int, error: str, message: str) -> None:
     result = run("resolve", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (code, "")
     assert message in result.stderr
     error_data = json.loads(run("resolve", *arguments, "--format", "json").stdout)
     assert error_data["error"] == error
@@ -201,7 +205,7 @@ def test_lists_additional_definitions(run: Run, acme: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--opset", "99"], ["--opset", "0"], ["-d", "nope"]], ids=" ".join)
 def test_list_reports_unknown_opset_or_domain(run: Run, arguments: list[str]) -> None:
     result = run("list", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
 
 

@@ -29,6 +29,12 @@ def test_refuses_with_a_remedy_that_helps(run: Run) -> None:
     assert run("node", "Unique(float[3] x)", "--opset", "11", "-t", "10", "--shape", "x=3").exit_code == 0
 
 
+def test_asks_for_types_in_the_syntax_of_nodes(run: Run) -> None:
+    refused = run("node", "y = Gelu(x)", "--opset", "20", "--target", "17")
+    assert "help: write the type before the name of the value, such as float[N, 10] x" in refused.stdout
+    assert run("node", "y = Gelu(float[N, 10] x)", "--opset", "20", "--target", "17").exit_code == 0
+
+
 def test_reads_standard_input() -> None:
     arguments = ["node", "-", "--opset", "17", "--target", "13"]
     result = CliRunner().invoke(app, arguments, input="a = Relu(x)\nb = Neg(a)\n")
@@ -43,6 +49,7 @@ def test_text_that_cannot_be_read_is_an_error(run: Run, text: str, reason: str) 
     result = run("node", text, "--opset", "17", "--target", "13")
     assert (result.exit_code, result.stdout) == (1, "")
     assert reason in result.stderr
+    assert "\n  help: " in result.stderr
 
 
 def test_binary_input_is_an_error() -> None:

@@ -136,8 +136,8 @@ def test_unpacks_set(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        pytest.param(["export", "--domain", "com.acme"], "no definitions for domain", 1, id="unknown domain"),
-        pytest.param(["export", "-d", "ai.onnx", "--version", "99"], "no opset 99", 1, id="unknown opset"),
+        pytest.param(["export", "--domain", "com.acme"], "no definitions for domain", 2, id="unknown domain"),
+        pytest.param(["export", "-d", "ai.onnx", "--version", "99"], "no opset 99", 2, id="unknown opset"),
         pytest.param(["load", "none.onnxopset"], "file does not exist", 2, id="missing file"),
         pytest.param(["load", "junk.onnxopset"], "OperatorSetProto", 1, id="invalid message"),
         pytest.param(["load", "junk.json"], "is not JSON", 1, id="invalid JSON"),

@@ -54,5 +54,5 @@ def test_keeps_an_existing_file(run: Run) -> None:
 )
 def test_reports_unknown_opset_or_domain(run: Run, arguments: tuple[str, ...], message: str) -> None:
     result = run("stubs", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

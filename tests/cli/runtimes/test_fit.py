@@ -52,7 +52,7 @@ def test_writes_a_fitted_model(run: Run, model: str) -> None:
         "runtime onnxruntime-1.20.1",
         "opset 24 -> 21",
         "IR version 13 -> 10",
-        "nodes 2 -> 11",
+        "nodes 2 -> 9",
     ]
     assert "ai.onnx.Add:14: T in float instead of bfloat16" in lines
     assert onnx.load("out.onnx").opset_import[0].version == 21
@@ -63,7 +63,7 @@ def test_prints_json_and_writes_in_place(run: Run, model: str) -> None:
     done = run("fit", model, "--in-place", "-r", "onnxruntime-1.20.1", "--format", "json")
     found = json.loads(done.stdout)
     assert found["opsets"] == {"ai.onnx": 21}
-    assert found["nodes"] == [2, 11]
+    assert found["nodes"] == [2, 9]
     assert onnx.load(model).ir_version == 10
 
 

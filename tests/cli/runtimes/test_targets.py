@@ -1,4 +1,4 @@
-"""Warnings of `convert` and `plan` about nodes that the target runtime does not implement."""
+"""Warnings of conversions and plans about nodes that the target runtime does not implement."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import onnx
+import onnx_ir
 import pytest
 from support.toy_runtime import model
 from typer.testing import Result
+
+import opshift
 
 Run = Callable[..., Result]
 
@@ -34,6 +37,45 @@ def test_warns_about_missing_kernels(run: Run, models: Path, command: list[str])
     data = run(*command, "narrow.onnx", *out, "-t", "onnxruntime-1.31", "--format", "json").stdout
     (sentence,) = json.loads(data)["unsupported"]
     assert sentence.startswith(WARNING)
+
+
+@pytest.mark.parametrize("command", [["plan"], ["convert", "--out", "converted"]])
+def test_warns_about_several_models(run: Run, models: Path, command: list[str]) -> None:
+    result = run(*command, "narrow.onnx", "float.onnx", "--target", "onnxruntime-1.31")
+    assert result.exit_code == 0
+    assert "runtime.missing: 1 model, 1 finding" in result.stdout
+    assert "help: `opshift fit IN OUT --runtime onnxruntime-1.31.1`" in result.stdout
+    assert f"narrow.onnx: {WARNING.removesuffix(';')}" in " ".join(result.stdout.split())
+
+
+def test_describes_missing_kernels_in_sarif(run: Run, models: Path) -> None:
+    found = run("plan", "narrow.onnx", "-t", "onnxruntime-1.31", "--format", "sarif")
+    (log,) = json.loads(found.stdout)["runs"]
+    assert [(each["ruleId"], each["level"]) for each in log["results"]] == [("runtime.missing", "warning")]
+    (rule,) = (each for each in log["tool"]["driver"]["rules"] if each["id"] == "runtime.missing")
+    assert rule["shortDescription"]["text"] == "The runtime does not implement a node."
+
+
+def test_writes_missing_kernels_into_reports(run: Run, models: Path) -> None:
+    run("plan", "narrow.onnx", "-t", "onnxruntime-1.31", "--report", "plan.md")
+    assert WARNING in Path("plan.md").read_text().replace("\\", "")
+
+
+CONVERSIONS: dict[str, Callable[[onnx.ModelProto], opshift.Report]] = {
+    "message": lambda model: opshift.convert(model, "onnxruntime-1.31").report,
+    "onnx_ir": lambda model: opshift.convert(onnx_ir.from_proto(model), ["onnxruntime-1.31"]).report,
+    "file": lambda model: opshift.convert_file("narrow.onnx", "out.onnx", "onnxruntime-1.31"),
+}
+
+
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=list(CONVERSIONS))
+def test_reports_of_python_contain_missing_kernels(
+    models: Path, convert: Callable[[onnx.ModelProto], opshift.Report]
+) -> None:
+    report = convert(onnx.load("narrow.onnx"))
+    (sentence,) = report.unsupported
+    assert sentence.startswith(WARNING)
+    assert f"warning: {sentence}" in str(report).splitlines()
 
 
 @pytest.mark.parametrize(

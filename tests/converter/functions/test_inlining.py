@@ -172,6 +172,16 @@ def test_producer_of_the_result_has_the_name_and_metadata_of_the_call() -> None:
     assert {each.key: each.value for each in last.metadata_props} == {"k": "of the node", "l": "of the call"}
 
 
+def test_copies_have_unique_node_names() -> None:
+    """Nodes of one graph that share a name are an error in onnxruntime."""
+    body = function("F", [node("Neg", ["a"], ["n"], name="neg"), node("Relu", ["n"], ["b"], name="relu")])
+    nodes = [call("F", ["x"], ["t"]), call("F", ["t"], ["y"]), node("Abs", ["y"], ["z"], name="neg")]
+    before = model(nodes, [body], outputs=("y", "z"))
+    after = inlined(before)
+    assert [each.name for each in after.graph.node] == ["neg_1", "relu", "neg_2", "relu_1", "neg"]
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
 def test_changes_nothing_else() -> None:
     before = nested_functions()
     before.graph.node.append(node("Relu", ["y"], ["z"], name="kept", doc_string="a note"))

@@ -122,6 +122,37 @@ OPERATORS = {
     """,
 }
 
+LOOP_OF_UNKNOWN_LENGTH = """
+    e = SequenceEmpty() two = Add(one, i) yes = Constant<value = bool {1}>()
+    r, t, all = Loop(two, yes, zero, e) <
+        body = b (int64 k, bool c_in, int64 r_in, seq(float) s_in)
+            => (bool c_out, int64 r_out, seq(float) s_out, float[4, 3] v_out) {
+            c_out = Identity(c_in) r_out = Add(r_in, k) f = Cast<to = 1>(k) v_out = Mul(x, f)
+            s_out = SequenceInsert(s_in, v_out)
+        }
+    >
+"""
+OPERATORS |= {
+    "loop of unknown length, first new axis": f"""
+        {LOOP_OF_UNKNOWN_LENGTH} u = ConcatFromSequence<axis = 0, new_axis = 1>(t) y = Add(u, all)
+    """,
+    "loop of unknown length, last new axis": f"""
+        {LOOP_OF_UNKNOWN_LENGTH} y = ConcatFromSequence<axis = -1, new_axis = 1>(t)
+    """,
+    "loop of unknown length, rows": f"{LOOP_OF_UNKNOWN_LENGTH} y = ConcatFromSequence<axis = 0>(t)",
+    "loop of unknown length, columns": f"{LOOP_OF_UNKNOWN_LENGTH} y = ConcatFromSequence<axis = -1>(t)",
+    "loop of unknown length, no iteration": LOOP_OF_UNKNOWN_LENGTH.replace("Add(one, i)", "Sub(one, i)")
+    + "n = SequenceLength(t) f = Cast<to = 1>(n) y = Add(x, f)",
+    "loop of unknown length, elements": LOOP_OF_UNKNOWN_LENGTH
+    + """
+        a = SequenceAt(t, i) n = SequenceLength(t) l = Sub(n, two) f = Cast<to = 1>(l) b = Add(a, f)
+        y = If(c) <
+            then_branch = tb () => (float[4, 3] g) { m = Neg(one) h = SequenceAt(t, m) g = Add(h, b) },
+            else_branch = eb () => (float[4, 3] j) { j = Neg(b) }
+        >
+    """,
+}
+
 MAPS = {
     "one sequence": """
         s = SplitToSequence<axis = 0>(x)
@@ -279,12 +310,40 @@ REFUSALS = {
         e = SequenceEmpty()
         s = Loop(i, c, e) <
             body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float) s_out) {
-                c_out = Identity(c_in) s_out = SequenceInsert(s_in, x)
+                c_out = Identity(c_in) s_out = SequenceInsert(s_in, x, zero)
             }
         >
         y = ConcatFromSequence<axis = 0>(s)
     """,
         "the iterations change the number of tensors",
+    ),
+    "iterations that read the sequence": (
+        """
+        e = SequenceEmpty()
+        s = Loop(i, c, e) <
+            body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float) s_out) {
+                n = SequenceLength(s_in) c_out = Cast<to = 9>(n) s_out = SequenceInsert(s_in, x)
+            }
+        >
+        y = ConcatFromSequence<axis = 0>(s)
+    """,
+        "the iterations change the number of tensors",
+    ),
+    "iterations with tensors of unknown shape": (
+        """
+        e = SequenceEmpty()
+        s = Loop(i, c, e) <
+            body = b (int64 k, bool c_in, seq(float) s_in) => (bool c_out, seq(float) s_out) {
+                c_out = Identity(c_in) s_out = SequenceInsert(s_in, v)
+            }
+        >
+        y = ConcatFromSequence<axis = 0>(s)
+    """,
+        "the shapes of the tensors in sequence 's' are unknown and may differ",
+    ),
+    "sequence of unknown length": (
+        f"{LOOP_OF_UNKNOWN_LENGTH} s = SequenceErase(t) y = SequenceAt(s, one)",
+        "the number of tensors in sequence 't' is known only",
     ),
     "many tensors": (
         """
@@ -373,6 +432,16 @@ def test_subgraphs_may_define_names_again() -> None:
     assert_equal(run_reference(convert_version(model, 10), FEEDS), expected)
 
 
+def test_nodes_of_unrolled_loops_have_unique_names() -> None:
+    body = MANY_NODES.replace("700", "3").partition("p = ")[0] + "y = ConcatFromSequence<axis = 0>(t)"
+    model = model_of(body, 13)
+    loop = next(each for each in model.graph.node if each.op_type == "Loop")
+    loop.attribute[0].g.node[1].name = "to float"
+    converted = assert_replaced(model, 10)
+    names = [each.name for each in converted.graph.node if each.op_type == "Cast"]
+    assert names == ["to float", "to float_1", "to float_2"]
+
+
 def test_unrolled_loops_keep_attribute_references() -> None:
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 13, "local" : 1]>
@@ -398,7 +467,7 @@ def test_unrolled_loops_keep_attribute_references() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda node: node.input.pop(), "has 1 inputs"),
+        (lambda node: node.input.pop(), "has 1 input;"),
         (lambda node: node.input.append("x"), "has 3 inputs"),
         (lambda node: node.attribute.add(name="axis", type=2, i=1), "has no attribute 'axis'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import helper
@@ -86,6 +87,23 @@ def test_result_is_the_same_in_place_and_for_opshift_messages(case: Case) -> Non
     assert serialized(model) == serialized(convert_version(case.model(), case.targets[0], reversible=True))
     convert_version(model, opset_imports_of(case.model()), inplace=True)
     assert serialized(model) == serialized(case.model())
+
+
+@pytest.mark.parametrize("reversible", [False, True], ids=["last", "recorded"])
+def test_removes_constants_that_would_change(reversible: bool) -> None:
+    """In functions below opset 9, constants are Casts, and the attribute of Cast changes after opset 5."""
+    body = node("Gemm", ["a", "b", "c"], ["d"], transA=1)
+    function = helper.make_function(
+        "local", "F", ["a", "b", "c"], ["d"], [body], [helper.make_opsetid("", 13)]
+    )
+    feeds = {
+        name: np.ones(shape, np.float32) for name, shape in (("a", (2, 3)), ("b", (2, 4)), ("c", (1, 4)))
+    }
+    model = build([node("F", ["a", "b", "c"], ["y"], domain="local")], feeds, ["y"], {"": 13, "local": 1})
+    model.functions.append(function)
+    down = convert_version(model, 5, reversible=True)
+    assert "Cast" in [each.op_type for each in down.functions[0].node]
+    assert serialized(convert_version(down, 13, reversible=reversible)) == serialized(model)
 
 
 def test_upgrades_are_reversible() -> None:

@@ -68,11 +68,11 @@ INVALID = {
     "no output": (f'out.emit("Scale", [node.inputs[0], {FACTOR}])', "does not compute the output 'y'"),
     "too few inputs": (
         "out.replace(node, attributes={})",
-        "emits Scale: has 1 inputs; com.acme.Scale:2 expects 2 to 2",
+        "emits Scale: has 1 input; com.acme.Scale:2 expects 2",
     ),
     "too many inputs": (
         "out.replace(node, inputs=[*node.inputs] * 3)",
-        "emits Scale: has 3 inputs; com.acme.Scale:2 expects 2 to 2",
+        "emits Scale: has 3 inputs; com.acme.Scale:2 expects 2",
     ),
     "unknown attribute": (
         f'out.replace(node, inputs=[node.inputs[0], {FACTOR}], attributes={{"k": 1}})',
@@ -84,7 +84,7 @@ INVALID = {
     ),
     "too few inputs of an ONNX operator": (
         'out.emit("Mul", node.inputs[:1], node.outputs, domain="")',
-        "emits Mul: has 1 inputs; ai.onnx.Mul:13 expects 2 to 2",
+        "emits Mul: has 1 input; ai.onnx.Mul:13 expects 2",
     ),
     "unknown operator": (
         'out.emit("Sofmax", node.inputs[:1], node.outputs, domain="")',

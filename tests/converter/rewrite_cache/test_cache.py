@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from onnx import NodeProto, helper
+from onnx import NodeProto, helper, numpy_helper
 from support.execution import build
 
 from opshift.converter.options import Allowances
@@ -43,10 +43,14 @@ def router() -> Router:
     return Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 17})
 
 
-def rewrites(router: Router, *nodes: NodeProto) -> Iterator[NodeRewrite]:
-    """Yield the rewrites of the nodes of a model with inputs of ranks 2 and 3."""
-    inputs = {"x": np.ones((2, 3), np.float32), "z": np.ones((2, 3, 4), np.float32)}
-    model = build(nodes, inputs, [], {"": OPSET})
+def rewrites(router: Router, *nodes: NodeProto, opset: int = OPSET) -> Iterator[NodeRewrite]:
+    """Yield the rewrites of the nodes of a model with inputs of ranks 2 and 3, and one of doubles."""
+    inputs: dict[str, np.ndarray] = {
+        "x": np.ones((2, 3), np.float32),
+        "z": np.ones((2, 3, 4), np.float32),
+        "doubles": np.ones((2, 3), np.float64),
+    }
+    model = build(nodes, inputs, [], {"": opset})
     scope = Scope(model.graph, opset_imports(model.opset_import), default_registry(), {})
     for node in nodes:
         scope.defined_names.update(node.output)
@@ -54,7 +58,7 @@ def rewrites(router: Router, *nodes: NodeProto) -> Iterator[NodeRewrite]:
     names.sources.append(scope.used_names)
     cache = RewriteCache(Workspace(scope, names, Allowances()), router)
     for record, proto in zip(scope.node_records, model.graph.node, strict=True):
-        yield cache.rewrite(record, proto, OPSET)
+        yield cache.rewrite(record, proto, opset)
 
 
 def clip(source: str, result: str, highest: float = 6.0) -> NodeProto:
@@ -81,6 +85,43 @@ def test_other_answers_have_their_own_rewrite(router: Router, computed: list[str
     counts = [len(each.nodes) for each in rewrites(router, *nodes)]
     assert computed == ["a", "b"]
     assert counts[0] == counts[2] != counts[1] == counts[3]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param([7], [7], ["a"], id="equal"),
+        pytest.param([7], [8], ["a", "b"], id="different"),
+        pytest.param([0.0], [-0.0], ["a", "b"], id="sign of zero"),
+        pytest.param(["text"], ["text"], ["a", "b"], id="strings, which may be long"),
+        pytest.param([7] * 33, [7] * 33, ["a", "b"], id="many elements"),
+    ],
+)
+def test_constants_of_few_elements_share_a_rewrite(
+    first: list[object], second: list[object], expected: list[str], computed: list[str]
+) -> None:
+    """Constant can hold lists since opset 12."""
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 9})
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.array(values)))
+        for name, values in (("a", first), ("b", second))
+    ]
+    found = [each.nodes[0].node for each in rewrites(router, *nodes, opset=18)]
+    assert computed == expected
+    assert [each.outputs for each in found] == [("a",), ("b",)]
+
+
+def test_queries_about_emitted_values_are_answered_by_the_types_of_the_node(computed: list[str]) -> None:
+    """Steps of the nodes that express Gelu query the element types of the values between them."""
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 13})
+    pairs = (("x", "y0"), ("doubles", "y1"), ("z", "y2"), ("doubles", "y3"))
+    nodes = [helper.make_node("Gelu", [source], [result]) for source, result in pairs]
+    found = [[each.node for each in result.nodes] for result in rewrites(router, *nodes, opset=20)]
+    assert computed == ["y0", "y1"]
+    operators = [[node.op_type for node in each] for each in found]
+    assert operators[0] == operators[2]
+    assert operators[1] == operators[3]
+    assert [each[-1].outputs for each in found] == [(result,) for _, result in pairs]
 
 
 def test_models_share_rewrites(router: Router, computed: list[str]) -> None:

@@ -89,7 +89,7 @@ def test_ignores_tensors_without_external_data() -> None:
 
 @pytest.mark.parametrize(
     "location",
-    ["/etc/passwd", "../w.bin", "deep/../../w.bin", "", ".", "..\\w.bin", "\\w.bin", "a\0b"],
+    ["/etc/passwd", "../w.bin", "deep/../../w.bin", "deep/../w.bin", "", ".", "..\\w.bin", "\\w.bin", "a\0b"],
 )
 def test_refuses_files_outside_model_folder(location: str) -> None:
     with pytest.raises(InvalidModel, match="outside the model's folder") as caught:
@@ -119,6 +119,16 @@ def test_transfers_files_to_output_folder(
     assert files(folder / "out") == ["deep/v.bin", "new.onnx", "w.bin"]
     assert (folder / "out/w.bin").read_bytes() == DATA
     assert (folder / "out/w.bin").stat().st_nlink == links
+
+
+@pytest.mark.parametrize("external", ["copy", "link", "keep"])
+def test_refuses_output_with_the_name_of_a_data_file(
+    external: Literal["copy", "link", "keep"], folder: Path
+) -> None:
+    """The result would read its own file as weights."""
+    with pytest.raises(UsageError, match="is the name of a file with weights"):
+        convert_file(folder / "in/model.onnx", folder / "out/w.bin", 17, external=external)
+    assert files(folder / "out") == []
 
 
 def test_keep_writes_only_model(folder: Path) -> None:

@@ -11,7 +11,7 @@ from opshift.batch.outcome import ModelOutcome
 from opshift.batch.settings import Settings
 from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
-from opshift.cli.findings.finding import Finding, refusal_findings
+from opshift.cli.findings.finding import EXTERNAL_DATA, Finding, refusal_findings, report_findings
 from opshift.cli.gate.inspect_file import GateResult, result_of
 from opshift.cli.gate.run_gate import models_named, show_results
 from opshift.cli.gate.several import GateOptions
@@ -110,11 +110,13 @@ def _result(outcome: ModelOutcome, settings: Settings, *, with_data: bool) -> Ga
 
 
 def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[Finding]:
-    """Yield a finding for each refusal, or for the error, and for weights that were not copied."""
+    """Yield the findings of the report, or the error, and a finding for weights that were not copied."""
     file, error = outcome.source, outcome.error
+    if outcome.report is not None:
+        yield from report_findings(outcome.report, file)
     if error is None and settings.external == "keep" and outcome.external_data:
         message = f"the output has weights in separate files: {', '.join(outcome.external_data)}"
-        yield Finding("external-data", "note", message, file, "", "copy them to the folder of the output")
+        yield Finding(EXTERNAL_DATA, "note", message, file, "", "copy them to the folder of the output")
     elif error is not None and isinstance(error.cause, ConversionRefused):
         yield from refusal_findings(error.cause.refusals, file)
     elif error is not None:

@@ -9,6 +9,13 @@ from opshift.model.frozen_record import FrozenRecord
 
 if TYPE_CHECKING:
     from opshift.converter.refusals import Refusal
+    from opshift.converter.report import Report
+
+MISSING_KERNEL = "runtime.missing"
+"""Rule of nodes that a runtime does not implement."""
+
+EXTERNAL_DATA = "external-data"
+"""Rule of weights in separate files that were not copied."""
 
 Severity = Literal["error", "warning", "note"]
 
@@ -39,6 +46,14 @@ def refusal_findings(refusals: Iterable[Refusal], file: str) -> Iterator[Finding
     """Yield a finding for each refusal of a conversion."""
     for each in refusals:
         yield Finding(each.code, "error", f"{each.operator}: {each.reason}", file, each.place, each.remedy)
+
+
+def report_findings(report: Report, file: str) -> Iterator[Finding]:
+    """Yield a finding for each refusal, and for each target runtime that does not run the result."""
+    yield from refusal_findings(report.refusals, file)
+    for sentence in report.unsupported:
+        message, _, remedy = sentence.partition("; ")
+        yield Finding(MISSING_KERNEL, "warning", message, file, "", remedy)
 
 
 class ModelResult(FrozenRecord):

@@ -14,8 +14,8 @@ from typing import TextIO
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.locations import absolute_path, relative_name
 from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
-from opshift.cli.output import count_text
 from opshift.model.locations import is_url
+from opshift.model.message_text import count_text
 
 COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
 """Workflow command of each severity."""

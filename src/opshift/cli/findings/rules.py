@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from opshift.checker.findings import Level
-from opshift.cli.findings.finding import Severity
+from opshift.cli.findings.finding import EXTERNAL_DATA, MISSING_KERNEL, Severity
 
 SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
 """Severity that code hosts show for a level."""
@@ -51,7 +51,7 @@ def rules_of(command: str) -> dict[str, RuleFacts]:
     if command in alone:
         return {each.id: each for each in alone[command]()}
     own = {"check": _checker, "doctor": _doctor}.get(command, tuple)
-    return {each.id: each for each in (*own(), *_refusals())}
+    return {each.id: each for each in (*own(), *_refusals(), *_results())}
 
 
 def _checker() -> Iterator[RuleFacts]:
@@ -85,6 +85,15 @@ def _doctor() -> Iterable[RuleFacts]:
         RuleFacts(WRONG_OPSET, "error", "The nodes are invalid at the declared opset.", fix),
         RuleFacts(WRONG_IR_VERSION, "error", "The declared IR version does not fit the model.", fix),
         RuleFacts(INVALID_NODE, "error", "The node is invalid at the declared opset.", node),
+    )
+
+
+def _results() -> Iterable[RuleFacts]:
+    fit = "`opshift fit` converts a model so that the runtime implements all of its nodes."
+    copy = "Copy the files to the folder of the output, or convert without `--external keep`."
+    return (
+        RuleFacts(MISSING_KERNEL, "error", "The runtime does not implement a node.", fit),
+        RuleFacts(EXTERNAL_DATA, "note", "The output has weights in separate files.", copy),
     )
 
 

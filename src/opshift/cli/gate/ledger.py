@@ -76,7 +76,7 @@ class GateLedger:
         # on disk beyond a few megabytes, because lines may be long
         self._index = sqlite3.connect("", isolation_level=None)
         self._index.execute("CREATE TABLE entries (file TEXT PRIMARY KEY, line BLOB)")
-        for line in self._file.lines():
+        for line in self._file.read():
             self._add(line)
 
     def _add(self, line: bytes) -> None:

@@ -11,8 +11,8 @@ from opshift.cli.findings.rules import rules_of
 from opshift.cli.findings.writer import FindingsWriter
 from opshift.cli.gate.inspect_file import GateResult
 from opshift.cli.gate.summary import RuleCount, Summary
-from opshift.cli.output import count_text
 from opshift.cli.page import Page
+from opshift.model.message_text import count_text
 from opshift.model.plain_data import json_values
 
 MAX_ROWS = 50

@@ -20,10 +20,11 @@ from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.options import FindingsFormatOption, Format, QuietOption
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry import change_options
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
 
@@ -184,7 +185,7 @@ def _unpack(revision: str, folder: Path, destination: Path) -> None:
     """Write the files of `folder` at a git revision to another folder."""
     reason = f"{revision!r} is neither a folder nor a git revision of the tree"
     if revision.startswith("-"):  # git would read it as an option
-        raise UsageError(reason, place=str(folder))
+        raise UsageError(reason, place=str(folder), remedy="pass a commit, a tag or a branch")
     command = ["git", "-C", str(folder.resolve()), "archive", "--format=tar", revision]
     try:
         archived = subprocess.run(command, capture_output=True, check=True)

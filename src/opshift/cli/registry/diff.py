@@ -9,13 +9,14 @@ import typer
 
 from opshift.catalogue.type_texts import change_text
 from opshift.cli import completion
-from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.registry import change_options
 from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from opshift.registry.registry import Registry
 
 
+@names_in_arguments()
 def diff(
     operator: Annotated[
         str | None,

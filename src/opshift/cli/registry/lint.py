@@ -11,16 +11,17 @@ from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.finding import Finding
 from opshift.cli.findings.formats import findings_writer
 from opshift.cli.options import AdaptersOption, FindingsFormatOption, Format, QuietOption
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 from opshift.registry.errors import DefinitionFinding
 
 
 def lint(
     trees: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="TREE", help="The folders with files <domain>/<operator>.yaml."),
+        typer.Argument(metavar="TREE...", help="The folders with files <domain>/<operator>.yaml."),
     ] = None,
     adapters: AdaptersOption = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")] = False,

@@ -6,16 +6,19 @@ from typing import Annotated, NamedTuple, Self, cast
 import typer
 
 from opshift.cli import completion, options
+from opshift.cli.errors import names_in_arguments
 from opshift.cli.options import Format, registry_with
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry.operator_text import find_version, parse_operator
+from opshift.model.message_text import count_text
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Consumer, Release
 from opshift.registry.selection import STATUSES, Status, Versions, opsets_at, status_at
 
 
+@names_in_arguments()
 def resolve(
     operator: options.OperatorArgument,
     opset: options.OpsetOption = None,
@@ -32,6 +35,7 @@ def resolve(
     print_result(form, entry._asdict(), lambda page: typer.echo(found.id))
 
 
+@names_in_arguments()
 def list_operators(
     name: Annotated[
         str,
@@ -203,8 +207,8 @@ def targets(folders: options.DefinitionsOption = None, form: options.FormatOptio
     """List the releases that --target accepts.
 
     These are releases of ONNX, onnxruntime and other programs that read models, each with the newest opsets
-    and IR version that it supports, and the source of these numbers. A folder given with --opsets can add
-    releases in a file consumers.yaml.
+    and IR version that it supports, and the source of these numbers. Names that `opshift runtimes` lists are
+    targets, too. A folder given with --opsets can add releases in a file consumers.yaml.
     """
     products = registry_with(folders).releases.products
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,16 +11,19 @@ from opshift.batch.settings import Settings
 from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import write_plan
-from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.streams import DASH, STDIN
-from opshift.model.errors import InvalidModel
+from opshift.model.errors import UNKNOWN_ELEMENT_TYPE, InvalidModel
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
+    from opshift.converter.refusals import Refusal
 
 SOURCE = "<text>"
+
+TYPE_REMEDY = "write the type before the name of the value, such as float[N, 10] x"
 
 
 def node(
@@ -65,10 +69,13 @@ def node(
         )
     )
     given = _standard_input() if text == DASH else text
-    model = model_of_text(given, opset or settings.registry.newest_opset(), settings.registry)
+    with names_in_arguments():
+        chosen = settings.registry.newest_opset() if opset is None else opset
+        model = model_of_text(given, chosen, settings.registry)
     imports = opset_imports(model.opset_import, model.ir_version)
     result, plan = try_convert(model, settings)
     report = Report.of(plan, result)
+    report = replace(report, refusals=tuple(map(_with_advice_for_text, report.refusals)))
     lines = list(model_lines(result)) if result else []
 
     def write(page: Page) -> None:
@@ -82,6 +89,11 @@ def node(
     print_result(form, data, write)
     if result is None:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _with_advice_for_text(refusal: Refusal) -> Refusal:
+    """Return a refusal with the syntax that declares a type."""
+    return replace(refusal, remedy=TYPE_REMEDY) if refusal.code == UNKNOWN_ELEMENT_TYPE else refusal
 
 
 def _standard_input() -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from opshift.cli.commands import examples_text, subcommand_group
+from opshift.cli.errors import names_in_arguments
 from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import (
     DefinitionsOption,
@@ -16,11 +17,13 @@ from opshift.cli.options import (
     QuietOption,
     registry_with,
 )
-from opshift.cli.output import count_text, print_result, write_out
+from opshift.cli.output import print_result, write_out
 from opshift.cli.page import Page
 from opshift.cli.paths import require_file
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
+from opshift.cli.streams import DASH, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
 from opshift.registry.documents.files import DocumentFormat
 
@@ -32,6 +35,7 @@ LOAD_EXAMPLES = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
 
 
 @opset.command(cls=HelpCommand, epilog=examples_text("opset export", EXPORT_EXAMPLES))
+@names_in_arguments()
 def export(
     domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
     out: OutArgument = None,
@@ -68,6 +72,8 @@ def export(
     if form is None:
         suffix = out.suffix.removeprefix(".") if out else ""
         form = next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
+    if form is DocumentFormat.ONNXOPSET and (out is None or str(out) == DASH):
+        require_no_terminal(STDOUT, "redirect it, name a file to write, or print --format yaml")
     try:
         operators = operator_set(
             registry_with(folders),

@@ -11,9 +11,9 @@ from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry.operator_text import domains_with, parse_operator
-from opshift.model.errors import OpshiftError
+from opshift.model.errors import UsageError
+from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.similar_names import did_you_mean
 
 if TYPE_CHECKING:
     from opshift.registry.runtimes.runtime import Runtime
@@ -149,7 +149,7 @@ def _print_operator(runtime: Runtime, text: str, form: Format) -> None:
     else:
         names = [*runtime.operators, *registry.names(domain)]
         remedy = did_you_mean(text, names, f"`opshift runtimes {runtime.name}` lists all")
-        raise OpshiftError(f"neither ONNX nor {runtime.name} has an operator {text!r}", remedy=remedy)
+        raise UsageError(f"neither ONNX nor {runtime.name} has an operator {text!r}", remedy=remedy)
     notes = {each: note for each, note in runtime.notes.items() if each.partition(":")[0] == key}
 
     def write(page: Page) -> None:

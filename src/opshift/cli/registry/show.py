@@ -7,6 +7,7 @@ from opshift.catalogue.history import HistoryEntry, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
 from opshift.catalogue.type_texts import summarize_types
 from opshift.cli import options
+from opshift.cli.errors import names_in_arguments
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
@@ -15,6 +16,7 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
 
+@names_in_arguments()
 def show(
     operator: options.OperatorArgument,
     opset: options.OpsetOption = None,

@@ -15,10 +15,11 @@ from opshift.cli.options import (
     QuietOption,
     registry_with,
 )
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.progress import byte_text, show_progress
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 
 
 def site(

@@ -1,5 +1,6 @@
 """`opshift stubs`: a Python module with a function per operator."""
 
+from opshift.cli.errors import names_in_arguments
 from opshift.cli.options import (
     DefinitionsOption,
     DomainOption,
@@ -11,6 +12,7 @@ from opshift.cli.options import (
 from opshift.cli.output import write_out
 
 
+@names_in_arguments()
 def stubs(
     out: OutArgument = None,
     opset: OpsetOption = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from opshift.analysis.runtime_support.target_runtimes import missing_label
 from opshift.analysis.runtime_support.verdicts import (
     AFTER_CONVERSION,
     DOES_NOT_RUN,
@@ -21,10 +22,10 @@ from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, gate_command
 from opshift.cli.options import registry_with
-from opshift.cli.output import count_text, print_result
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.runtimes.targets import missing_label
 from opshift.cli.streams import model_input
+from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ RuntimeOption = Annotated[
         "-r",
         metavar="RUNTIME",
         autocompletion=completion.complete_runtime,
-        help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime; repeatable. Prints "
-        "details, and exits with 1 unless all of them run the model. By default, all runtimes are listed.",
+        help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime. Prints details, "
+        "and exits with 1 unless all of them run the model. By default, all runtimes are listed. May be "
+        "repeated.",
     ),
 ]
 
@@ -100,13 +102,13 @@ class RunsOfModel(NamedTuple):
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each missing kernel."""
-        from opshift.cli.findings.finding import Finding
+        from opshift.cli.findings.finding import MISSING_KERNEL, Finding
 
         level: Severity = "error" if self.is_named else "note"
         for result in self.answers.results:
             for each in result.support.missing:
                 remedy = _remedy(self.source, result) or each.remedy
-                yield Finding("runtime.missing", level, each.reason, self.source, each.places[0], remedy)
+                yield Finding(MISSING_KERNEL, level, each.reason, self.source, each.places[0], remedy)
 
     def cells(self) -> dict[str, object]:
         """Return the numbers of runtimes with each verdict."""

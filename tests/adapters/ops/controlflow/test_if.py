@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.conversion import convert_and_check, refusal_of
+from support.conversion import convert_and_check
 from support.execution import Array, assert_equal, build, run, run_reference
 
 Dims = Sequence[int | str] | None
@@ -111,16 +112,37 @@ def test_restores_computed_values_in_nested_branches() -> None:
             convert_and_check(model, target, {"c": np.array(condition), "x": X})
 
 
-@pytest.mark.parametrize(
-    ("dims", "reason"),
-    [
-        pytest.param(["n", 2], "(2, 3) and (?, 2)", id="unknown dimension"),
-        pytest.param([3, 0], "(2, 3) and (3, 0)", id="empty last dimension, which Reshape would copy"),
-    ],
-)
-def test_refuses_different_shapes_that_cannot_be_restored(dims: Dims, reason: str) -> None:
-    model = _model(_branch("Relu", [2, 3]), _branch("Transpose", dims))
-    for value in model.graph.input:
-        value.type.tensor_type.ClearField("shape")  # otherwise inference knows better than the branches
-    assert refusal_of(model, 10).reason == f"the shapes of 'y' differ between the branches: {reason}"
-    assert refusal_of(model, 10).remedy == "reshape or pad the output of one branch to the shape of the other"
+UNKNOWN_SHAPES = [
+    pytest.param(
+        helper.make_node("Transpose", ["x"], ["e"], perm=[1, 0]), [3, 2], (2, 3), id="unknown dimensions"
+    ),
+    pytest.param(
+        helper.make_node("ReduceSum", ["x"], ["e"], axes=[0], keepdims=0), ["n"], (2, 3), id="ranks"
+    ),
+    pytest.param(
+        helper.make_node("Unsqueeze", ["x"], ["e"], axes=[0]), [1, "n", 3], (2, 0), id="empty last dimension"
+    ),
+]
+
+
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("target", [10, 9, 8, 7])
+@pytest.mark.parametrize(("node", "dims", "shape"), UNKNOWN_SHAPES)
+def test_replaces_branches_of_unknown_different_shapes_by_loops(
+    node: onnx.NodeProto, dims: Dims, shape: Sequence[int], target: int, condition: bool
+) -> None:
+    second = helper.make_node("Shape", ["x"], ["e_shape"])
+    values = {"e": (TensorProto.FLOAT, dims), "e_shape": (TensorProto.INT64, [2])}
+    outputs = [helper.make_tensor_value_info(name, *each) for name, each in values.items()]
+    constant = _constant(np.arange(2), "t_shape")
+    branch = _branch("Relu", ["n", 7])
+    branch.node.append(constant)
+    branch.output.append(helper.make_tensor_value_info("t_shape", TensorProto.INT64, [2]))
+    outer = helper.make_node(
+        "If", ["c"], ["y", "z"], "node", then_branch=branch,
+        else_branch=helper.make_graph([node, second], "else", [], outputs),
+    )  # fmt: skip
+    feeds = {"c": np.array(condition), "x": np.arange(prod(shape), dtype=np.float32).reshape(shape) - 3}
+    model = build([outer], feeds, {"y": TensorProto.FLOAT, "z": TensorProto.INT64}, 11, shapes=False)
+    result = convert_and_check(model, target, feeds)
+    assert_equal(run_reference(result, feeds), run(model, feeds), 0)

@@ -47,6 +47,24 @@ def test_expands_float_mod_with_the_sign_of_the_divisor(dtype: type, target: int
     convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
+@pytest.mark.parametrize("opset", [10, 28])
+@pytest.mark.parametrize("target", [7, 9])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_expands_float_mod_with_the_sign_of_the_divisor_below_opset_10(
+    dtype: type, target: int, opset: int
+) -> None:
+    tiny = float(np.finfo(dtype).smallest_subnormal)
+    values: Array = np.array([*SPECIAL_VALUES, 5.25, -5.25, 7.0, tiny, -tiny], dtype)
+    divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, -0.75, math.inf, -math.inf, math.nan], dtype)
+    pairs: Array = np.array(list(product(values, divisors)), dtype)
+    feeds = {"x0": pairs[:, 0].copy(), "x1": pairs[:, 1].copy()}
+    result = convert_version(one_node_model("Mod", opset, dtype, *feeds.values()), target)
+    with np.errstate(invalid="ignore"):
+        expected = np.mod(feeds["x0"], feeds["x1"])
+    for runtime in (run, run_reference):
+        np.testing.assert_array_equal(runtime(result, feeds)[0], expected)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("target", [9, 7])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

@@ -116,4 +116,4 @@ def test_refuses_unknown_element_type(bounds: Mapping[str, float]) -> None:
     model.graph.node.append(helper.make_node("Abs", ["y"], ["z"]))
     refused = refusal_of(model, 11)
     assert refused.reason == "the element type of 'h' is unknown"
-    assert refused.remedy == "add a value_info for 'h'"
+    assert refused.remedy == "declare the type of 'h', in its graph input or with a value_info"

@@ -117,6 +117,14 @@ def test_keeps_boolean_mask() -> None:
     assert op_types(result) == ["Dropout"]
 
 
+def test_mask_of_a_removed_node_can_be_cast() -> None:
+    """One step casts the mask, and a later one computes it for the Cast, which the model does not contain."""
+    outputs = {"y": TensorProto.FLOAT, "mask": TensorProto.FLOAT}
+    model = build([_dropout_node(["y", "mask"])], {"x": DATA}, outputs, 7)
+    result = convert_version(model, without="ai.onnx.Dropout")
+    assert_equal(run(result, {"x": DATA}), [DATA, np.ones_like(DATA)])
+
+
 def test_refuses_mask_of_unknown_type() -> None:
     producer = helper.make_node("Anything", ["x"], ["h"], domain="com.acme")
     dropout = helper.make_node("Dropout", ["h"], ["y", "mask"], name="node")

@@ -16,23 +16,21 @@ RANDOM = np.random.default_rng(22)
 IMAGE = RANDOM.standard_normal((2, 3, 8, 9)).astype(np.float32)
 
 
-@pytest.mark.parametrize("opset", [11, 18, 22])
+WINDOWS: dict[str, dict[str, Any]] = {
+    "default": {"kernel_shape": [2, 2]},
+    "pads": {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1], "strides": [2, 1]},
+    "same upper": {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    "same lower": {"kernel_shape": [3, 2], "auto_pad": "SAME_LOWER"},
+    "dilations": {"kernel_shape": [2, 2], "dilations": [2, 3]},
+}
+# LpPool has dilations since opset 18.
+OPSETS = [(name, opset) for name in WINDOWS for opset in (11, 18, 22) if name != "dilations" or opset >= 18]
+
+
+@pytest.mark.parametrize(("window", "opset"), OPSETS)
 @pytest.mark.parametrize("exponent", [1, 2, 3])
-@pytest.mark.parametrize(
-    "window",
-    [
-        {"kernel_shape": [2, 2]},
-        {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1], "strides": [2, 1]},
-        {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER", "strides": [2, 2]},
-        {"kernel_shape": [3, 2], "auto_pad": "SAME_LOWER"},
-        {"kernel_shape": [2, 2], "dilations": [2, 3]},
-    ],
-    ids=["default", "pads", "same upper", "same lower", "dilations"],
-)
-def test_averages_powers_instead_of_lp_pool(window: dict[str, Any], exponent: int, opset: int) -> None:
-    if "dilations" in window and opset < 18:
-        pytest.skip("LpPool has dilations since opset 18")
-    node = helper.make_node("LpPool", ["x"], ["y"], p=exponent, **window)
+def test_averages_powers_instead_of_lp_pool(window: str, exponent: int, opset: int) -> None:
+    node = helper.make_node("LpPool", ["x"], ["y"], p=exponent, **WINDOWS[window])
     model = build([node], {"x": IMAGE}, ["y"], opset)
     expected = run(model, {"x": IMAGE})
     for target in (opset, 9, 24):

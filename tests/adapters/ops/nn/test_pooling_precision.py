@@ -17,8 +17,6 @@ from support.execution import Array, build, run
 from opshift import convert_version
 from opshift.adapters.ops.nn.pooling_windows import ERRORS
 
-RANDOM = np.random.default_rng(0)
-
 
 class Pool(NamedTuple):
     """Attributes of a node with padding that depends on the size of the data."""
@@ -44,10 +42,11 @@ SPECIAL = (math.inf, -math.inf, math.nan)
 
 def _data(shape: tuple[int, ...], dtype: type, largest: float, special: tuple[float, ...]) -> Array:
     """Return numbers with exponents of 2 up to the largest one, and some special values."""
-    magnitudes = 2.0 ** RANDOM.uniform(-largest, largest, shape)
-    data: Array = (magnitudes * RANDOM.choice([-1, 1], shape)).astype(dtype)
+    random = np.random.default_rng(0)
+    magnitudes = 2.0 ** random.uniform(-largest, largest, shape)
+    data: Array = (magnitudes * random.choice([-1, 1], shape)).astype(dtype)
     for each in special:
-        data[RANDOM.random(shape) < 1e-4] = each
+        data[random.random(shape) < 1e-4] = each
     return data
 
 
@@ -103,7 +102,9 @@ def _few_elements(pool: Pool) -> Pool:
 @pytest.mark.parametrize("pool", POOLS, ids=str)
 def test_averages_have_a_bounded_error(pool: Pool, dtype: type, target: int) -> None:
     pool = _few_elements(pool) if dtype is np.float64 else pool
-    data = _data((1, 1, *pool.sizes), dtype, 7 if dtype is np.float16 else 60, SPECIAL)
+    # onnx.reference, which runs double, leaves NaN out of an average.
+    special = SPECIAL[:2] if dtype is np.float64 else SPECIAL
+    data = _data((1, 1, *pool.sizes), dtype, 7 if dtype is np.float16 else 60, special)
     elements, inside = _windows(data, pool)
     for counts_padding in (0, 1):
         found = _run("AveragePool", data, pool, target, count_include_pad=counts_padding)

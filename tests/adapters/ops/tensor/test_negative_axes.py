@@ -67,6 +67,25 @@ def test_refuses_negative_axes_of_unknown_rank(
     assert _attributes(result) == nonnegative
 
 
+@pytest.mark.parametrize("target", [10, 9, 7, 5])
+@pytest.mark.parametrize(
+    ("op", "axes", "shape"),
+    [
+        ("Unsqueeze", [-1], (2, 3)),
+        ("Unsqueeze", [-1, -2], (2, 0)),
+        ("Unsqueeze", [-1], ()),
+        ("Squeeze", [-1], (2, 0, 3, 1)),
+        ("Squeeze", [-2, -1], (1, 1)),
+    ],
+)
+def test_reshapes_last_axes_of_unknown_rank(
+    op: str, axes: list[int], shape: tuple[int, ...], target: int
+) -> None:
+    feeds = {"x": np.ones(shape, np.float32)}
+    node = helper.make_node(op, ["x"], ["y"], name="node", axes=axes)
+    convert_and_check(build([node], feeds, ["y"], 11, shapes=False), target, feeds)
+
+
 def test_makes_squeeze_axes_nonnegative() -> None:
     feeds = {"x": DATA.reshape(2, 1, 3, 1, 4)}
     node = helper.make_node("Squeeze", ["x"], ["y"], name="node", axes=[-2, 1])

@@ -112,3 +112,18 @@ def test_applies_many_updates_of_known_number_in_turns() -> None:
 def test_refuses_reductions_of_booleans() -> None:
     model, _ = _reduction("ScatterElements", "max", np.bool_, 3)
     assert refusal_of(model, 15).reason == "reduction 'max' cannot be rewritten for elements of type bool"
+
+
+@pytest.mark.parametrize(
+    ("symbolic", "remedy"),
+    [
+        (True, "declare the shape of 'x' [x_0, x_1] and 'i' [i_0, i_1]"),
+        (False, "convert to opset 10 or later"),
+    ],
+)
+def test_names_the_data_in_refusals_of_integer_reductions(symbolic: bool, remedy: str) -> None:
+    """The data is cast to a wider type, which the refusal must not name."""
+    model, _ = _reduction("ScatterElements", "max", np.uint16, 11_000)
+    refusal = refusal_of(with_symbolic_dims(model) if symbolic else model, 9)
+    assert refusal.remedy is not None
+    assert refusal.remedy.startswith(remedy)

@@ -1,8 +1,10 @@
-"""Remedies for unknown names: the similar names that exist."""
+"""Parts of messages: similar names that exist, and numbers of things."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+
+from opshift.model.operator_ids import short_label
 
 MAX_NAME = 200
 """Characters of a name that is compared with others, which takes quadratic time."""
@@ -44,3 +46,24 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     candidates = dict.fromkeys(each for key in sorted(_keys(wanted)) for each in table.get(key, ()))
     similar = difflib.get_close_matches(wanted, candidates)
     return [each for close in similar for each in known if each.lower() == close]
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def counted_labels(counts: Sequence[tuple[str, int]], most: int | None) -> str:
+    """Join labels with their numbers, `most` of them: `2 Mul:14, Add:14, 3 others (9 nodes)`."""
+    # "1 other" would be as long as its label
+    shown = counts[:most] if most is not None and len(counts) > most + 1 else counts
+    parts = [
+        short_label(label) if count == 1 else f"{count:,} {short_label(label)}" for label, count in shown
+    ]
+    if len(shown) < len(counts):
+        rest = counts[len(shown) :]
+        nodes = sum(count for _, count in rest)
+        parts.append(
+            f"{len(rest):,} others" if nodes == len(rest) else f"{len(rest):,} others ({nodes:,} nodes)"
+        )
+    return ", ".join(parts)

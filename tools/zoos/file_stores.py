@@ -1,4 +1,4 @@
-"""Places that hold a collection: a folder, or a bucket of the S3 server."""
+"""Stores of files: a folder, or a bucket of the S3 server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zoos.generator import GeneratedModel
 THREADS = 4
 
 
-class Place(Protocol):
+class FileStore(Protocol):
     """Files by their relative paths."""
 
     location: str
@@ -87,13 +87,13 @@ class Bucket:
         return [f"upload of {each['Key']}" for each in found.get("Uploads", ())]
 
 
-def fill(place: Place, models: Iterator[GeneratedModel]) -> None:
+def fill(store: FileStore, models: Iterator[GeneratedModel]) -> None:
     """Write models and their data files."""
 
     def write(model: GeneratedModel) -> None:
-        place.write(model.path, model.content)
+        store.write(model.path, model.content)
         if model.data:
-            place.write(model.data_path, model.data)
+            store.write(model.data_path, model.data)
 
     with ThreadPoolExecutor(THREADS) as pool:
         waiting = []
