@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from opshift.model.signals import exit_on_termination
+from opshift.model.signals import exit_on_signals
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -121,7 +121,7 @@ class _Worker:
 def _work(connection: Connection[object, Callable[[], object]]) -> None:
     # Ctrl+C reaches all processes of a terminal; the first process then ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    exit_on_termination()
+    exit_on_signals()
     with suppress(EOFError, OSError):  # the first process ended
         while True:
             connection.send(connection.recv()())

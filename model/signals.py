@@ -14,7 +14,15 @@ from types import FrameType
 SIGNALS = tuple(signal.valid_signals())
 
 RETRY_SECONDS = 0.01
-"""Time after which an exit is tried again: by then, the destructor has returned."""
+"""Time after which an exit is tried again: by then, the destructor or the creation of a class has ended."""
+
+
+DEFAULT_HANDLERS = {
+    "SIGINT": signal.default_int_handler,
+    "SIGTERM": signal.SIG_DFL,
+    "SIGHUP": signal.SIG_DFL,
+}
+"""Signals that end a process, by name, and their handlers when Python starts."""
 
 
 @contextmanager
@@ -56,27 +64,49 @@ def _restore(handlers: dict[int, signal._HANDLER]) -> None:
             _restore(handlers)
 
 
-def exit_on_termination() -> None:
-    """Exit by an exception after SIGTERM and SIGHUP, so that temporary files are removed and workers end."""
-    for name in ("SIGTERM", "SIGHUP"):
+def exit_on_signals() -> None:
+    """Exit by an exception after SIGTERM and SIGHUP, so that temporary files are removed and workers end.
+
+    Like the KeyboardInterrupt of Ctrl+C, the exception is raised again if Python drops or replaces it.
+    """
+    for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) is default:
             signal.signal(number, _exit)
 
 
-def _exit(number: int, _: FrameType | None) -> None:
+def _exit(number: int, frame: FrameType | None) -> None:
+    if _creates_class(frame):
+        _exit_later(number)
+        return
+    sys.unraisablehook = partial(_exit_after_destructor, number, sys.unraisablehook)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the removal of temporary files
-    sys.unraisablehook = partial(_exit_later, number, sys.unraisablehook)
     sys.exit(128 + number)  # the exit code by which shells report a signal
 
 
-def _exit_later(
+def _creates_class(frame: FrameType | None) -> bool:
+    """Return whether code of `__set_name__` runs: Python 3.11 replaces its exceptions by RuntimeError."""
+    while frame is not None:
+        if frame.f_code.co_name == "__set_name__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _exit_after_destructor(
     number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
     """Exit again if Python dropped the exception: it does if the signal arrives in a destructor."""
-    if dropped.exc_type is not SystemExit:
+    if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
         report(dropped)
         return
     signal.signal(number, _exit)
-    # a real signal: it also ends the wait for a system call
-    threading.Timer(RETRY_SECONDS, os.kill, [os.getpid(), number]).start()
+    _exit_later(number)
+
+
+def _exit_later(number: int) -> None:
+    # a signal to the process also ends the wait for a system call; on Windows it would end the process
+    send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
+    threading.Timer(RETRY_SECONDS, send, [number]).start()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from textwrap import dedent, indent
 
 import pytest
 
@@ -60,8 +61,8 @@ def test_block_runs_in_other_thread() -> None:
 def test_termination_runs_cleanup() -> None:
     code = """
 import os, signal
-from opshift.model.signals import exit_on_termination
-exit_on_termination()
+from opshift.model.signals import exit_on_signals
+exit_on_signals()
 try:
     os.kill(os.getpid(), signal.SIGTERM)
 finally:
@@ -71,16 +72,36 @@ finally:
     assert (done.returncode, done.stdout.strip(), done.stderr) == (128 + signal.SIGTERM, "cleaned", "")
 
 
-def test_termination_in_a_destructor_exits() -> None:
-    code = """
-import os, signal, time
-from opshift.model.signals import exit_on_termination
-exit_on_termination()
-class Interrupted:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-Interrupted()  # deleted at once
-time.sleep(10)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "interrupted",
+    [
+        """class Interrupted:
+            def __del__(self):
+                send()
+        Interrupted()  # deleted at once""",
+        """class Interrupting:
+            def __set_name__(self, owner, name):
+                send()
+        class Created:
+            attribute = Interrupting()""",
+    ],
+    ids=["in a destructor", "at the creation of a class"],
+)
+def test_signal_whose_exception_python_drops_exits(name: str, interrupted: str) -> None:
+    code = f"""
+        import os, signal, time
+        from opshift.model.signals import exit_on_signals
+        def send():
+            os.kill(os.getpid(), signal.{name})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        exit_on_signals()
+        try:
+            {indent(interrupted, "    ").lstrip()}
+            time.sleep(10)
+        except (KeyboardInterrupt, SystemExit) as error:
+            print(repr(error))
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=False)
+    expected = "KeyboardInterrupt()" if name == "SIGINT" else "SystemExit(143)"
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, expected, "")

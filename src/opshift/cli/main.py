@@ -11,7 +11,7 @@ from typer.main import get_command, get_group
 from opshift.cli.commands import CommandGroup, examples_text, require_subcommand
 from opshift.cli.help_text import AnyCommand, HelpCommand
 from opshift.cli.streams import replace_closed_streams
-from opshift.model.signals import exit_on_termination
+from opshift.model.signals import exit_on_signals
 
 
 class Command(NamedTuple):
@@ -209,6 +209,6 @@ def start(
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    exit_on_termination()
+    exit_on_signals()
     replace_closed_streams()
     app()
