@@ -7,6 +7,7 @@ from operator import methodcaller
 from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.fact_kinds import SharedFact
 from opshift.inference.facts import InferenceScope
+from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import short_type
@@ -24,7 +25,7 @@ def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 def type_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the element type of the first output."""
     output = parameter_at(operator.outputs, 0)
-    if output is None or output.type_attribute or not output.homogeneous or operator.name == "Constant":
+    if output is None or output.has_stated_type or not output.homogeneous or operator.name == "Constant":
         return None
     if len(operator.types_of(output)) == 1:
         return None
@@ -45,7 +46,10 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
     """Return no positions if each type of an output is fixed, or stated by an attribute or a subgraph."""
     stated = operator.required_attributes
     depends = any(
-        each.homogeneous and len(operator.types_of(each)) > 1 and each.type_attribute not in stated
+        each.homogeneous
+        and len(operator.types_of(each)) > 1
+        and each.type_attribute not in stated
+        and not each.element_attributes
         for each in operator.outputs
     )
     return None if depends else ()
@@ -70,9 +74,9 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
     output = parameter_at(operator.outputs, position)
     if output is None:
         return None
-    if output.type_attribute and node.has_attribute_references:
+    if output.has_stated_type and node.has_attribute_references:
         return None
-    named = type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
+    named = stated_type(operator, node, output)
     if named:
         return f"seq(tensor({named}))" if operator.types_of(output)[0].startswith("seq(") else named
     if not output.homogeneous:
@@ -111,8 +115,16 @@ def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter 
     return last if last and last.option == "variadic" else None
 
 
-def type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
-    """Return the element type named by an attribute of a node, or by the default of the attribute."""
+def stated_type(operator: OperatorVersion, node: Node, output: Parameter) -> str | None:
+    """Return the element type of an output that attributes of a node, or their defaults, state."""
+    named = _type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
+    if named:
+        return named
+    held = next((each for each in output.element_attributes if node.attribute(each)), None)
+    return LIST_ELEMENT_TYPES[operator.attributes[held].type] if held else None
+
+
+def _type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
     stated = node.attribute(attribute)
     if stated is None and attribute in operator.attributes:
         stated = operator.attributes[attribute].default

@@ -48,6 +48,9 @@ TYPE_BY_NUMBER: Mapping[int, AttributeType] = {each.number: each for each in _TY
 TYPE_BY_FIELD: Mapping[str, AttributeType] = {each.field: each for each in _TYPES}
 """Attribute types by the field of AttributeProto that holds the value."""
 
+LIST_ELEMENT_TYPES: Mapping[str, str] = {"FLOATS": "float", "INTS": "int64", "STRINGS": "string"}
+"""Element types of the values in list attributes, by the name of the attribute type."""
+
 INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
     ATTRIBUTE_TYPES[name].number for name in ("INT", "INTS", "STRING", "TENSOR", "GRAPH", "GRAPHS")
 )

@@ -51,8 +51,15 @@ class Parameter(Described):
     """Existence of gradients with respect to an input, or of an output."""
     type_attribute: str | None = None
     """The attribute that sets an output's element type, by number or as a tensor of that type."""
+    element_attributes: tuple[str, ...] = ()
+    """List attributes with elements of the output's type: the first one that is not empty determines it."""
     absent_type: str | None = None
-    """The output's type if that attribute is absent: a type, or the name of an input with this type."""
+    """The output's type if those attributes are absent: a type, or the name of an input with this type."""
+
+    @property
+    def has_stated_type(self) -> bool:
+        """Whether attributes state the type."""
+        return bool(self.type_attribute or self.element_attributes)
 
 
 class Attribute(Described):

@@ -207,7 +207,9 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
 
 def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """Return parameters without the properties that `onnx` does not define."""
-    return tuple(replace(each, type_attribute=None, absent_type=None) for each in parameters)
+    return tuple(
+        replace(each, type_attribute=None, element_attributes=(), absent_type=None) for each in parameters
+    )
 
 
 def _bare(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -51,14 +51,16 @@ def type_variables(typed: TypedNode) -> Problems:
 @rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
-    formals = [output for output in typed.operator.outputs if output.type_attribute]
+    formals = [output for output in typed.operator.outputs if output.has_stated_type]
     if formals:
         view = View.from_proto(typed.node.proto)
         inferred = infer_types(view, typed.operator, typed.node.container.scope)
         rows = zip(typed.operator.outputs, typed.node.outputs, typed.outputs, inferred, strict=False)
         for formal, name, actual, expected in rows:
             if formal in formals and actual and expected and actual != expected:
-                yield f"{name!r} is {actual}; attribute {formal.type_attribute!r} specifies {expected}"
+                stated = formal.element_attributes or (formal.type_attribute,)
+                attribute = next((each for each in stated if each in view.attributes), stated[0])
+                yield f"{name!r} is {actual}; attribute {attribute!r} specifies {expected}"
 
 
 @rule("node.axis", ERROR, SIGNATURE, "correct the axis, or the declared shape of the input")

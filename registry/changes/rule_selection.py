@@ -134,7 +134,9 @@ def _removal(change: Change, _: Versions) -> str:
 
 
 def _output_type_source(change: Change, _: Versions) -> str:
-    return "type-rule-added" if change.old == (None, None) else "type-rule-changed"
+    (old, old_absent), (new, new_absent) = change.old, change.new
+    is_added = set(old) < set(new) and old_absent in (None, new_absent)
+    return "type-rule-added" if is_added else "type-rule-changed"
 
 
 def _function(change: Change, _: Versions) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from opshift.model.attributes import LIST_ELEMENT_TYPES
 from opshift.registry.lint.parameters import parameters
 from opshift.registry.lint.rule_table import Problem, nearest, requirement, rule
 from opshift.registry.models import OperatorVersion
@@ -56,12 +57,17 @@ def type_none(version: OperatorVersion) -> Iterator[Problem]:
 
 @rule("type.attribute", "name an attribute of the version")
 def type_attribute(version: OperatorVersion) -> Iterator[Problem]:
-    """`type_attribute` is an attribute, and `absent_type` a type or an input."""
+    """`type_attribute` and `element_attributes` name attributes, and `absent_type` a type or an input."""
     for keys, each in parameters(version):
         attribute, absent = each.type_attribute, each.absent_type
         if attribute is not None and attribute not in version.attributes:
             remedy = nearest(attribute, version.attributes)
             yield Problem(f"the version has no attribute {attribute!r}", (*keys, "type_attribute"), remedy)
+        lists = [name for name, found in version.attributes.items() if found.type in LIST_ELEMENT_TYPES]
+        for name in each.element_attributes:
+            if name not in lists:
+                reason = f"the version has no list attribute {name!r}"
+                yield Problem(reason, (*keys, "element_attributes"), nearest(name, lists))
         if absent is not None and "(" not in absent and not version.input_named(absent):
             remedy = nearest(absent, (each.name for each in version.inputs))
             yield Problem(f"{absent!r} is neither a type nor an input", (*keys, "absent_type"), remedy)

@@ -23,7 +23,6 @@ from opshift.registry.registry import default_registry
 ScopeFactory = Callable[..., Scope]
 INFERRED_ONLY_BY_ONNX = {
     **dict.fromkeys(["Adagrad", "Adam", "Momentum"], "outputs whose types are those of several inputs"),
-    "LabelEncoder": "the type of the values, which is that of one of several attributes",
     "LinearAttention": "the type of a state that starts at zero",
     "OptionalGetElement": "the type of a tensor that is not in an optional",
     "Reshape": "dimensions computed from other dimensions in the function body of LayerNormalization",

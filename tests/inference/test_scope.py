@@ -19,6 +19,7 @@ from opshift.model.types import element_type_of, shape_of
 
 ScopeFactory = Callable[..., Scope]
 NodeFactory = Callable[[int, str, str], list[NodeProto]]
+ML = "ai.onnx.ml"
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.ones((2, 3), np.float32)
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -35,7 +36,7 @@ def build_scope(scope_of: ScopeFactory, *nodes: NodeProto, opset: int = 17, **we
     """Return the scope of nodes that read `x`, a float of shape (2, 3), and `yes`, a boolean."""
     arrays = {name: np.asarray(each) for name, each in weights.items()}
     feeds = {"x": X, "yes": np.array(True)}
-    model = build(nodes, feeds, [], {"": opset, "com.acme": 1}, initializers=arrays)
+    model = build(nodes, feeds, [], {"": opset, "com.acme": 1, ML: 5}, initializers=arrays)
     return scope_of(model.graph, model.opset_import)
 
 
@@ -60,6 +61,24 @@ ROWS: list[Row] = [
         [node("Shape", ["x"], ["s"]), node("ConstantOfShape", ["s"], ["y"])],
         "float",
         (2, 3),
+    ),
+    (
+        "type of the values in a list attribute",
+        [node("LabelEncoder", ["x"], ["y"], ML, keys_floats=[1.0], values_strings=["a"])],
+        "string",
+        (2, 3),
+    ),
+    (
+        "type of the second of two list attributes",
+        [node("LinearClassifier", ["x"], ["y", "z"], ML, coefficients=[1.0], classlabels_ints=[1])],
+        "int64",
+        (2,),
+    ),
+    (
+        "list attributes omitted",
+        [node("LinearClassifier", ["x"], ["y", "z"], ML, coefficients=[1.0])],
+        "int64",
+        (2,),
     ),
     ("type of the second output", [node("TopK", ["x", "k"], ["v", "y"])], "int64", (2, 1)),
     ("sequence", [node("SequenceConstruct", ["x", "x"], ["y"])], "seq(tensor(float))", None),
@@ -120,7 +139,7 @@ def test_infers_types_and_shapes(
 
 
 def test_declared_types_take_precedence(scope_of: ScopeFactory) -> None:
-    model = build([node("F", ["x"], ["y"], "com.acme")], {"x": X}, [], {"": 17, "com.acme": 1})
+    model = build([node("F", ["x"], ["y"], "com.acme")], {"x": X}, [], {"": 17, "com.acme": 1, ML: 5})
     model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.DOUBLE, ["n", 3]))
     scope = scope_of(model.graph, model.opset_import)
     assert (scope.element_type("y"), scope.shape("y")) == ("double", (None, 3))

@@ -259,6 +259,12 @@ MISTAKES = {
         "the version has no attribute 'axes'",
         "axis",
     ),
+    "unknown list attribute": Mistake(
+        "type.attribute",
+        "{name: Y, type: T}",
+        f"{{name: Y, type: T, element_attributes: [axis]}} {HERE}",
+        "the version has no list attribute 'axis'",
+    ),
     # Parameters
     "repeated input": Mistake("parameter.repeated", X, f"{X}\n  {X} {HERE}", "'X' is repeated"),
     "variadic input that is not last": Mistake(

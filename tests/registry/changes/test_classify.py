@@ -186,6 +186,11 @@ TRIGGERED = {
         _outputs({**X, "type_attribute": "mode"}),
         _outputs({**X, "type_attribute": "how"}),
     ),
+    "an added list attribute": Pair(
+        "type-rule-added",
+        _outputs({**X, "element_attributes": ["sizes"]}) | _attribute(),
+        _outputs({**X, "element_attributes": ["sizes"], "type_attribute": "mode"}) | _attribute(),
+    ),
     "a rewritten body with a compatible step": Pair(
         "body-rewritten", _body("Relu"), {**_body("Clip"), "step": COMPATIBLE}
     ),

@@ -117,10 +117,11 @@ VALID = {
                 "min_arity": 2,
                 "differentiation": "differentiable",
                 "type_attribute": "to",
+                "element_attributes": ["sizes"],
                 "absent_type": "X",
             }
         ],
-        attributes={"to": {"type": "INT"}},
+        attributes={"to": {"type": "INT"}, "sizes": {"type": "INTS"}},
     ),
     "every field of an attribute": _attribute(
         type="INTS", default=[1, 2], values=[1, 2, 3], minimum=1, maximum=3

@@ -37,6 +37,10 @@ MODES = """<ir_version: 10, opset_import: ["": 23]> g (float[1,2,3,4] x) => (flo
 OLD = '<ir_version: 10, opset_import: ["": 8]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 ML = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>
 g (float[2] x) => (float[2] y) { y = ai.onnx.ml.Binarizer(x) }"""
+LABELS = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>
+g (int64[2] x) => (string[2] y) {
+  y = ai.onnx.ml.LabelEncoder <keys_int64s = [0, 1], values_strings = ["a", "b"]> (x)
+}"""
 CALLING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
 g (float[2] x) => (float[2] y) { y = acme.F:big(x) }
 <domain: "acme", overload: "big", opset_import: ["": 21]> F (a) => (b) { b = Relu(a) }
@@ -215,6 +219,7 @@ CASES = (
     ),
     Case("type.named", CAST, set_field(f"{ATTRIBUTE}.i", 6), "by a number"),
     Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
+    Case("type.named", LABELS, set_field("graph.output[0].type.tensor_type.elem_type", 7), "by a list"),
     Case("type.body-input", LOOP, set_field("graph.input[2].type.tensor_type.elem_type", 11)),
     Case("type.body-output", IF, set_field(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
 )
