@@ -25,7 +25,7 @@ def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 def type_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the element type of the first output."""
     output = parameter_at(operator.outputs, 0)
-    if output is None or output.has_stated_type or not output.homogeneous or operator.name == "Constant":
+    if output is None or output.has_type_attributes or not output.homogeneous or operator.name == "Constant":
         return None
     if len(operator.types_of(output)) == 1:
         return None
@@ -74,9 +74,9 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
     output = parameter_at(operator.outputs, position)
     if output is None:
         return None
-    if output.has_stated_type and node.has_attribute_references:
+    if output.has_type_attributes and node.has_attribute_references:
         return None
-    named = stated_type(operator, node, output)
+    named = type_from_attributes(operator, node, output)
     if named:
         return f"seq(tensor({named}))" if operator.types_of(output)[0].startswith("seq(") else named
     if not output.homogeneous:
@@ -115,7 +115,7 @@ def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter 
     return last if last and last.option == "variadic" else None
 
 
-def stated_type(operator: OperatorVersion, node: Node, output: Parameter) -> str | None:
+def type_from_attributes(operator: OperatorVersion, node: Node, output: Parameter) -> str | None:
     """Return the element type of an output that attributes of a node, or their defaults, state."""
     named = _type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
     if named:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from functools import lru_cache
 from operator import attrgetter
 
-from opshift.inference.infer_types import determines_type, stated_type, type_of_constant
+from opshift.inference.infer_types import determines_type, type_from_attributes, type_of_constant
 from opshift.inference.scope import Scope
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER, element_names
@@ -111,7 +111,7 @@ def _types_of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
 
 def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
     """Whether the type of an output is independent of the node's attributes."""
-    return not output.has_stated_type and operator.name != "Constant"
+    return not output.has_type_attributes and operator.name != "Constant"
 
 
 def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -
         types = ()
     named = None
     if not node.has_attribute_references and not _is_plain(output, operator):
-        named = type_of_constant(node) or stated_type(operator, node, output)
+        named = type_of_constant(node) or type_from_attributes(operator, node, output)
     for each in (named,) if named else (*types, output.absent_type or ""):
         yield from element_names(each)
 

@@ -52,13 +52,13 @@ class Parameter(Described):
     type_attribute: str | None = None
     """The attribute that sets an output's element type, by number or as a tensor of that type."""
     element_attributes: tuple[str, ...] = ()
-    """List attributes with elements of the output's type: the first one that is not empty determines it."""
+    """List attributes whose elements have the output's type; the first nonempty one determines it."""
     absent_type: str | None = None
     """The output's type if those attributes are absent: a type, or the name of an input with this type."""
 
     @property
-    def has_stated_type(self) -> bool:
-        """Whether attributes state the type."""
+    def has_type_attributes(self) -> bool:
+        """Whether attributes determine the type."""
         return bool(self.type_attribute or self.element_attributes)
 
 

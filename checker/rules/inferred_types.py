@@ -51,7 +51,7 @@ def type_variables(typed: TypedNode) -> Problems:
 @rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
-    formals = [output for output in typed.operator.outputs if output.has_stated_type]
+    formals = [output for output in typed.operator.outputs if output.has_type_attributes]
     if formals:
         view = View.from_proto(typed.node.proto)
         inferred = infer_types(view, typed.operator, typed.node.container.scope)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from opshift.adapters.core.type_guard import TYPE_REMEDY
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, emitted_graphs
 from opshift.inference.facts import Facts
-from opshift.inference.infer_types import stated_type, type_of_constant
+from opshift.inference.infer_types import type_from_attributes, type_of_constant
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -135,7 +135,7 @@ def _output_types(
         return supported
     if not formal.homogeneous or node.has_attribute_references:
         return UNKNOWN
-    if formal.has_stated_type or node.op_type == "Constant":
-        found = stated_type(operator, node, formal) or type_of_constant(node)
+    if formal.has_type_attributes or node.op_type == "Constant":
+        found = type_from_attributes(operator, node, formal) or type_of_constant(node)
         return _type_set(found) if found else UNKNOWN
     return chosen.get(formal.type, UNKNOWN)
