@@ -302,13 +302,8 @@ def _stored_scalar(value: Scalar, kind: str) -> Scalar:
 
 def _min_arity(parameters: tuple[Parameter, ...]) -> int:
     """Count up to the last required parameter, like ONNX: earlier optional ones are included."""
-    count = 0
-    for position, parameter in enumerate(parameters):
-        if parameter.option == "single":
-            count = position + 1
-        elif parameter.option == "variadic":
-            count = position + parameter.min_arity
-    return count
+    required = (i + each.min_arity for i, each in enumerate(parameters) if each.option != "optional")
+    return max(required, default=0)
 
 
 def _max_arity(parameters: tuple[Parameter, ...]) -> int:

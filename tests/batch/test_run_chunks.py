@@ -49,7 +49,7 @@ def test_stopped_iteration_ends_workers() -> None:
     assert len(active_children()) == 2
     start = time.monotonic()
     running.close()
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 50
     assert not active_children()
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from itertools import chain, combinations
@@ -86,10 +85,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def files() -> Mapping[str, str]:
-    started = time.process_time()
-    built = build_site(REGISTRY, "1.2.3", url=URL)
-    assert time.process_time() - started < 60
-    return built
+    return build_site(REGISTRY, "1.2.3", url=URL)
 
 
 @pytest.fixture(scope="module")
