@@ -18,7 +18,6 @@ from opshift.model.messages import (
 )
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 MESSAGE_TYPES = frozenset({0, *(kind.number for kind in ATTRIBUTE_TYPES.values() if not kind.is_plain)})
@@ -206,8 +205,7 @@ class Contents:
         return names
 
     def _relevant_attributes(self, domain: str, op_type: str) -> frozenset[str]:
-        operator = self.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
-        return ANY_ATTRIBUTE if operator is None else _attributes_of_interest(operator.versions)
+        return _attributes_of_interest(self.registry, op_type) if domain == DEFAULT_DOMAIN else ANY_ATTRIBUTE
 
     def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
@@ -224,10 +222,13 @@ class Contents:
 
 
 @lru_cache(maxsize=4096)
-def _attributes_of_interest(versions: tuple[OperatorVersion, ...]) -> frozenset[str]:
+def _attributes_of_interest(registry: Registry, op_type: str) -> frozenset[str]:
     """Return the attributes of an operator that hold messages or name an element type, in any version."""
+    operator = registry.operator(op_type)
+    if operator is None:
+        return ANY_ATTRIBUTE
     names: set[str] = set()
-    for version in versions:
+    for version in operator.versions:
         names.update(output.type_attribute for output in version.outputs if output.type_attribute)
         attributes = version.attributes.items()
         names.update(name for name, each in attributes if not ATTRIBUTE_TYPES[each.type].is_plain)
