@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from opshift.inference.infer_types import determines_type, type_from_attributes, type_of_constant
 from opshift.inference.scope import Scope
-from opshift.model.attributes import TENSOR
+from opshift.model.attributes import FLOAT, INT, TENSOR
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, is_graph
 from opshift.model.messages import AttributeProto, NodeProto
@@ -91,11 +91,13 @@ def _nodes_of(
                 yield identity, node
 
 
-def _declared_type(attribute: AttributeProto) -> tuple[str, int] | None:
-    """Return the name and the element type of an attribute; `None` if it may state one in another way."""
-    number = attribute.t.data_type if attribute.type == TENSOR else attribute.i
-    # The number is 0 in attributes without an element type, and in references to attributes of a function.
-    return (attribute.name, number) if number else None
+def _declared_type(attribute: AttributeProto) -> tuple[str, int, float] | None:
+    """Return the name, type, and number or element type of an attribute; `None` if it has other content."""
+    kind = attribute.type
+    number = attribute.t.data_type if kind == TENSOR else attribute.f if kind == FLOAT else attribute.i
+    # 0 is also the number of lists and strings.
+    is_complete = (number or kind in (FLOAT, INT)) and not attribute.ref_attr_name
+    return (attribute.name, kind, number) if is_complete else None
 
 
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:

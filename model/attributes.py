@@ -51,8 +51,8 @@ TYPE_BY_FIELD: Mapping[str, AttributeType] = {each.field: each for each in _TYPE
 LIST_ELEMENT_TYPES: Mapping[str, str] = {"FLOATS": "float", "INTS": "int64", "STRINGS": "string"}
 """Element types of the values in list attributes, by the name of the attribute type."""
 
-INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
-    ATTRIBUTE_TYPES[name].number for name in ("INT", "INTS", "STRING", "TENSOR", "GRAPH", "GRAPHS")
+FLOAT, INT, INTS, STRING, TENSOR, GRAPH, GRAPHS = (
+    ATTRIBUTE_TYPES[name].number for name in ("FLOAT", "INT", "INTS", "STRING", "TENSOR", "GRAPH", "GRAPHS")
 )
 
 
