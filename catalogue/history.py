@@ -5,12 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table, error_bound
-from opshift.adapters.core.type_guard import lost_types
 from opshift.catalogue.type_texts import format_types, types_change_text
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
-from opshift.registry.step_rules import is_derivable
+from opshift.registry.step_rules import is_derivable, lost_types
 from opshift.registry.steps import Refuse, StepAction, Verb
 
 METHODS: Final = {

@@ -69,7 +69,7 @@ class Body(Record):
 class FunctionDefinition(Record):
     """Base of operator versions: the function body, if there is one."""
 
-    body: Body | None = None
+    body: Body | None = field(default_factory=type(None))
     """The definition in terms of other operators, if it is the same for all nodes."""
     has_context_dependent_function: Annotated[bool, Checked(strict=True)] = False
     """Whether the body depends on the node, and adapters build it."""

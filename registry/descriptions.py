@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from opshift.model.plain_data import Json
-from opshift.registry.described import TEXT_LOADER, Described, Descriptions
+from opshift.registry.described import Described, Descriptions
 from opshift.registry.models import Operator, OperatorVersion
 
 Texts = Mapping[tuple[str, str], str]
@@ -35,17 +35,14 @@ def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
 
 
 def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
-    """Let the first read of a text set those of all versions."""
+    """Let the first read of a text set those of all versions, whose details are not decoded yet."""
 
     def load_all() -> None:
         for version, texts in zip(operator.versions, load(), strict=True):
             set_texts(version, texts)
 
     for version in operator.versions:
-        del version.__dict__["type_descriptions"]
-        for record in _records(version):
-            del record.__dict__["description"]
-            record.__dict__[TEXT_LOADER] = load_all
+        version.defer_text(load_all)
 
 
 def flatten(descriptions: Descriptions) -> Texts:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from opshift.model.errors import OpshiftError
 from opshift.model.extensions import FAILURES
-from opshift.registry.definition_files import definition_files
+from opshift.registry.definition_files import RELEASES, TYPES, definition_files
 from opshift.registry.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -94,6 +94,12 @@ class DefinitionFiles(dict[str, dict[str, str]]):
     def __init__(self, folders: tuple[Path, ...], *, installed: bool) -> None:
         super().__init__(definition_files(folders))
         self.installed = installed
+        self._folders = folders
+
+    @cached_property
+    def common_sources(self) -> tuple[Path, ...]:
+        """The files that each definition depends on."""
+        return self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)
 
     def __missing__(self, domain: str) -> dict[str, str]:
         """Return the files in installed packages; none for an unknown domain."""

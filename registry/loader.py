@@ -20,6 +20,7 @@ from opshift.registry.lint.rule_table import Keys, Problem, nearest
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.releases import Releases
+from opshift.registry.step_rules import compatible_steps
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import MAX_FINDINGS, Positions, load_yaml
 
@@ -70,6 +71,12 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
             problems.append(("version.opset", Problem(reason, ("versions", position))))
     if problems:
         raise _Mistakes(problems).error(Positions(path).place)
+    return operator
+
+
+def with_compatible_steps(operator: Operator) -> Operator:
+    """Return an operator that is not in use yet, after setting `compatible_steps`."""
+    object.__setattr__(operator, "compatible_steps", compatible_steps(operator))
     return operator
 
 

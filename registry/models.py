@@ -7,7 +7,7 @@ annotations, and `registry/lint` checks that the operator is consistent.
 import math
 from dataclasses import field
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import OperatorId
@@ -81,9 +81,8 @@ class Attribute(Described):
     """The meaning of an absent attribute that no single default value expresses."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "default", None if self.default is None else stored_value(self.default, self.type)
-        )
+        default = None if self.default is None else stored_value(self.default, self.type)
+        object.__setattr__(self, "default", default)
         if self.values is not None and self.type in ("FLOAT", "FLOATS"):
             object.__setattr__(self, "values", tuple(stored_value(each, "FLOAT") for each in self.values))
 
@@ -138,9 +137,9 @@ class OperatorVersion(Described, FunctionDefinition):
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set."""
-    inputs: tuple[Parameter, ...] = ()
+    inputs: tuple[Parameter, ...] = field(default_factory=tuple)
     """The inputs in the order of nodes."""
-    outputs: tuple[Parameter, ...] = ()
+    outputs: tuple[Parameter, ...] = field(default_factory=tuple)
     """The outputs in the order of nodes."""
     attributes: dict[str, Attribute] = field(default_factory=dict)
     """Attributes by name."""
@@ -156,7 +155,7 @@ class OperatorVersion(Described, FunctionDefinition):
     """The deprecation of the operator by this version."""
     removal: Removal | None = None
     """The later removal of the operator from its domain."""
-    step: Step | None = None
+    step: Step | None = field(default_factory=type(None))
     """The conversion between the previous version and this one; `None` for the first version."""
     before: Annotated[StepAction | Literal["body"] | None, Checked(before=parse_action)] = None
     """For a first version: the conversion of a node to the previous opset, which lacks the operator.
@@ -225,8 +224,7 @@ class OperatorVersion(Described, FunctionDefinition):
         """Return the definition as JSON data, as `opshift show --format json` prints it.
 
         It has the fields of this class, except for conversions, and `operator` (such as
-        `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings, because JSON has no such
-        numbers.
+        `ai.onnx.Softmax:13`) and `has_function`. Infinity and NaN are strings: JSON has neither.
         """
         return json_values(
             {
@@ -267,6 +265,8 @@ class Operator(Record):
     """Groups of attributes of which exactly one must be set, for all versions."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
+    compatible_steps: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Of a precompiled operator: see `step_rules.compatible_steps`."""
 
     @property
     def newest_opset(self) -> int:

@@ -11,16 +11,21 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from opshift.model.errors import CannotWrite
 from opshift.opsets import OPSETS
+from opshift.registry.described import DETAILS, DETAILS_LOADER
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import Record
 
 CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
+
+_SEPARATOR: Final = ",\t"
+"""Separator of an operator and its details: the tab is white space in JSON, and strings have it escaped."""
 
 MAX_CACHED_STATES: Final = 8
 """Number of states of its sources for which each compiled text is kept: there may be several checkouts."""
@@ -32,12 +37,13 @@ class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files in
-    some folders, `dependencies`, which do not change in an installed wheel.
+    some folders, `dependencies`, and on those of `base`, which do not change in an installed wheel.
     """
 
-    def __init__(self, path: Path, dependencies: Iterable[Path]) -> None:
+    def __init__(self, path: Path, dependencies: Iterable[Path], base: "CompiledFile | None" = None) -> None:
         self._path = path
         self._dependencies = tuple(dependencies)
+        self._base = base
         self._recorded: dict[str, str] | None = None
 
     def text(self, name: str, sources: Sequence[Path], build: Callable[[], str]) -> str:
@@ -80,7 +86,8 @@ class CompiledFile:
 
     @cached_property
     def _state(self) -> str:
-        return _digest(_file_state(file) for each in self._dependencies for file in _files_below(each))
+        own = (_file_state(file) for each in self._dependencies for file in _files_below(each))
+        return _digest([*own, self._base._state if self._base else ""])
 
 
 def _digest(states: Iterable[str]) -> str:
@@ -142,14 +149,14 @@ def load_precompiled(
     """
     if not is_precompiled(path):
         return read()
-    text = compiled.text(_name(path), (path, *sources), lambda: json.dumps(read(), default=encode_record))
-    content: Content = json.loads(text, object_hook=_decode)
+    text = compiled.text(_name(path), (path, *sources), lambda: _encode(read()))
+    content: Content = _decode(text)
     return content
 
 
 def packaged_entry(path: Path, sources: Iterable[Path], content: object) -> tuple[str, str]:
     """Return the key and the text of a file of the project for `packaged_file`."""
-    return _key(_name(path), (path, *sources)), json.dumps(content, default=encode_record)
+    return _key(_name(path), (path, *sources)), _encode(content)
 
 
 def is_precompiled(path: Path) -> bool:
@@ -179,20 +186,42 @@ def packaged_file(texts: Mapping[str, str]) -> str:
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items()) + "\n}\n"
 
 
-def encode_record(record: Record) -> dict[str, object]:
+def _encode(content: object) -> str:
+    """Return data in JSON; that of an operator is a list of it and the `DETAILS` of each of its versions."""
+    if not isinstance(content, Operator):
+        return json.dumps(content, default=_encode_record)
+    details = ({name: getattr(version, name) for name in DETAILS} for version in content.versions)
+    return f"[{_SEPARATOR.join(json.dumps(each, default=_encode_record) for each in (content, *details))}]"
+
+
+def _encode_record(record: Record) -> dict[str, object]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults.
 
-    Texts, which are not compared, are omitted.
+    Texts, which are not compared, and details are omitted.
     """
     values = {each: getattr(record, each.name) for each in fields(record) if each.compare}
-    return {
-        CLASS_KEY: type(record).__name__,
-        **{f.name: v for f, v in values.items() if v not in (f.default, {})},
-    }
+    content = {f.name: v for f, v in values.items() if v not in (f.default, {})}
+    if isinstance(record, OperatorVersion):
+        content = {name: value for name, value in content.items() if name not in DETAILS}
+        content["holds_graphs"] = record.holds_graphs
+    elif isinstance(record, Operator):
+        content["compatible_steps"] = record.compatible_steps
+    return {CLASS_KEY: type(record).__name__, **content}
 
 
-def _decode(data: dict[str, object]) -> object:
-    """Decode an object that `encode_record` encoded, and turn lists into tuples."""
+def _decode(text: str) -> Any:
+    """Decode the result of `_encode`, and details when they are first read."""
+    first, *details = text.split(_SEPARATOR)
+    if not details:
+        return _DECODER.decode(text)
+    operator: Operator = _DECODER.decode(first[1:])
+    for version, each in zip(operator.versions, details, strict=True):
+        version.__dict__[DETAILS_LOADER] = partial(_DECODER.decode, each.removesuffix("]"))
+    return operator
+
+
+def _decode_object(data: dict[str, object]) -> object:
+    """Decode an object that `_encode_record` encoded, and turn lists into tuples."""
     for key, value in data.items():
         if type(value) is list:
             data[key] = _as_tuple(value)
@@ -204,3 +233,6 @@ def _as_tuple(values: list[object]) -> tuple[object, ...]:
     # Most lists contain no other list, and are converted at once.
     nested = (_as_tuple(each) if isinstance(each, list) else each for each in values)
     return tuple(nested if list in map(type, values) else values)
+
+
+_DECODER: Final = json.JSONDecoder(object_hook=_decode_object)

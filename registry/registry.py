@@ -137,8 +137,7 @@ class Registry(Selectable):
             if op_type not in self._files[key[0]]:
                 return None
             path = Path(self._files[key[0]][op_type])
-            sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
-            operator = load_precompiled(path, sources, lambda: self._load(path))
+            operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
             if is_precompiled(path):
                 set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
             self._operators[key] = operator
@@ -146,12 +145,13 @@ class Registry(Selectable):
 
     def _load(self, path: Path) -> Operator:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
-        from opshift.registry.loader import load_operator, require_known_opsets
+        from opshift.registry.loader import load_operator, require_known_opsets, with_compatible_steps
 
         types, folder = self.types, path.parents[1]
         if folder not in self.folders:  # an installed package may have type sets, too
             types = types.merged(types.load(folder / TYPES))
-        return require_known_opsets(load_operator(path, types), path, self.releases)
+        operator = require_known_opsets(load_operator(path, types), path, self.releases)
+        return with_compatible_steps(operator) if is_precompiled(path) else operator
 
     def _read_texts(self, path: Path) -> list[list[str]]:
         return [list(texts_of(version).values()) for version in self._load(path).versions]

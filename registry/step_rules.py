@@ -4,12 +4,14 @@ A diff of two definitions cannot prove that a step is `compatible`, but it can d
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
+from opshift.model.element_types import element_names
 from opshift.registry.bodies import Body, BodyNode, FromAttribute
 from opshift.registry.diff import Change, diff
-from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,
@@ -19,6 +21,7 @@ from opshift.registry.steps import (
     RenameValue,
     RequireNoInput,
     RequireNoOutput,
+    Step,
 )
 
 Versions = tuple[OperatorVersion, OperatorVersion]
@@ -130,6 +133,57 @@ def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
     """Return whether only element types differ, so that the step does not have to be declared."""
     changes = [change for change in diff(old, new) if change.kind not in ("input_name", "output_name")]
     return bool(changes) and all(change.kind in ("input_types", "output_types") for change in changes)
+
+
+LostTypes = dict[str, frozenset[str]]
+"""Type variable to the types that the source version supports and the target version does not."""
+
+
+def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
+    """Return the types that the source version supports and the target version does not, by type variable."""
+    return lost_input_types(source, target) | _lost_by_variable(
+        source, source.outputs, target, target.outputs
+    )
+
+
+def lost_input_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
+    """Return the types like `lost_types`, for the inputs only."""
+    return _lost_by_variable(source, source.inputs, target, target.inputs)
+
+
+def _lost_by_variable(
+    source: OperatorVersion, old: Sequence[Parameter], target: OperatorVersion, new: Sequence[Parameter]
+) -> LostTypes:
+    found = {}
+    for before, after in zip(old, new, strict=False):
+        types = frozenset(source.types_of(before)) - frozenset(target.types_of(after))
+        if types:
+            found[before.type] = types
+    return found
+
+
+def affected_element_types(source: OperatorVersion, target: OperatorVersion) -> frozenset[str]:
+    """Return the element types of the types that the target version does not support."""
+    lost = chain.from_iterable(lost_types(source, target).values())
+    return frozenset(chain.from_iterable(map(element_names, lost)))
+
+
+def compatible_steps(operator: Operator) -> dict[str, tuple[str, ...]]:
+    """Return the steps that keep nodes, such as `7 13`, with the element types that the target lacks."""
+    found = {}
+    for old, new in pairwise(operator.versions):
+        step = new.step or Step()
+        for source, target, action in ((old, new, step.up), (new, old, step.down)):
+            is_kept = is_derivable(source, target) if action is None else action in ("compatible", ())
+            if is_kept and not refutations(source, target):
+                affected = affected_element_types(source, target)
+                found[step_key(source.since_version, target.since_version)] = tuple(sorted(affected))
+    return found
+
+
+def step_key(source: int, target: int) -> str:
+    """Return the key of a step in `compatible_steps`."""
+    return f"{source} {target}"
 
 
 def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:

@@ -9,9 +9,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.literals import Bridge
 from opshift.registry.models import OperatorVersion, Parameter
-
-LostTypes = dict[str, frozenset[str]]
-"""Type variable to the types that the source version supports and the target version does not."""
+from opshift.registry.step_rules import LostTypes, lost_input_types, lost_types
 
 NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
@@ -20,23 +18,6 @@ TYPE_REMEDY = "choose another target, or cast the values to a supported type if 
 
 TypeGuard = Callable[[Node, Rewriter], bool]
 """A function that returns whether it replaced the node."""
-
-
-def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
-    """Return the types that the source version supports and the target version does not, by type variable."""
-    inputs = _lost_by_variable(source, source.inputs, target.inputs, target)
-    return inputs | _lost_by_variable(source, source.outputs, target.outputs, target)
-
-
-def _lost_by_variable(
-    source: OperatorVersion, old: Sequence[Parameter], new: Sequence[Parameter], target: OperatorVersion
-) -> LostTypes:
-    found = {}
-    for before, after in zip(old, new, strict=False):
-        types = frozenset(source.types_of(before)) - frozenset(target.types_of(after))
-        if types:
-            found[before.type] = types
-    return found
 
 
 def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
@@ -51,7 +32,7 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | 
 
 def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
-    lost = _lost_by_variable(source, source.inputs, target.inputs, target)
+    lost = lost_input_types(source, target)
     return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
 
 

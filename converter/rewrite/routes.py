@@ -24,7 +24,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.precompiled import CompiledFile
+from opshift.registry.precompiled import DEFINITIONS, CompiledFile
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ _PACKAGE: Final = Path(__file__).parents[2]
 # Not the definitions: `precompiled_path` compares the versions, and `_end` reads what else routes depend on.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
-    [_PACKAGE / name for name in ("registry", "adapters", "converter/rewrite")],
+    [_PACKAGE / name for name in ("adapters", "converter/rewrite")],
+    DEFINITIONS,
 )
 
 

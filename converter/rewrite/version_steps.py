@@ -1,16 +1,15 @@
 """Steps of an operator between its versions, built from their declarations and checked against them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
-from opshift.adapters.core.type_guard import TypeGuard, lost_types, type_bridge, type_guard
+from opshift.adapters.core.type_guard import TypeGuard, type_bridge, type_guard
 from opshift.adapters.core.verbs import make_verbs_step
-from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
 from opshift.model.frozen_record import FrozenRecord
@@ -18,8 +17,15 @@ from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.step_rules import body_problems, is_derivable, refutations, verb_problem
-from opshift.registry.steps import AnyVerb, Refuse, StepAction
+from opshift.registry.step_rules import (
+    affected_element_types,
+    body_problems,
+    is_derivable,
+    refutations,
+    step_key,
+    verb_problem,
+)
+from opshift.registry.steps import Refuse, StepAction
 
 StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 """Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
@@ -38,11 +44,23 @@ class VersionStep(FrozenRecord):
     opset: int
     kind: StepKind
     function: StepFunction | None
-    change: str = ""
     reason: str = ""
     affected_element_types: frozenset[str] | None = None
     private_adapter: Adapter | None = None
     """The adapter if it is not part of this package: it may fail, or emit invalid nodes."""
+
+    @property
+    def change(self) -> str:
+        """The change, as the definition describes it."""
+        source, target, opset = self.source, self.target, self.opset
+        if target is source:
+            return ""
+        if target is not None:
+            newer = target if opset > source.since_version else source
+            return newer.step.change if newer.step else ""
+        if source.removal and source.removal.removed_in == opset:
+            return source.removal.mapping
+        return "the operator is expressed by other operators" if opset < source.since_version else ""
 
     @property
     def target_id(self) -> OperatorId:
@@ -57,47 +75,55 @@ def build_steps(operator: Operator, table: Mapping[StepKey, Adapter]) -> Iterato
         DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
             an adapter is missing or undeclared.
     """
-    return (_build_step(declaration, table) for declaration in _declarations(operator))
+    return (_build_step(ends, table) for ends in _step_ends(operator))
 
 
 def find_step(operator: Operator, start: int, opset: int, table: Mapping[StepKey, Adapter]) -> VersionStep:
     """Return the step that converts the version `start` to an opset, see `build_steps`."""
-    ends = (start, opset)
-    found = (each for each in _declarations(operator) if (each.source.since_version, each.opset) == ends)
-    return _build_step(next(found), table)
+    found = (each for each in _step_ends(operator) if each.opset == opset)
+    ends = next(each for each in found if each.source.since_version == start)
+    affected = operator.compatible_steps.get(step_key(start, opset))
+    if affected is None or StepKey(operator.domain, operator.name, start, opset) in table:
+        return _build_step(ends, table)
+    return _compatible_step(ends, frozenset(affected))
 
 
-class _StepDeclaration(NamedTuple):
-    """Step as the operator definitions declare it."""
+class _StepEnds(NamedTuple):
+    """Versions of a step; `target` is `None` if the operator is not in the target opset."""
 
     source: OperatorVersion
     target: OperatorVersion | None
     opset: int
-    answer: StepAction | Literal["body"] | None
-    change: str
+
+    def answer(self) -> StepAction | Literal["body"] | None:
+        """Return the declaration of the step."""
+        source, target, opset = self
+        if target is None:
+            return (
+                source.removal.up if source.removal and source.removal.removed_in == opset else source.before
+            )
+        is_upgrade = opset > source.since_version
+        step = target.step if is_upgrade else source.step
+        return None if step is None else step.up if is_upgrade else step.down
 
 
-def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
-    for old, new in zip(operator.versions, operator.versions[1:], strict=False):
-        step = new.step
-        change = step.change if step else ""
-        yield _StepDeclaration(old, new, new.since_version, step.up if step else None, change)
-        yield _StepDeclaration(new, old, old.since_version, step.down if step else None, change)
+def _step_ends(operator: Operator) -> Iterator[_StepEnds]:
+    for old, new in pairwise(operator.versions):
+        yield _StepEnds(old, new, new.since_version)
+        yield _StepEnds(new, old, old.since_version)
     first = operator.versions[0]
     if first.before is not None:
-        change = "the operator is expressed by other operators"
-        yield _StepDeclaration(first, None, first.since_version - 1, first.before, change)
+        yield _StepEnds(first, None, first.since_version - 1)
     for version in operator.versions:
         if version.removal:
-            yield _StepDeclaration(
-                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping
-            )
+            yield _StepEnds(version, None, version.removal.removed_in)
 
 
-def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter]) -> VersionStep:
-    source, target, opset, answer, change = declaration
+def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionStep:
+    source, target, opset = ends
+    answer = ends.answer()
     pair = StepKey(source.domain, source.name, source.since_version, opset)
-    step = partial(VersionStep, source, target, opset, change=change)
+    step = partial(VersionStep, source, target, opset)
     if answer == "adapter":
         adapter = table.get(pair)
         if adapter is None:
@@ -118,7 +144,11 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter])
         raise DefinitionError(f"{pair}: {problem}")
     if answer == "body":
         return step("declared", make_body_step(source))
-    return _verbs_step(step, source, target, answer if isinstance(answer, tuple) else ())
+    verbs = answer if isinstance(answer, tuple) else ()
+    if verbs or target is None:
+        guard = type_guard(source, target) if target else None
+        return step("declared", _guard_then(guard, make_verbs_step(verbs)))
+    return _compatible_step(ends, affected_element_types(source, target))
 
 
 def _problems(
@@ -134,21 +164,21 @@ def _problems(
         yield "an operator that the target lacks needs an adapter, verbs or a refusal"
 
 
-def _verbs_step(
-    step: Callable[..., VersionStep],
-    source: OperatorVersion,
-    target: OperatorVersion | None,
-    verbs: tuple[AnyVerb, ...],
-) -> VersionStep:
-    guard = type_guard(source, target) if target else None
-    if verbs or target is None:
-        return step("declared", _guard_then(guard, make_verbs_step(verbs)))
-    lost = chain.from_iterable(lost_types(source, target).values())
-    affected = frozenset(chain.from_iterable(map(element_names, lost)))
-    if guard is None:
-        return step("compatible", None, affected_element_types=affected)
-    keep = _guard_then(guard, lambda node, out: out.replace(node))
-    return step("guarded", keep, affected_element_types=affected)
+def _compatible_step(ends: _StepEnds, affected: frozenset[str]) -> VersionStep:
+    """Return a step that keeps nodes without the affected element types."""
+    source, target, opset = ends
+    step = partial(VersionStep, source, target, opset, affected_element_types=affected)
+    assert target is not None, "nodes cannot stay if the opset lacks the operator"
+    if not affected:
+        return step("compatible", None)
+    find_guard = cache(partial(type_guard, source, target))  # few models have nodes that need it
+
+    def keep(node: Node, out: Rewriter) -> None:
+        guard = find_guard()
+        if guard is None or not guard(node, out):
+            out.replace(node)
+
+    return step("guarded", keep)
 
 
 def _refuse_function(answer: Refuse) -> StepFunction:

@@ -12,10 +12,11 @@ from opshift import default_registry
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.rewrite.routes import compile_routes
 from opshift.converter.rewrite.version_graph import build_version_graph, check_expressions, shortest_paths
-from opshift.converter.rewrite.version_steps import VersionStep
+from opshift.converter.rewrite.version_steps import VersionStep, build_steps
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry
+from opshift.registry.step_rules import step_key
 
 GRAPH = build_version_graph(default_registry().operators(), adapter_table())
 
@@ -137,3 +138,13 @@ def test_refuses_unknown_operators_in_expressions(missing: str, reason: str, tmp
     with pytest.raises(DefinitionError) as caught:
         compile_routes(_registry(tmp_path, **operators))
     assert caught.value.reason == reason
+
+
+def test_compiled_compatible_steps_equal_those_built_from_the_definitions() -> None:
+    for operator in default_registry().operators():
+        built = {
+            step_key(each.source.since_version, each.opset): tuple(sorted(each.affected_element_types))
+            for each in build_steps(operator, adapter_table())
+            if each.affected_element_types is not None
+        }
+        assert operator.compatible_steps == built, operator.name
