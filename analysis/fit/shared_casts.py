@@ -34,7 +34,8 @@ def _share(container: ContainerProto, own: set[str]) -> int:
         for reader in (node, *nested_nodes(*graphs_of(node))) if shared else ():
             if not shared.keys().isdisjoint(reader.input):
                 reader.input[:] = [shared.get(name, name) for name in reader.input]
-        if node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN:
+        is_cast = node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN
+        if is_cast and len(node.input) == len(node.output) == 1:  # nodes that stay may be invalid
             attributes = frozenset(each.SerializeToString() for each in node.attribute)
             first = casts.setdefault((node.input[0], attributes), node.output[0])
             if first != node.output[0] and node.output[0] not in required:

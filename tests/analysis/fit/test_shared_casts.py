@@ -54,3 +54,15 @@ def test_casts_a_value_once_in_a_graph(nodes: str, casts: int) -> None:
     assert report.nodes == (before, after)
     assert report.cost == after - before
     assert_equal(run(result, {"x": X}), run(model, {"x": X}), 0)
+
+
+@pytest.mark.parametrize("field", ["input", "output"])
+def test_keeps_an_invalid_cast(field: str) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float16[4] x) => (float16[4] y) {
+          unused = Cast <to = 1> (x)
+          y = Identity (x)
+        }"""
+    )
+    model.graph.node[0].ClearField(field)
+    assert fit(model, RUNTIME).model.graph.node[0] == model.graph.node[0]
