@@ -80,7 +80,7 @@ class TypedNode:
     def cache_key(self) -> Hashable:
         """Cache key: operator and types; `None` if the rules read more than these."""
         # The rules for heterogeneous outputs and type attributes also read subgraphs and attributes.
-        if not all(output.homogeneous and not output.has_type_attributes for output in self.operator.outputs):
+        if not all(output.homogeneous and not output.type_attributes for output in self.operator.outputs):
             return None
         return (id(self.operator), *self.inputs, "->", *self.outputs)
 

@@ -25,7 +25,7 @@ def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 def type_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the element type of the first output."""
     output = parameter_at(operator.outputs, 0)
-    if output is None or output.has_type_attributes or not output.homogeneous or operator.name == "Constant":
+    if output is None or output.type_attributes or not output.homogeneous or operator.name == "Constant":
         return None
     if len(operator.types_of(output)) == 1:
         return None
@@ -74,7 +74,7 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
     output = parameter_at(operator.outputs, position)
     if output is None:
         return None
-    if output.has_type_attributes and node.has_attribute_references:
+    if output.type_attributes and node.has_attribute_references:
         return None
     named = type_from_attributes(operator, node, output)
     if named:

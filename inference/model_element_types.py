@@ -113,7 +113,7 @@ def _types_of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
 
 def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
     """Whether the type of an output is independent of the node's attributes."""
-    return not output.has_type_attributes and operator.name != "Constant"
+    return not output.type_attributes and operator.name != "Constant"
 
 
 def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:

@@ -56,10 +56,10 @@ class Parameter(Described):
     absent_type: str | None = None
     """The output's type if those attributes are absent: a type, or the name of an input with this type."""
 
-    @property
-    def has_type_attributes(self) -> bool:
-        """Whether attributes determine the type."""
-        return bool(self.type_attribute or self.element_attributes)
+    @cached_property
+    def type_attributes(self) -> tuple[str, ...]:
+        """All attributes that determine an output's type."""
+        return (*filter(None, [self.type_attribute]), *self.element_attributes)
 
 
 class Attribute(Described):

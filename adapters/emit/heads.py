@@ -18,6 +18,12 @@ def size_per_head(value: str, heads: int, out: Rewriter) -> int:
     return hidden if hidden < 0 else hidden // heads
 
 
+def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> int:
+    """Return the size of merged heads, each as large as one of `value`, or -1 to infer it."""
+    size = size_per_head(value, heads, out)
+    return size if size < 0 else size * merged_heads
+
+
 def merge_heads(value: str, output: str, out: Rewriter, hidden: int = -1) -> None:
     """Emit the reverse of `split_heads`; the hidden size -1 is inferred."""
     reshape(out.emit("Transpose", [value], perm=(0, 2, 1, 3)), (0, 0, hidden), out, [output])

@@ -51,14 +51,14 @@ def type_variables(typed: TypedNode) -> Problems:
 @rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
-    formals = [output for output in typed.operator.outputs if output.has_type_attributes]
+    formals = [output for output in typed.operator.outputs if output.type_attributes]
     if formals:
         view = View.from_proto(typed.node.proto)
         inferred = infer_types(view, typed.operator, typed.node.container.scope)
         rows = zip(typed.operator.outputs, typed.node.outputs, typed.outputs, inferred, strict=False)
         for formal, name, actual, expected in rows:
             if formal in formals and actual and expected and actual != expected:
-                stated = formal.element_attributes or (formal.type_attribute,)
+                stated = formal.type_attributes
                 attribute = next((each for each in stated if each in view.attributes), stated[0])
                 yield f"{name!r} is {actual}; attribute {attribute!r} specifies {expected}"
 

@@ -135,7 +135,7 @@ def _output_types(
         return supported
     if not formal.homogeneous or node.has_attribute_references:
         return UNKNOWN
-    if formal.has_type_attributes or node.op_type == "Constant":
+    if formal.type_attributes or node.op_type == "Constant":
         found = type_from_attributes(operator, node, formal) or type_of_constant(node)
         return _type_set(found) if found else UNKNOWN
     return chosen.get(formal.type, UNKNOWN)

@@ -203,7 +203,7 @@ def _differences(draft: Evaluated, comparisons: list[OutputComparison]) -> Probl
 def _wrong_types(case: Case, outputs: Arrays) -> Iterator[str]:
     for position, array in enumerate(outputs):
         formal = parameter_at(case.version.outputs, position)
-        if array is None or formal is None or formal.has_type_attributes:
+        if array is None or formal is None or formal.type_attributes:
             continue
         bound, found = bound_type(case, formal.type), array_element_type(array)
         allowed = (f"tensor({bound})",) if bound else case.version.types_of(formal)

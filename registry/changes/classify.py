@@ -141,9 +141,6 @@ def _parameters(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...
         if before.type != after.type:
             yield Change("type_variable", after.name, before.type, after.type)
         yield from field_changes(after.name, before, after, ("differentiation",), f"{side}_")
-        sources = [
-            ((*filter(None, [each.type_attribute]), *each.element_attributes), each.absent_type)
-            for each in (before, after)
-        ]
+        sources = [(each.type_attributes, each.absent_type) for each in (before, after)]
         if sources[0] != sources[1]:
             yield Change(f"{side}_type_source", after.name, *sources)

@@ -58,12 +58,12 @@ def type_none(version: OperatorVersion) -> Iterator[Problem]:
 @rule("type.attribute", "name an attribute of the version")
 def type_attribute(version: OperatorVersion) -> Iterator[Problem]:
     """`type_attribute` and `element_attributes` name attributes, and `absent_type` a type or an input."""
+    lists = [name for name, found in version.attributes.items() if found.type in LIST_ELEMENT_TYPES]
     for keys, each in parameters(version):
         attribute, absent = each.type_attribute, each.absent_type
         if attribute is not None and attribute not in version.attributes:
             remedy = nearest(attribute, version.attributes)
             yield Problem(f"the version has no attribute {attribute!r}", (*keys, "type_attribute"), remedy)
-        lists = [name for name, found in version.attributes.items() if found.type in LIST_ELEMENT_TYPES]
         for name in each.element_attributes:
             if name not in lists:
                 reason = f"the version has no list attribute {name!r}"

@@ -4,7 +4,7 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
-from opshift.adapters.emit.heads import append_to_past, cap_scores, merge_heads, size_per_head, split_heads
+from opshift.adapters.emit.heads import append_to_past, cap_scores, merge_heads, merged_size, split_heads
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.attention_mask import attention_bias
 from opshift.model.element_types import BY_NAME, BY_NUMBER
@@ -33,8 +33,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
     if out.rank(node.inputs[0]) == 4:
         out.emit("MatMul", [weights, value], node.outputs[:1])
         return
-    size = size_per_head(node.inputs[2], _head_count(node, 2, out), out)
-    hidden = size if size < 0 else size * _head_count(node, 0, out)
+    hidden = merged_size(node.inputs[2], _head_count(node, 2, out), _head_count(node, 0, out), out)
     merge_heads(out.emit("MatMul", [weights, value]), node.outputs[0], out, hidden)
 
 

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.heads import size_per_head
+from opshift.adapters.emit.heads import merged_size, size_per_head
 from opshift.adapters.emit.shapes import computed_dimension, dimension, reshape, shape_tensor
 from opshift.adapters.emit.subgraphs import SubgraphBuilder
 
@@ -40,8 +40,7 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
         scan_input_axes=[1] * len(scanned),
     )
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
-    size = size_per_head(node.inputs[2], node.attribute("kv_num_heads"), out)
-    hidden = size if size < 0 else size * node.attribute("q_num_heads")
+    hidden = merged_size(node.inputs[2], node.attribute("kv_num_heads"), node.attribute("q_num_heads"), out)
     packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, hidden), out)
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
     if out.is_used(node.output(1)):
