@@ -77,6 +77,18 @@ class _YamlError(Exception):
         super().__init__(reason)
 
 
+class _TooDeep(Exception):
+    """Too many levels of nesting, found at a line.
+
+    It has no column: newer versions of libyaml have a limit of their own, and reach it while they read ahead
+    in the line.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        super().__init__(line)
+
+
 class _AmbiguousWords(Exception):
     """All ambiguous words of a file: authors who write one usually write several."""
 
@@ -114,13 +126,21 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
     except _AmbiguousWords as words:
         found = [_invalid(path, each.rule, each.reason, each.mark) for each in words.errors[:MAX_FINDINGS]]
         raise InvalidDefinition([each.findings[0] for each in found]) from words
+    except _TooDeep as error:
+        raise _too_deep(path, error.line) from error
     except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem) and error.problem_mark:  # the limit of libyaml
+            raise _too_deep(path, error.problem_mark.line + 1) from error
         raise _invalid(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
     except yaml.reader.ReaderError as error:
         line = content[: error.position].count(b"\n") + 1
         raise _invalid(path, "yaml.syntax", f"is not YAML: {error.reason}", None, line) from error
     except ValueError as error:
         raise _invalid(path, "yaml.syntax", f"is not YAML: {error}", None) from error
+
+
+def _too_deep(path: Path, line: int) -> InvalidDefinition:
+    return _invalid(path, "yaml.limits", f"has more than {MAX_DEPTH} levels of nesting", None, line)
 
 
 def _invalid(path: Path, rule: str, reason: str, mark: Mark | None, line: int = 0) -> InvalidDefinition:
@@ -193,7 +213,7 @@ class _Builder:
         self._open.append(_Collection([] if is_list else {}, event, self._count))
         self._count += 1
         if len(self._open) > MAX_DEPTH + 1:
-            raise _YamlError("yaml.limits", f"has more than {MAX_DEPTH} levels of nesting", event.start_mark)
+            raise _TooDeep(event.start_mark.line + 1)
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
         # an alias inside of its own anchor is undefined, too

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MAX_LINES = 310
+MAX_LINES = 500
 FOLDERS = [
     "model",
     "registry",
@@ -25,7 +25,7 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_files_have_at_most_300_lines(folder: str) -> None:
+def test_files_have_at_most_500_lines(folder: str) -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
     assert lengths, f"{folder} holds no Python file"
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_LINES} == {}

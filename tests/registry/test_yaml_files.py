@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from opshift.registry import yaml_files
 from opshift.registry.errors import DefinitionError
@@ -59,6 +60,23 @@ def test_refuses_invalid_yaml(tmp_path: Path, text: str, line: int, reason: str)
     with pytest.raises(DefinitionError, match=reason) as caught:
         load_yaml(path)
     assert (caught.value.place.file, caught.value.place.line) == (str(path), line)
+
+
+@pytest.mark.parametrize("name", [name for name in INVALID if name.startswith("deep")])
+def test_reports_deep_nesting_alike_with_every_libyaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The parser in Python has no limit of nesting, like libyaml before 0.2.6."""
+    path = tmp_path / "a.yaml"
+    path.write_text(INVALID[name][0][:20_000], encoding="utf-8")
+    places = []
+    for parser in (yaml_files._Parser, yaml.SafeLoader):
+        monkeypatch.setattr(yaml_files, "_Parser", parser)
+        with pytest.raises(DefinitionError) as caught:
+            load_yaml(path)
+        places.append((str(caught.value), caught.value.place))
+    assert places[0] == places[1]
+    assert "yaml.limits" in places[0][0]
 
 
 def test_lines_are_searched_within_limits(tmp_path: Path) -> None:
