@@ -84,9 +84,9 @@ class _TooDeep(Exception):
     in the line.
     """
 
-    def __init__(self, line: int) -> None:
-        self.line = line
-        super().__init__(line)
+    def __init__(self, mark: Mark | None) -> None:
+        self.line = mark.line + 1 if mark else 0
+        super().__init__(self.line)
 
 
 class _AmbiguousWords(Exception):
@@ -213,7 +213,7 @@ class _Builder:
         self._open.append(_Collection([] if is_list else {}, event, self._count))
         self._count += 1
         if len(self._open) > MAX_DEPTH + 1:
-            raise _TooDeep(event.start_mark.line + 1)
+            raise _TooDeep(event.start_mark)
 
     def _repeat(self, event: yaml.AliasEvent) -> None:
         # an alias inside of its own anchor is undefined, too
