@@ -21,7 +21,7 @@ from opshift.converter.convert import convert_version
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 MODELS = sorted(path.stem for path in FOLDER.glob("*.onnx"))
-TARGETS = (17, 21, 26)
+TARGETS = (pytest.param(17, marks=pytest.mark.full), pytest.param(21, marks=pytest.mark.full), 26)
 REWEIGHTED = ("light_squeezenet", "light_shufflenet", "light_inception_v1", "light_resnet50")
 """Models that are small enough for random weights."""
 
@@ -95,7 +95,8 @@ def _weights(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arr
     return weights.astype(np.float32)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.full
+@pytest.mark.parametrize("target", [17, 21, 26])
 @pytest.mark.parametrize("name", REWEIGHTED)
 def test_conversion_keeps_outputs_with_random_weights(
     name: str, target: int, reweighted: Callable[[str], tuple[onnx.ModelProto, list[Any]]]

@@ -57,6 +57,7 @@ def test_models_run() -> None:
         onnxruntime.InferenceSession(model.content, options)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options",
     [

@@ -20,7 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from opshift.batch.ledger import LEDGER_NAME
 
-pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc"),
+]
 
 
 def _children(process: int) -> list[int]:

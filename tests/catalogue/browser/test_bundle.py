@@ -23,7 +23,7 @@ from opshift.converter.options import ALLOW_VALUES
 from opshift.model.errors import UsageError
 from opshift.registry.registry import default_registry
 
-OPSHIFT = bundle._opshift
+RUNTIMES = bundle._runtimes
 PYODIDE = {
     "pyodide.mjs": b"loader",
     "pyodide.asm.mjs": b"module",
@@ -43,6 +43,12 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
     return written.getvalue()
 
 
+@pytest.fixture(scope="module")
+def compiled() -> Mapping[str, bytes]:
+    """Return the files of opshift, which take seconds to compile."""
+    return bundle._opshift()
+
+
 @pytest.fixture(autouse=True)
 def pyodide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Serve a small archive in place of Pyodide's."""
@@ -50,8 +56,8 @@ def pyodide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(bundle, "PYODIDE_SHA512", hashlib.sha512(content).hexdigest())
     monkeypatch.setattr(bundle, "urlopen", lambda *_, **__: io.BytesIO(content))
-    # compiling all definitions takes seconds
     monkeypatch.setattr(bundle, "_opshift", lambda: {"opshift/__init__.py": b""})
+    monkeypatch.setattr(bundle, "_runtimes", lambda: {"opshift/opsets/runtimes/a.yaml": b""})
     return content
 
 
@@ -67,9 +73,9 @@ def unpacked(archive: bytes) -> dict[str, bytes]:
 
 
 def test_contains_pyodide_and_a_package_that_converts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
 ) -> None:
-    monkeypatch.setattr(bundle, "_opshift", OPSHIFT)
+    monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
     files = converter_files()
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
@@ -100,8 +106,11 @@ def _model(folder: Path) -> Path:
     return path
 
 
-def test_runtimes_are_read_without_further_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_opshift", OPSHIFT)
+def test_runtimes_are_read_without_further_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
+) -> None:
+    monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
+    monkeypatch.setattr(bundle, "_runtimes", RUNTIMES)
     files = converter_files()
     site = tmp_path / "site"
     _unpack(files["converter/packages.bin"], site)

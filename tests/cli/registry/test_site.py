@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from opshift.catalogue import site as catalogue_site
 from opshift.catalogue.browser import bundle
+from opshift.registry.runtimes.files import runtime_files
 
 Run = Callable[..., Result]
 ACME = Path(__file__).parents[3] / "examples" / "acme" / "acme_operators"
@@ -25,6 +27,13 @@ def tree(folder: Path) -> Path:
     return folder / "tree"
 
 
+@pytest.fixture
+def one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build sites with the pages of one release of a runtime: those of all take seconds."""
+    name, path = next(iter(runtime_files().items()))
+    monkeypatch.setattr(catalogue_site, "runtime_files", lambda: {name: path})
+
+
 def test_writes_a_site(run: Run, tree: Path) -> None:
     result = run("site", "out", "--opsets", "tree")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -36,6 +45,7 @@ def test_writes_a_site(run: Run, tree: Path) -> None:
     assert not Path("out/sitemap.xml").exists()
 
 
+@pytest.mark.usefixtures("one_runtime")
 def test_json_counts_the_files(run: Run, tree: Path) -> None:
     arguments = ("site", "out", "--opsets", "tree", "--url", "https://example.com", "--format", "json")
     data = json.loads(run(*arguments).stdout)
@@ -49,6 +59,7 @@ def test_json_counts_the_files(run: Run, tree: Path) -> None:
     assert "https://example.com/operators/com.acme/index.html" in Path("out/sitemap.xml").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("one_runtime")
 def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "converter_files", lambda: {"converter/packages.bin": b"\0"})
     result = run("site", "out", "--opsets", "tree", "--converter")
@@ -58,10 +69,12 @@ def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.M
     assert bundle.digest({"converter/packages.bin": b"\0"}) in Path("out/convert.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("one_runtime")
 def test_quiet_prints_nothing(run: Run, tree: Path) -> None:
     assert run("site", "out", "--opsets", "tree", "--quiet").output == ""
 
 
+@pytest.mark.usefixtures("one_runtime")
 def test_keeps_a_folder_with_files_unless_forced(run: Run, tree: Path) -> None:
     Path("out").mkdir()
     for name in ("CNAME", "index.html"):
