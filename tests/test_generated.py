@@ -8,17 +8,29 @@ import pytest
 
 from generate import GENERATORS, main
 
-FILES = {str(path): text for generator in GENERATORS for path, text in generator.files().items()}
+PATHS = [str(path) for generator in GENERATORS for path in generator.PATHS]
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_generated_file_is_up_to_date(path: str) -> None:
-    assert (ROOT / path).read_text("utf-8") == FILES[path], "run python tools/generate.py"
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    """Return the new content of all generated files by path."""
+    return {str(path): text for generator in GENERATORS for path, text in generator.files().items()}
 
 
-def test_writes_stale_files_unless_checking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path, text in FILES.items():
+def test_generators_name_their_files(files: dict[str, str]) -> None:
+    assert list(files) == PATHS
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_generated_file_is_up_to_date(path: str, files: dict[str, str]) -> None:
+    assert (ROOT / path).read_text("utf-8") == files[path], "run python tools/generate.py"
+
+
+def test_writes_stale_files_unless_checking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str]
+) -> None:
+    for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, "utf-8")
     assert main(["--check"], tmp_path) == 0

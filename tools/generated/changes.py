@@ -28,6 +28,9 @@ A step passes *backward* if nodes of the older version are valid, unchanged, in 
 """
 
 
+PATHS: Final = (PAGE,)
+
+
 def files() -> Mapping[Path, str]:
     """Return the page."""
     return {PAGE: _page()}

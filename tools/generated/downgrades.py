@@ -22,6 +22,9 @@ longer downgrade applies several of these steps; emitted nodes are downgraded fu
 """
 
 
+PATHS: Final = (PAGE,)
+
+
 def files() -> Mapping[Path, str]:
     """Return the page."""
     return {PAGE: _page()}

@@ -24,6 +24,10 @@ for each cause.
 """
 
 
+PAGE: Final = Path("docs", "refusals.md")
+PATHS: Final = (PAGE,)
+
+
 def files() -> Mapping[Path, str]:
     """Return the page."""
     causes = refusal_causes()
@@ -35,4 +39,4 @@ def files() -> Mapping[Path, str]:
         f"What to do: {each.remedy}.\n"
         for code, each in causes.items()
     )
-    return {Path("docs", "refusals.md"): HEAD + rows + sections}
+    return {PAGE: HEAD + rows + sections}

@@ -34,6 +34,9 @@ A published version never changes: its key `known_mistakes` lists the rules that
 """
 
 
+PATHS: Final = tuple(Path("docs", f"{each}-rules.md") for each in ("checker", "definition", "proposal"))
+
+
 def files() -> Mapping[Path, str]:
     """Return the pages."""
     checker_rows = (_row(rule, str(rule.level)) for rule in checker.rule_table().values())
@@ -41,11 +44,8 @@ def files() -> Mapping[Path, str]:
         _row(rule, f"{rule.level}, *accept*" if rule.gate == "accept" else str(rule.level))
         for rule in proposals.rule_table().values()
     )
-    return {
-        Path("docs", "checker-rules.md"): _page(CHECKER_HEAD, checker_rows),
-        Path("docs", "definition-rules.md"): _definitions(),
-        Path("docs", "proposal-rules.md"): _page(PROPOSALS_HEAD, proposal_rows),
-    }
+    pages = (_page(CHECKER_HEAD, checker_rows), _definitions(), _page(PROPOSALS_HEAD, proposal_rows))
+    return dict(zip(PATHS, pages, strict=True))
 
 
 def _definitions() -> str:

@@ -43,6 +43,9 @@ fallback.
 """
 
 
+PATHS: Final = (PAGE,)
+
+
 def files() -> Mapping[Path, str]:
     """Return the page with its generated end."""
     written = (ROOT / PAGE).read_text("utf-8").partition(MARK)[0]

@@ -24,6 +24,10 @@ release of the program that runs the model; `opshift targets` lists them. `opshi
 """
 
 
+PAGE: Final = Path("docs", "errors-elsewhere.md")
+PATHS: Final = (PAGE,)
+
+
 def files() -> Mapping[Path, str]:
     """Return the page."""
     rows = (
@@ -32,7 +36,7 @@ def files() -> Mapping[Path, str]:
         for text in each.texts
     )
     sections = map(_section, tool_errors())
-    return {Path("docs", "errors-elsewhere.md"): HEAD + "".join((*rows, *sections))}
+    return {PAGE: HEAD + "".join((*rows, *sections))}
 
 
 def _section(error: ToolError) -> str:
