@@ -15,7 +15,7 @@ Run = Callable[..., Result]
 WRONG_USAGE = {
     "no command": ([], "Usage: opshift"),
     "unknown command": (["konvert"], "Did you mean 'convert'?"),
-    "unknown option": (["list", "--nope"], "No such option: --nope"),
+    "unknown option": (["list", "--nope"], "No such option"),
     "unknown format": (["list", "--format", "xml"], "xml"),
     "opset that is not a number": (["list", "--opset", "x"], "--opset"),
     "no input": (["convert"], "IN is not given"),

@@ -13,6 +13,7 @@ from support.graphs.execution import NoRuntime, run_both
 from support.graphs.graph import MIN_OPSET_ANY_CONSTANT
 from support.graphs.models import MIN_OPSET, ML, Case, cases
 from support.graphs.sameness import assert_same, tolerance_of
+from support.runtimes import needs_newest_onnx
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
@@ -106,12 +107,14 @@ def test_downgrade_and_return_preserve_outputs(journey: Journey) -> None:
     _check_round_trip(journey)
 
 
+@needs_newest_onnx
 @given(journeys(up=True))
 @PROFILE
 def test_upgrade_and_return_preserve_outputs(journey: Journey) -> None:
     _check_round_trip(journey)
 
 
+@needs_newest_onnx
 @given(journeys(up=False) | journeys(up=True), st.integers(1, NEWEST_OPSET))
 @PROFILE
 def test_intermediate_opset_preserves_outputs(journey: Journey, intermediate: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,16 @@ def run(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     opset = next((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), 1)
     if opset > MAX_ORT_OPSET:
         return run_reference(model, feeds)
+    return list(_session(model.SerializeToString()).run(None, dict(feeds)))
+
+
+@lru_cache(maxsize=4)  # many tests run a model several times in a row
+def _session(content: bytes) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # no pool of threads to start
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, dict(feeds)))
+    return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 def run_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:

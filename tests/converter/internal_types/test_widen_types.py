@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, build, run, run_reference
+from support.runtimes import needs_newest_onnx
 
 from opshift import default_registry
 from opshift.converter.internal_types.float_formats import FORMATS
@@ -246,6 +247,7 @@ QUANTIZED = {
 }
 
 
+@needs_newest_onnx
 @pytest.mark.parametrize("element_type", ["float8e4m3fn", "float8e5m2fnuz", "float4e2m1"])
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantizes_to_floats(name: str, element_type: str) -> None:

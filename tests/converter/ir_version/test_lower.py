@@ -7,6 +7,7 @@ import pytest
 from onnx import AttributeProto
 from support.execution import assert_equal, run
 from support.ir_models import MODELS, X, model_with_type, node, plain_model
+from support.runtimes import needs_newest_onnx
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.apply import FIRST_IR_WITH_DEVICES
@@ -145,6 +146,7 @@ def test_keeps_supported_feature_that_may_be_dropped() -> None:
     assert (result, report.concessions) == (model, ())
 
 
+@needs_newest_onnx
 @pytest.mark.parametrize("name", IR_VERSIONS.element_types)
 def test_refuses_element_type_below_its_ir_version(name: str) -> None:
     model = model_with_type(name)
