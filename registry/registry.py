@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from opshift.model.operator_ids import (
     canonical_domain,
     overload_of,
 )
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
@@ -52,10 +53,8 @@ class Registry(Selectable):
         operators: tuple[Operator, ...] = (),
         installed: bool = False,
     ) -> None:
-        self.folders: Final = folders
-        """The folders that definitions are read from; the project's own folder is first."""
-        self.documents: Final = documents
-        """The operator-set documents that were added to the folders."""
+        self._folders: Final = folders
+        self._documents: Final = documents
         self._staged = operators
         self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
@@ -67,6 +66,16 @@ class Registry(Selectable):
             self._add_document(document)
         for operator in operators:
             self._set_operator(operator)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that definitions are read from; the project's own folder is first."""
+        return self._folders
+
+    @property
+    def documents(self) -> tuple[Path, ...]:
+        """The operator-set documents that were added to the folders."""
+        return self._documents
 
     def with_folder(self, folder: Path | str) -> Registry:
         """Return a registry with the definitions in `folder` added.
@@ -133,15 +142,14 @@ class Registry(Selectable):
             DefinitionError: its file is invalid, or no release has the opset of a version.
         """
         key = (canonical_domain(domain), op_type)
-        if key not in self._operators:
-            if op_type not in self._files[key[0]]:
-                return None
+        found = self._operators.get(key)
+        if found is None and op_type in self._files[key[0]]:
             path = Path(self._files[key[0]][op_type])
             operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
             if is_precompiled(path):
                 set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
-            self._operators[key] = operator
-        return self._operators[key]
+            found = self._operators.setdefault(key, operator)  # another thread may have been faster
+        return found
 
     def _load(self, path: Path) -> Operator:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
@@ -281,7 +289,7 @@ class Registry(Selectable):
         self._newest[domain] = max(newest, operator.newest_opset)
 
 
-@cache
+@share_results
 def default_registry() -> Registry:
     """Return the registry of the project's definitions and those of installed packages."""
     return Registry((OPSETS,), installed=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from opshift.adapters.core.adapter_table import (
@@ -21,6 +21,7 @@ from opshift.converter.rewrite.version_graph import build_version_graph, check_e
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
 from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
@@ -77,7 +78,7 @@ class Router:
         key = (domain, op_type, opset)
         found = self._routes.get(key)
         if found is None:
-            found = self._routes[key] = self._find(canonical_domain(domain), op_type, opset)
+            found = self._routes.setdefault(key, self._find(canonical_domain(domain), op_type, opset))
         return found
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
@@ -106,9 +107,9 @@ class Router:
 
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         at_target = definition.at(target_opset)
-        if at_target is operator:
-            return []
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
+        if goal == operator.since_version:
+            return []
         path = precompiled_path(definition, operator.since_version, goal)
         if path is None:
             path = _uncompiled_path(definition, operator.since_version, goal)
@@ -165,11 +166,16 @@ ROUTES: Final = CompiledFile(
 )
 
 
-@cache
+_COMPILING: Final = Lock()
+"""Held while routes are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
+
+
+@share_results
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
     try:
-        routes: CompiledRoutes = json.loads(routes_text())
+        with _COMPILING:  # nothing that runs within needs routes, so it cannot deadlock
+            routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:
         # In a checkout, an operator that is being edited must not prevent conversions of the others.
         routes = CompiledRoutes(operators={}, adapters={})
@@ -215,7 +221,8 @@ class LazyAdapterTable(Mapping[StepKey, Adapter]):
 
     def __getitem__(self, pair: StepKey) -> Adapter:
         module = precompiled_routes()["adapters"].get(str(pair))
-        if module is not None and pair not in registered_adapters():
+        if module is not None:
+            # Even if the adapter is registered: another thread may not have executed the rest of its module.
             importlib.import_module(module)
         return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
 

@@ -10,7 +10,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator
-from opshift.registry.shapes.rule_table import TABLE
+from opshift.registry.shapes import TABLE
 
 requirement(
     "version.opset",
@@ -45,7 +45,7 @@ def version_removal(operator: Operator) -> Iterator[Problem]:
     for position, version in enumerate(operator.versions):
         if version.removal is None:
             continue
-        if version is not operator.versions[-1]:
+        if position < len(operator.versions) - 1:
             yield Problem("a later version follows the removal", ("versions", position, "removal"))
         elif version.removal.removed_in <= version.since_version:
             reason = (
