@@ -10,7 +10,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator
-from opshift.registry.shapes import TABLE
+from opshift.registry.shapes.rule_table import TABLE
 
 requirement(
     "version.opset",
