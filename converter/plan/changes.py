@@ -219,6 +219,14 @@ class OpsetChange(FrozenRecord):
     target: int
 
 
+class ImportChanges(NamedTuple):
+    """Changes of the opset imports: new opsets, removed domains, and a sentence about each repair."""
+
+    opsets: tuple[OpsetChange, ...]
+    removed: frozenset[str]
+    sentences: tuple[str, ...]
+
+
 class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
@@ -239,11 +247,13 @@ class Plan(FrozenRecord):
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
-    """Repairs of the order of nodes, and replacements of types, that precede the changes, a sentence each."""
+    """Repairs of the order of nodes and of opset imports, and replacements of types, a sentence each."""
     unreleased: tuple[str, ...] = ()
     """Targets that are not released yet, a sentence each."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
+    removed_imports: frozenset[str] = frozenset()
+    """Domains with opset imports that the target does not know and no node needs."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
