@@ -24,7 +24,7 @@ def blocked_model(element_type: int, *, reads: int = 1, opset: int = 21) -> onnx
     ]
     nodes.append(helper.make_node("MatMul", ["x", "d0"], ["y"]))
     x, y = (helper.make_tensor_value_info(n, 1, ["N", size]) for n, size in (("x", 8), ("y", 4)))
-    outputs = [y, *(helper.make_tensor_value_info(f"d{n}", 1, None) for n in range(1, reads))]
+    outputs = [y, *(helper.make_tensor_value_info(f"d{n}", 1, SHAPE) for n in range(1, reads))]
     graph = helper.make_graph(nodes, "g", [x], outputs, [weight, scale])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 

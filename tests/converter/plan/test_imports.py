@@ -20,7 +20,13 @@ def model_with(imports: dict[str, int], opset: int = 20, nodes: str = "y = Relu 
     return model
 
 
-def imports_of(model: onnx.ModelProto) -> dict[str, int]:
+def local_function(imports: dict[str, int]) -> onnx.FunctionProto:
+    """Return a function of opset 20 with further opset imports."""
+    opsets = [helper.make_opsetid(*each) for each in {"": 20, **imports}.items()]
+    return helper.make_function("local", "f", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], opsets)
+
+
+def imports_of(model: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
     return {each.domain: each.version for each in model.opset_import}
 
 
@@ -59,24 +65,21 @@ def test_keeps_imports_that_nodes_and_functions_need() -> None:
         "z = ai.onnx.ml.ArrayFeatureExtractor (x, i)  i = Constant <value = int64[1] {0}> ()  y = Relu (z)"
     )
     model = model_with({"ai.onnx.ml": 4, "local": 1}, nodes=nodes)
-    function = helper.make_function("local", "f", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
-                                    [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 4)])  # fmt: skip
+    function = local_function({"ai.onnx.ml": 4})
     model.functions.append(function)
     found = opshift.convert_version(model, 17)
     assert imports_of(found) == {"": 17, "ai.onnx.ml": 4, "local": 1}
-    assert imports_of(found.functions[0]) == {"": 17, "ai.onnx.ml": 4}  # type: ignore[arg-type]
+    assert imports_of(found.functions[0]) == {"": 17, "ai.onnx.ml": 4}
 
 
 def test_removes_unused_imports_of_functions() -> None:
     model = model_with({"local": 1}, nodes="y = local.f (x)")
-    function = helper.make_function("local", "f", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
-                                    [helper.make_opsetid("", 20)])  # fmt: skip
-    function.opset_import.append(helper.make_opsetid("com.ms.internal.nhwc", 20))
+    function = local_function({"com.ms.internal.nhwc": 20})
     model.opset_import.append(helper.make_opsetid("com.ms.internal.nhwc", 20))
     model.functions.append(function)
     found = opshift.convert_version(model, 17)
     assert imports_of(found) == {"": 17, "local": 1}
-    assert imports_of(found.functions[0]) == {"": 17}  # type: ignore[arg-type]
+    assert imports_of(found.functions[0]) == {"": 17}
 
 
 def test_merges_equal_imports() -> None:
