@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opshift.model.errors import Place
 from opshift.model.message_text import did_you_mean
@@ -34,12 +34,13 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
 from opshift.registry.selectable import Selectable
+from opshift.registry.sources import Sources
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
 
 
-class Registry(Selectable):
+class Registry(Sources, Selectable):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
@@ -53,8 +54,7 @@ class Registry(Selectable):
         operators: tuple[Operator, ...] = (),
         installed: bool = False,
     ) -> None:
-        self._folders: Final = folders
-        self._documents: Final = documents
+        super().__init__(folders, documents)
         self._staged = operators
         self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
@@ -66,16 +66,6 @@ class Registry(Selectable):
             self._add_document(document)
         for operator in operators:
             self._set_operator(operator)
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """The folders that definitions are read from; the project's own folder is first."""
-        return self._folders
-
-    @property
-    def documents(self) -> tuple[Path, ...]:
-        """The operator-set documents that were added to the folders."""
-        return self._documents
 
     def with_folder(self, folder: Path | str) -> Registry:
         """Return a registry with the definitions in `folder` added.
@@ -144,12 +134,15 @@ class Registry(Selectable):
         key = (canonical_domain(domain), op_type)
         found = self._operators.get(key)
         if found is None and op_type in self._files[key[0]]:
-            path = Path(self._files[key[0]][op_type])
-            operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
-            if is_precompiled(path):
-                set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
-            found = self._operators.setdefault(key, operator)  # another thread may have been faster
+            # another thread may have been faster
+            found = self._operators.setdefault(key, self._load_lazily(Path(self._files[key[0]][op_type])))
         return found
+
+    def _load_lazily(self, path: Path) -> Operator:
+        operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
+        if is_precompiled(path):
+            set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
+        return operator
 
     def _load(self, path: Path) -> Operator:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.

@@ -27,6 +27,7 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import DEFINITIONS, CompiledFile
 from opshift.registry.registry import Registry
+from opshift.registry.steps import Refuse
 
 if TYPE_CHECKING:
     from opshift.adapters.core.type_bridges import Unwanted
@@ -98,7 +99,11 @@ class Router:
         """Return the operator version at an opset, and the target opset in the domain that defines it."""
         target = self._targets[domain]
         operator = self.registry.at(op_type, opset, domain)
-        if operator is None or operator.domain == domain:
+        if operator is None:
+            self.registry.require_opset(opset, domain)
+            removed = _removed_version(self.registry.operator(op_type, domain), opset)
+            return removed or self.registry.get_schema(op_type, opset, domain), target
+        if operator.domain == domain:
             return self.registry.get_schema(op_type, opset, domain), target
         # A nonstandard operator: where the domain of the node has it, that one expresses the node.
         self.registry.require_opset(opset, domain)
@@ -108,11 +113,15 @@ class Router:
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         at_target = definition.at(target_opset)
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
-        if goal == operator.since_version:
-            return []
-        path = precompiled_path(definition, operator.since_version, goal)
+        start = operator.since_version
+        if goal == start:
+            replaced = _replaced_version(definition, operator)
+            if replaced is None:
+                return []
+            start = replaced.since_version
+        path = precompiled_path(definition, start, goal)
         if path is None:
-            path = _uncompiled_path(definition, operator.since_version, goal)
+            path = _uncompiled_path(definition, start, goal)
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
@@ -127,6 +136,27 @@ class Router:
             return first.since_version - 1
         self.registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in effect at the target")
+
+
+def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
+    """Return the version whose nodes other operators replace at the opset that deprecates them.
+
+    A node of the deprecated version, which models may not contain, means what it meant before.
+    """
+    up = operator.step.up if operator.deprecation and operator.step else None
+    if up is None or up == "compatible" or isinstance(up, Refuse):
+        return None
+    return max(
+        (each for each in definition.versions if each.since_version < operator.since_version),
+        key=lambda each: each.since_version,
+        default=None,
+    )
+
+
+def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
+    """Return the last version of an operator that an opset no longer has: nodes mean what it defines."""
+    last = operator.versions[-1] if operator else None
+    return last if last and last.removal and last.removal.removed_in <= opset else None
 
 
 def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
