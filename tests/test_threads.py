@@ -11,7 +11,7 @@ from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 
 import pytest
-from tests.support import cold_threads
+from support import cold_threads
 
 from opshift import default_registry
 from opshift.model.frozen_record import FrozenRecord
@@ -33,8 +33,8 @@ IMMUTABLE = (str, bytes, int, float, frozenset, Path, type(None))
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_first_calls_in_threads_equal_later_ones(threads: int, seed: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", cold_threads.__name__, str(tmp_path), str(threads), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    command = [sys.executable, cold_threads.__file__, str(tmp_path), str(threads), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"calls": list(cold_threads.calls(tmp_path)), "faults": []}
 
 

@@ -89,6 +89,7 @@ class Restorations:
         constants: names of constants that conversions added and that may still exist.
         holders: first output of the node that holds a subgraph after the conversion, by the position of the
             original holder and the attribute.
+        unrecorded: places of nodes that are too large for the record, so that they are not restored.
     """
 
     restored: dict[int, Restoration] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Restorations:
     entries: list[RecordEntry] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
+    unrecorded: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -140,6 +142,11 @@ class ContainerPlan:
         for _, _, _, inner in self.subgraphs:
             found += inner.walk()
         return found
+
+    def losses(self) -> list[str]:
+        """Return a sentence about each node that a reversible conversion does not record."""
+        reason = "is not restored by the conversion back: its subgraphs are too large to be recorded"
+        return [f"{place}: {reason}" for each in self.walk() for place in each.reversal.unrecorded]
 
     @property
     def is_empty(self) -> bool:

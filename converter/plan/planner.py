@@ -131,7 +131,7 @@ class Planner:
             tuple(self._allowances.used),
             copies,
             self._history.updated_record(imports, ir) if self._history else None,
-            changes.sentences,
+            (*changes.sentences, *(loss for each in containers for loss in each.losses())),
             tuple(self._registry.releases.unreleased(target.opsets)),
             removed_imports=changes.removed,
         )

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from tests.support.execution import assert_equal, build, op_types, run
+from support.execution import assert_equal, build, op_types, run
 
 import opshift
 from opshift.registry.models import OperatorVersion

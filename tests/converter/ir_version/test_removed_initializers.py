@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.support.execution import assert_equal, run, run_reference
+from support.execution import assert_equal, run, run_reference
 
 import opshift
 
