@@ -17,7 +17,7 @@ from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
-from opshift.converter.streaming.external_data import external_locations
+from opshift.converter.streaming.external_data import external_locations, require_files
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
@@ -110,6 +110,8 @@ def _is_proven(entry: Entry, task: Task) -> bool:
 def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     options = options_of(settings, digest)
     # before the conversion: if a file changes in the meantime, the next run sees another state
+    if not is_url(task.source):  # with the errors of the conversion of one model
+        require_files(dict.fromkeys(task.data, 0), Path(task.source).parent)
     states = states_of(_with_data(task.source, task.data))
     try:
         return _convert(settings, options, digest, task, states)

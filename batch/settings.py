@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from opshift.model.shared_results import share_results
 
 if TYPE_CHECKING:
     from opshift.converter.options import Options
@@ -67,7 +68,7 @@ class Settings(NamedTuple):
         )
 
 
-@cache  # for all models of a process; the digest distinguishes changed files
+@share_results  # for all models of a process; the digest distinguishes changed files
 def options_of(settings: Settings, digest: str) -> Options:
     """Return the options of a conversion."""
     return settings.read()

@@ -17,7 +17,7 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
-from opshift.registry.shapes.rule_table import SHAPE_RULES
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 SHORT_RULES: Final[Mapping[str, str]] = {
     "all_same_as_first": "All outputs have the shape of the first input.",

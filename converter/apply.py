@@ -62,13 +62,13 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     for function, container in zip(model.functions, containers, strict=True):
         opset = _final_opset(function.opset_import or model.opset_import, plan.targets)
         _apply_container(container, function, _Target(None, False, opset, has_devices))
-        _update_versions(function.opset_import, plan.targets)
+        _update_imports(function.opset_import, plan)
         _add_imports(function.opset_import, [container])
     if (
         plan.opsets or plan.ir.before < FIRST_IR_WITH_OPSET_IMPORTS <= plan.ir.after
     ) and not model.opset_import:
         model.opset_import.add().version = 1
-    _update_versions(model.opset_import, plan.targets)
+    _update_imports(model.opset_import, plan)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
     # The originals that a record restores read all constants and arguments.
     if unread and plan.record is None:
@@ -118,11 +118,18 @@ def _final_opset(imports: Iterable[OperatorSetIdProto], targets: Mapping[str, in
     return next(versions, ANY_CONSTANT_SINCE)
 
 
-def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str, int]) -> None:
+def _update_imports(imports: Repeated[OperatorSetIdProto], plan: Plan) -> None:
+    """Set the versions, and remove imports that are not needed or repeated."""
+    seen = set(plan.removed_imports)
+    is_removed: list[bool] = []
     for item in imports:
-        target = targets.get(canonical_domain(item.domain), item.version)
+        domain = canonical_domain(item.domain)
+        target = plan.targets.get(domain, item.version)
         if target != item.version:
             item.version = target
+        is_removed.append(domain in seen)
+        seen.add(domain)
+    remove_messages(imports, is_removed)
 
 
 def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPlan]) -> None:

@@ -301,7 +301,7 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
 
 def _preload() -> None:
     """Load what conversions of most models need, so that the first one in a process does not wait for it."""
-    import_module("opshift.registry.shapes")
+    import_module("opshift.registry.shapes.all_rules")
     precompiled_routes()
     with suppress(DefinitionError):  # the conversion raises it
         default_registry().newest_opset()

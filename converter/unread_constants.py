@@ -3,14 +3,18 @@
 from collections.abc import Set
 from itertools import compress
 
+from opshift.converter.plan.changes import ContainerPlan
 from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.rewrite.result import values_read
 from opshift.model.graphs import (
     ContainerProto,
     bound_names,
+    captured_names,
     graphs_of,
     is_graph,
     names_outside_nodes,
     root_graphs,
+    training_graphs,
 )
 from opshift.model.messages import ModelProto, TensorProto
 
@@ -29,6 +33,27 @@ def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgra
         # A function cannot read values of graphs, so its names are separate.
         for function in model.functions:
             _remove_from_scope([function], removable)
+
+
+def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[str]:
+    """Return initializers of the main graph that its plan certainly leaves without a reader.
+
+    The plan converts them away, for example when their type becomes another one.
+    """
+    found = {each.name for each in model.graph.initializer if not _is_described(each)}
+    found &= plan.unread_inputs
+    if not found or plan.reversal.restored:
+        return frozenset()
+    found -= bound_names(model)
+    found.difference_update(names_outside_nodes(model.graph))
+    results = {change.record[0]: change.result for change in plan.changes}
+    for position, node in enumerate(model.graph.node):
+        result = results.get(position)
+        found.difference_update(node.input if result is None else values_read(result.nodes))
+        found.difference_update(name for graph in graphs_of(node) for name in captured_names(graph))
+    for each in training_graphs(model):
+        found.difference_update(captured_names(each.graph))
+    return frozenset(found)
 
 
 def _remove_from_scope(

@@ -68,7 +68,7 @@ def _symbolic_shape(scope: InferenceScope, name: str) -> Shape | None:
 
 
 def _apply_rule(context: _Context) -> Sequence[Shape | None]:
-    from opshift.registry.shapes.rule_table import SHAPE_RULES  # imported only when needed
+    from opshift.registry.shapes.all_rules import SHAPE_RULES  # imported only when needed
 
     rule = SHAPE_RULES.get(context.version.shape)
     return () if rule is None or context.node.has_attribute_references else rule(context)
@@ -83,7 +83,7 @@ def rank_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the rank of the first output, or `MAXIMUM`."""
     if operator.shape == "broadcast":
         return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
-    from opshift.registry.shapes.rule_table import KEEPS_RANK  # the shape rules are imported only when needed
+    from opshift.registry.shapes.all_rules import KEEPS_RANK  # the shape rules are imported only when needed
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
 
@@ -181,7 +181,7 @@ def shape_shortcut(operator: OperatorVersion) -> Shortcut[Shape] | None:
 
 def rank_shortcut(operator: OperatorVersion) -> Shortcut[int] | None:
     """Return a shortcut for outputs of fixed rank, Constant, and operators with an input that lists sizes."""
-    from opshift.registry.shapes.rule_table import FIXED_RANKS, RANKING_LISTS  # imported only when needed
+    from opshift.registry.shapes.all_rules import FIXED_RANKS, RANKING_LISTS  # imported only when needed
 
     rank = FIXED_RANKS.get(operator.shape)
     if rank is not None:
@@ -254,6 +254,6 @@ def _rank_of_constant(scope: InferenceScope, name: str) -> int | None:
 
 def rank_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
     """Return the positions of the inputs that determine the ranks of the outputs; `None` for all."""
-    from opshift.registry.shapes.rule_table import RANK_INPUTS  # imported only when needed
+    from opshift.registry.shapes.all_rules import RANK_INPUTS  # imported only when needed
 
     return RANK_INPUTS.get(operator.shape)

@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from traceback import walk_tb
 
 from opshift.model.errors import OpshiftError, Place
@@ -62,6 +63,14 @@ def module_name(file: Path) -> str:
     import hashlib
 
     return f"opshift_file_{hashlib.blake2b(str(file.resolve()).encode(), digest_size=6).hexdigest()}"
+
+
+_FILE_LOCKS: dict[str, RLock] = {}
+
+
+def file_lock(name: str) -> RLock:
+    """Return the lock of the module of a file, so that threads do not execute the file at the same time."""
+    return _FILE_LOCKS.setdefault(name, RLock())
 
 
 def run_file(file: Path) -> None:

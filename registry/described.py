@@ -52,7 +52,8 @@ class Described(Record):
                 found = content[DETAILS_LOADER]()
                 for each in (*found["inputs"], *found["outputs"], *found["attributes"].values()):
                     each.defer_text(content.get(TEXT_LOADER))
-                content.update(found)
+                for each in DETAILS:  # another thread may have decoded and set them in the meantime
+                    content.setdefault(each, found[each])
             elif content.get(TEXT_LOADER) and name in self.__dataclass_fields__:
                 content[TEXT_LOADER]()
             else:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from opshift.model.plain_data import Json
+from opshift.model.read_only_dict import ReadOnlyDict
 from opshift.registry.described import Described, Descriptions
 from opshift.registry.models import Operator, OperatorVersion
 
@@ -30,7 +31,7 @@ def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
     left = iter(texts)
     for record in _records(version):
         object.__setattr__(record, "description", next(left))
-    types = dict(zip(version.type_constraints, left, strict=True))
+    types = ReadOnlyDict(zip(version.type_constraints, left, strict=True))
     object.__setattr__(version, "type_descriptions", types)
 
 

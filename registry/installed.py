@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from opshift.model.errors import OpshiftError
@@ -58,7 +60,7 @@ def installed_domains() -> tuple[str, ...]:
 
 
 @cache
-def installed_files(domain: str) -> dict[str, str]:
+def installed_files(domain: str) -> Mapping[str, str]:
     """Return the path of the file of each operator that installed packages define in a domain.
 
     Raises:
@@ -66,7 +68,7 @@ def installed_files(domain: str) -> dict[str, str]:
             define the same operator.
     """
     named = [each for each in installed_entry_points(DEFINITIONS) if each.name == domain]
-    return definition_files(tuple(_definition_folder(each) for each in named)).get(domain, {})
+    return MappingProxyType(definition_files(tuple(map(_definition_folder, named))).get(domain, {}))
 
 
 def _definition_folder(entry_point: EntryPoint) -> Path:
@@ -85,7 +87,7 @@ def _definition_folder(entry_point: EntryPoint) -> Path:
     raise DefinitionError(f"the package has no definitions of {domain}", place=place, remedy=remedy)
 
 
-class DefinitionFiles(dict[str, dict[str, str]]):
+class DefinitionFiles(dict[str, Mapping[str, str]]):
     """Path of each operator's file, by domain and name.
 
     Installed packages are searched for domains that no folder defines, when such a domain is first used.
@@ -101,7 +103,7 @@ class DefinitionFiles(dict[str, dict[str, str]]):
         """The files that each definition depends on."""
         return self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)
 
-    def __missing__(self, domain: str) -> dict[str, str]:
+    def __missing__(self, domain: str) -> Mapping[str, str]:
         """Return the files in installed packages; none for an unknown domain."""
         return installed_files(domain) if self.installed else {}
 

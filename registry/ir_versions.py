@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Record, from_plain_data
@@ -52,7 +52,7 @@ class IrVersions:
         return self.versions[self.features[feature]].features[feature]
 
 
-@cache
+@share_results
 def ir_versions() -> IrVersions:
     """Return the IR versions of ONNX, from the project's own data."""
     return IrVersions.load(IR_VERSIONS)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from opshift.model.errors import Place
 from opshift.model.plain_data import Json
+from opshift.model.read_only_dict import ReadOnlyDict
 from opshift.registry.described import Descriptions
 from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, texts_of
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition
@@ -76,7 +77,7 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
 
 def with_compatible_steps(operator: Operator) -> Operator:
     """Return an operator that is not in use yet, after setting `compatible_steps`."""
-    object.__setattr__(operator, "compatible_steps", compatible_steps(operator))
+    object.__setattr__(operator, "compatible_steps", ReadOnlyDict(compatible_steps(operator)))
     return operator
 
 

@@ -5,6 +5,7 @@ annotations, and `registry/lint` checks that the operator is consistent.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -12,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json, json_values
+from opshift.model.read_only_dict import ReadOnlyDict
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
@@ -81,6 +83,7 @@ class Attribute(Described):
     """The meaning of an absent attribute that no single default value expresses."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         default = None if self.default is None else stored_value(self.default, self.type)
         object.__setattr__(self, "default", default)
         if self.values is not None and self.type in ("FLOAT", "FLOATS"):
@@ -265,7 +268,7 @@ class Operator(Record):
     """Groups of attributes of which exactly one must be set, for all versions."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
-    compatible_steps: ClassVar[dict[str, tuple[str, ...]]] = {}
+    compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()
     """Of a precompiled operator: see `step_rules.compatible_steps`."""
 
     @property

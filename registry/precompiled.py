@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from opshift.model.errors import CannotWrite
+from opshift.model.read_only_dict import ReadOnlyDict
 from opshift.opsets import OPSETS
 from opshift.registry.described import DETAILS, DETAILS_LOADER
 from opshift.registry.models import Operator, OperatorVersion
@@ -226,7 +227,7 @@ def _decode_object(data: dict[str, object]) -> object:
         if type(value) is list:
             data[key] = _as_tuple(value)
     class_name = data.pop(CLASS_KEY, None)
-    return data if class_name is None else Record.classes[str(class_name)].from_valid(data)
+    return ReadOnlyDict(data) if class_name is None else Record.classes[str(class_name)].from_valid(data)
 
 
 def _as_tuple(values: list[object]) -> tuple[object, ...]:

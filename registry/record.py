@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpa
 
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
+from opshift.model.read_only_dict import ReadOnlyDict, read_only
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -31,6 +32,13 @@ class Record(FrozenRecord):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.classes[cls.__name__] = cls
+        cls._factories = {name: ReadOnlyDict if new is dict else new for name, new in cls._factories.items()}
+
+    def __post_init__(self) -> None:
+        """Make the dictionaries read-only: all threads and callers share the records of a registry."""
+        content = self.__dict__
+        for name in [name for name, value in content.items() if type(value) is dict]:
+            content[name] = read_only(content[name])
 
 
 class Limits(TypedDict, total=False):
@@ -97,6 +105,5 @@ def type_adapter(kind: type[Kind]) -> TypeAdapter[Kind]:
     """Return the pydantic adapter that validates and serializes records of a class."""
     from pydantic import TypeAdapter
 
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+    found = _ADAPTERS.get(kind)
+    return _ADAPTERS.setdefault(kind, TypeAdapter(kind)) if found is None else found

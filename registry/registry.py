@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opshift.model.errors import Place
 from opshift.model.message_text import did_you_mean
@@ -17,6 +17,7 @@ from opshift.model.operator_ids import (
     canonical_domain,
     overload_of,
 )
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of
@@ -33,12 +34,13 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
 from opshift.registry.selectable import Selectable
+from opshift.registry.sources import Sources
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
 
 
-class Registry(Selectable):
+class Registry(Sources, Selectable):
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
     `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
@@ -52,10 +54,7 @@ class Registry(Selectable):
         operators: tuple[Operator, ...] = (),
         installed: bool = False,
     ) -> None:
-        self.folders: Final = folders
-        """The folders that definitions are read from; the project's own folder is first."""
-        self.documents: Final = documents
-        """The operator-set documents that were added to the folders."""
+        super().__init__(folders, documents)
         self._staged = operators
         self._files = DefinitionFiles(folders, installed=installed)
         self._operators: dict[tuple[str, str], Operator] = {}
@@ -133,15 +132,17 @@ class Registry(Selectable):
             DefinitionError: its file is invalid, or no release has the opset of a version.
         """
         key = (canonical_domain(domain), op_type)
-        if key not in self._operators:
-            if op_type not in self._files[key[0]]:
-                return None
-            path = Path(self._files[key[0]][op_type])
-            operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
-            if is_precompiled(path):
-                set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
-            self._operators[key] = operator
-        return self._operators[key]
+        found = self._operators.get(key)
+        if found is None and op_type in self._files[key[0]]:
+            # another thread may have been faster
+            found = self._operators.setdefault(key, self._load_lazily(Path(self._files[key[0]][op_type])))
+        return found
+
+    def _load_lazily(self, path: Path) -> Operator:
+        operator = load_precompiled(path, self._files.common_sources, lambda: self._load(path))
+        if is_precompiled(path):
+            set_texts_on_demand(operator, lambda: load_texts(path, lambda: self._read_texts(path)))
+        return operator
 
     def _load(self, path: Path) -> Operator:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
@@ -281,7 +282,7 @@ class Registry(Selectable):
         self._newest[domain] = max(newest, operator.newest_opset)
 
 
-@cache
+@share_results
 def default_registry() -> Registry:
     """Return the registry of the project's definitions and those of installed packages."""
     return Registry((OPSETS,), installed=True)

@@ -157,6 +157,16 @@ class Releases(Record):
                 return release.opsets[DEFAULT_DOMAIN]
         return 1
 
+    def companion_of(self, domain: str, default_opset: int) -> int | None:
+        """Return the newest opset of a domain in releases of ONNX with an opset of the default domain.
+
+        `None` for a domain outside ONNX; 0 before its first release.
+        """
+        if domain not in self._first_releases:
+            return None
+        releases = (each for each in self.onnx.values() if each.opsets[DEFAULT_DOMAIN] <= default_opset)
+        return max((each.opsets.get(domain, 0) for each in releases), default=0)
+
     def named(self, name: str) -> Release | Consumer:
         """Return a release by name: `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`.
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.extensions import FAILURES, error_line, module_name, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 from opshift.registry.installed import installed_entry_points
@@ -151,7 +151,8 @@ def built_in_adapters() -> Mapping[StepKey, Adapter]:
     """Return the adapters of this package, after importing their modules."""
     package = "opshift.adapters.ops"
     import_modules(package)
-    return {pair: each for pair, each in _registered.items() if each.__module__.startswith(f"{package}.")}
+    every = list(_registered.items())  # a copy, because other threads load files with adapters
+    return {pair: each for pair, each in every if each.__module__.startswith(f"{package}.")}
 
 
 def _qualified_name(function: Adapter) -> str:
@@ -212,15 +213,21 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
 def _import_file(file: Path) -> str:
     """Import a file and return the name of its module."""
     name = module_name(file)
-    if any(function.__module__ == name for function in registered_adapters().values()):
-        return name
-    try:
-        run_file(file)
-    except BaseException as error:
-        for key in [key for key, function in _registered.items() if function.__module__ == name]:
-            del _registered[key]
-        if not isinstance(error, FAILURES) or isinstance(error, OpshiftError):
-            raise
-        place = Place(str(file), error_line(error, file))
-        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
+    with file_lock(name):
+        if _adapters_in(name):
+            return name
+        try:
+            run_file(file)
+        except BaseException as error:
+            for key in _adapters_in(name):
+                del _registered[key]
+            if not isinstance(error, FAILURES) or isinstance(error, OpshiftError):
+                raise
+            place = Place(str(file), error_line(error, file))
+            raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
     return name
+
+
+def _adapters_in(module: str) -> list[StepKey]:
+    # a copy of the table, because other threads import modules with adapters
+    return [key for key, function in list(_registered.items()) if function.__module__ == module]

@@ -1,7 +1,8 @@
 """Nodes of ONNX's operators as single nodes of other domains, for runtimes that have their kernels."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
@@ -50,12 +51,12 @@ def equivalent(op_type: str, replacement: str) -> Callable[[Parts], Parts]:
 
 
 @cache
-def equivalents(registry: Registry, domain: str) -> dict[OperatorId, tuple[Equivalent, ...]]:
+def equivalents(registry: Registry, domain: str) -> Mapping[OperatorId, tuple[Equivalent, ...]]:
     """Return the equivalents that the operators of a domain declare, by the operator version they replace."""
     found: dict[OperatorId, tuple[Equivalent, ...]] = {}
     for each in _declared(registry, domain):
         found[each.operator] = (*found.get(each.operator, ()), each)
-    return found
+    return MappingProxyType(found)
 
 
 def _declared(registry: Registry, domain: str) -> Iterator[Equivalent]:

@@ -169,7 +169,7 @@ def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:
     if set(types) <= {"tensor(int32)", "tensor(int64)"}:
         return "int64" if "tensor(int64)" in types else "int32"
     shared = next(position for position, each in enumerate(inputs) if each.type == parameter.type)
-    return "float" if inputs[shared] is parameter else out.element_type(node.inputs[shared])
+    return "float" if inputs[shared] == parameter else out.element_type(node.inputs[shared])
 
 
 def _input(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
+from opshift.analysis.doctor.shape_violations import SHAPE_VIOLATIONS, shape_violation
 from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
@@ -11,6 +12,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
@@ -39,12 +41,13 @@ class OpsetValidity:
         if self._registry.is_open(domain) or (is_nonstandard and operator is None):
             return None
         types = _types(node, scope)
-        key = _cache_key(node, types)
+        shapes = _shapes(node, scope)
+        key = _cache_key(node, types), shapes
         if key not in self._cache:
             first = operator.versions[0].since_version if is_nonstandard and operator else 1
             valid = set(range(1, first))
             for version, opsets in self._versions(node.op_type, domain):
-                if not first_violation(node, types, version):
+                if not (first_violation(node, types, version) or shape_violation(node, shapes, version)):
                     valid.update(opsets)
             self._cache[key] = frozenset(valid)
         return self._cache[key]
@@ -54,7 +57,8 @@ class OpsetValidity:
         domain = canonical_domain(node.domain)
         for version, opsets in self._versions(node.op_type, domain):
             if opset in opsets:
-                return first_violation(node, _types(node, scope), version)
+                violation = first_violation(node, _types(node, scope), version)
+                return violation or shape_violation(node, _shapes(node, scope), version)
         exists = self._registry.has(node.op_type, opset, domain)
         reason = f"{node.op_type} is deprecated" if exists else f"{node.op_type} does not exist"
         return f"{reason} in opset {opset} of {domain}"
@@ -128,6 +132,13 @@ def _types(node: Node, scope: Scope) -> NodeTypes:
     """
     inputs = (scope.element_type(name) if name else None for name in node.inputs)
     return (*inputs, *map(scope.declared_type, node.outputs))
+
+
+def _shapes(node: Node, scope: Scope) -> tuple[Shape | None, ...]:
+    """Return the known shapes of a node's inputs if versions of its operator differ in them."""
+    if (canonical_domain(node.domain), node.op_type) not in SHAPE_VIOLATIONS:
+        return ()
+    return tuple(scope.shape(name) if name else None for name in node.inputs)
 
 
 def _cache_key(node: Node, types: NodeTypes) -> Hashable:

@@ -27,6 +27,8 @@ PROVIDE_INPUTS = (
     "--custom-ops LIBRARY), or compare in the intended runtime"
 )
 
+ELEMENTS_REMEDY = "provide inputs for which it has elements (--inputs FILE.npz)"
+
 SampleOutputs = Sequence[Sequence[object]]
 """Outputs of the model for each sample."""
 
@@ -74,6 +76,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         worst = next((each.worst for each in verification.outputs if not each.equal), None)
         feeds = result.samples[worst.sample if worst else 0]
         if verification.equal or not pair.is_mixed:
+            _require_elements(verification)
             return verification, feeds
         mixed_result = mixed_result or (verification, feeds)
     if mixed_result is None:
@@ -92,6 +95,14 @@ def _require_same_names(request: RunRequest) -> None:
         empty = Verification(("", ""), 0, request.seed, (), ())
         reason = f"the outputs are named {', '.join(converted)} instead of {', '.join(original)}"
         raise VerificationFailed(empty, reason)
+
+
+def _require_elements(verification: Verification) -> None:
+    """Raise CannotVerify if an output is equal because it has no elements for any input."""
+    for each in verification.outputs:
+        if each.equal and each.count == 0:
+            reason = f"output {each.name!r} has no elements for all inputs, so nothing was compared"
+            raise CannotVerify(reason, remedy=ELEMENTS_REMEDY)
 
 
 def _verify_run(result: RunResult, pair: RuntimePair, request: RunRequest) -> Verification:
@@ -122,7 +133,7 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
         if result.failure and pair.is_mixed and not pair.converted.is_broken:
             reasons.append(result.failure)
         elif has_declared_shapes(result.original, declared) and (
-            result.failure or has_finite_values(result.original)
+            result.failure or (has_finite_values(result.original) and has_elements(result.original))
         ):
             return result
         else:
@@ -170,6 +181,17 @@ def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProt
 def has_finite_values(outputs: SampleOutputs) -> bool:
     """Return whether any output has an element that is neither infinite nor NaN."""
     return any(_has_finite_values(value) for sample in outputs for value in sample)
+
+
+def has_elements(outputs: SampleOutputs) -> bool:
+    """Return whether each output has elements in some sample."""
+    return all(any(map(_has_elements, values)) for values in zip(*outputs, strict=True))
+
+
+def _has_elements(value: object) -> bool:
+    if isinstance(value, list | tuple | dict) or value is None:
+        return bool(value)
+    return np.asarray(value).size > 0
 
 
 def _has_declared_shape(value: object, kind: TypeProto) -> bool:

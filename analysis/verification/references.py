@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.model.extensions import FAILURES, error_line, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 
 Reference = Callable[..., object]
@@ -62,7 +62,8 @@ def load_references(source: Path | str) -> None:
     is_file = path.suffix == ".py" or path.is_file()
     try:
         if is_file:
-            run_file(path)
+            with file_lock(module_name(path)):
+                run_file(path)
         else:
             import_module(str(source))
     except OpshiftError:

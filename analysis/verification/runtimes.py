@@ -1,6 +1,5 @@
 """Runtimes that execute models: onnxruntime without optimizations, and onnx.reference."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +18,7 @@ from opshift.model.errors import UsageError
 from opshift.model.extensions import ExtensionFailed
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
+from opshift.model.quiet_warnings import WARNINGS_IGNORED
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 
@@ -58,7 +58,7 @@ class Runner:
     def run(self, feeds: Feeds) -> list[object]:
         """Return all outputs in order; raise CannotRun if the model does not run."""
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            with np.errstate(all="ignore"), WARNINGS_IGNORED:
                 return list(self.outputs_for(feeds))
         except (CannotRun, ExtensionFailed):
             raise

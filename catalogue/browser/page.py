@@ -32,7 +32,7 @@ def converter_page(renderer: Renderer, digest: str) -> Pages:
         names = [f"{product}-{each}" for each in reversed(list(releases))]
         targets[product] = [(each, each) for each in names]
     runtimes: dict[str, list[tuple[str, str]]] = {}
-    for each in reversed(runtime_files()):
+    for each in reversed(list(runtime_files())):
         runtimes.setdefault(each.rpartition("-")[0], []).append((each, each))
     return renderer.page(
         "convert.html",

@@ -100,9 +100,11 @@ def reach_page(name: str, found: Reach) -> Document:
 def runs_page(name: str, found: Runs) -> Document:
     """Return the page about the runtimes that run a model."""
     rows = [(code_span(name), *cells) for name, cells in group_releases(found.results, _runs_cells)]
-    count = sum(each.verdict in (RUNS, MAY_RUN) for each in found.results)
+    verdicts = [each.verdict for each in found.results]
+    count, possible = verdicts.count(RUNS), verdicts.count(MAY_RUN)
     heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
-    verdict = f"**{count} of {len(found.results)} runtimes run the unchanged model.**"
+    more = f", and {possible} more may run it" if possible else ""
+    verdict = f"**{count} of {len(found.results)} runtimes run the unchanged model{more}.**"
     return _document(name, verdict, *limited_table(heads, rows))
 
 

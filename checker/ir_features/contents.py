@@ -149,6 +149,20 @@ class Contents:
         self.value_lists += [(path, values) for values in (graph.input, graph.output, graph.value_info)]
         self._nodes(path, graph.node)
 
+    def leave_out(self, names: Collection[str]) -> None:
+        """Remove initializers of the main graph, and the types that the graph declares for them."""
+        if names:
+            graph, role = self.model.graph, "initializer"
+            self.tensors = [
+                (owner, tensor)
+                for owner, tensor in self.tensors
+                if (owner.path, owner.role) != ("graph", role) or owner.proto.name not in names
+            ]
+            values = [each for each in graph.value_info if each.name not in names]
+            self.value_lists = [("graph", graph.input), ("graph", graph.output), ("graph", values)] + [
+                each for each in self.value_lists if each[0] != "graph"
+            ]
+
     def nodes_with(self, field: str) -> Iterator[Located[NodeProto]]:
         """Yield the nodes with content in a field that the message classes of an older `onnx` lack."""
         for path, nodes in self.node_lists:

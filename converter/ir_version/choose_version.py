@@ -10,7 +10,8 @@ version that the model has, and no ONNX release has a private domain.
 from collections.abc import Collection, Mapping
 
 from opshift.converter.options import KEEP, Allowances, Options, Target
-from opshift.converter.plan.changes import IrChange
+from opshift.converter.plan.changes import ContainerPlan, IrChange
+from opshift.converter.unread_constants import removed_initializers
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
@@ -22,11 +23,13 @@ def plan_ir_change(
     options: Options,
     allowances: Allowances,
     operators: Collection[tuple[str, str]],
+    graph: ContainerPlan | None,
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
-    `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node. Each
-    use of an allowance is recorded.
+    `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node, and
+    `graph` is the plan of the main graph if unread initializers are removed. Each use of an allowance is
+    recorded.
     """
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
@@ -34,7 +37,8 @@ def plan_ir_change(
         return IrChange(before, requested)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
-    return plan_lowering(model, requested, options, allowances, operators, is_strict=is_strict)
+    removed = removed_initializers(model, graph) if graph else ()
+    return plan_lowering(model, requested, options, allowances, operators, removed, is_strict=is_strict)
 
 
 def _requested_version(

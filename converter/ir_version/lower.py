@@ -47,13 +47,15 @@ def plan_lowering(
     options: Options,
     allowances: Allowances,
     operators: Collection[tuple[str, str]],
+    removed: Collection[str] = (),
     *,
     is_strict: bool,
 ) -> IrChange:
     """Plan to lower the IR version of a model to `least`, after its domains are converted to the target.
 
-    Features are dropped only if the caller allows it. With `is_strict`, uses that cannot be rewritten are
-    refused; otherwise, the plan keeps the IR version as high as they require.
+    The conversion removes the initializers `removed`. Features are dropped only if the caller allows it. With
+    `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps the IR version as high
+    as they require.
     """
     versions = ir_versions()
     before = model.ir_version
@@ -67,6 +69,7 @@ def plan_lowering(
     contents = Contents(
         model, options.registry, before, targets=options.target.opsets, oldest=least, operators=operators
     )
+    contents.leave_out(removed)
     uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)

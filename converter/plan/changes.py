@@ -89,6 +89,7 @@ class Restorations:
         constants: names of constants that conversions added and that may still exist.
         holders: first output of the node that holds a subgraph after the conversion, by the position of the
             original holder and the attribute.
+        unrecorded: places of nodes that are too large for the record, so that they are not restored.
     """
 
     restored: dict[int, Restoration] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Restorations:
     entries: list[RecordEntry] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
+    unrecorded: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -140,6 +142,11 @@ class ContainerPlan:
         for _, _, _, inner in self.subgraphs:
             found += inner.walk()
         return found
+
+    def losses(self) -> list[str]:
+        """Return a sentence about each node that a reversible conversion does not record."""
+        reason = "is not restored by the conversion back: its subgraphs are too large to be recorded"
+        return [f"{place}: {reason}" for each in self.walk() for place in each.reversal.unrecorded]
 
     @property
     def is_empty(self) -> bool:
@@ -219,6 +226,14 @@ class OpsetChange(FrozenRecord):
     target: int
 
 
+class ImportChanges(NamedTuple):
+    """Changes of the opset imports: new opsets, removed domains, and a sentence about each repair."""
+
+    opsets: tuple[OpsetChange, ...]
+    removed: frozenset[str]
+    sentences: tuple[str, ...]
+
+
 class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
@@ -239,11 +254,13 @@ class Plan(FrozenRecord):
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
     repairs: tuple[str, ...] = ()
-    """Repairs of the order of nodes, and replacements of types, that precede the changes, a sentence each."""
+    """Repairs of the order of nodes and of opset imports, and replacements of types, a sentence each."""
     unreleased: tuple[str, ...] = ()
     """Targets that are not released yet, a sentence each."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
+    removed_imports: frozenset[str] = frozenset()
+    """Domains with opset imports that the target does not know and no node needs."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""

@@ -14,9 +14,9 @@ from opshift.converter.plan.changes import (
     ContainerPlan,
     FunctionCopy,
     NodeChange,
-    OpsetChange,
     Plan,
 )
+from opshift.converter.plan.imports import plan_imports
 from opshift.converter.rewrite.result import values_read
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
@@ -104,15 +104,6 @@ class Planner:
         training: list[ContainerSurvey],
         versions: list[FunctionVersion],
     ) -> Plan:
-        opsets = tuple(
-            OpsetChange(domain, source, self._options.target.opsets[domain])
-            for domain, source in imports.items()
-            if self._options.target.opsets.get(domain, source) != source
-        )
-        operators = self._node_analysis.operators
-        ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators)
-        if self._history:
-            ir = self._history.plan_ir_change(ir, imports, self._options)
         graph_plan = self._container_plan(graph)
         training_plans = tuple(map(self._container_plan, training))
         plans = [self._container_plan(each.surveyed) for each in versions]
@@ -121,18 +112,28 @@ class Planner:
             FunctionCopy(each.index, function_label(self._model.functions[each.index]), each.name, plan)
             for each, plan in zip(versions[count:], plans[count:], strict=True)
         )
+        operators, target = self._node_analysis.operators, self._options.target
+        containers = [graph_plan, *training_plans, *plans]
+        changes = plan_imports(self._model, imports, target, self._registry.releases, operators, containers)
+        imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
+        cleaned = None if self._history else graph_plan  # the originals of a record read all initializers
+        ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned)
+        if self._history:
+            ir = self._history.plan_ir_change(ir, imports, self._options)
         return Plan(
-            opsets,
+            changes.opsets,
             ir,
             graph_plan,
             training_plans,
             tuple(plans[:count]),
-            self._options.target.opsets,
+            target.opsets,
             (*(self._refused.refusals if self._refused else ()), *ir.refusals),
             tuple(self._allowances.used),
             copies,
             self._history.updated_record(imports, ir) if self._history else None,
-            unreleased=tuple(self._registry.releases.unreleased(self._options.target.opsets)),
+            (*changes.sentences, *(loss for each in containers for loss in each.losses())),
+            tuple(self._registry.releases.unreleased(target.opsets)),
+            removed_imports=changes.removed,
         )
 
     def _survey(

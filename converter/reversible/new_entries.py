@@ -12,7 +12,7 @@ from opshift.converter.rewrite.router_for import router_for
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope
-from opshift.model.graphs import graphs_of, nested_nodes
+from opshift.model.graphs import graphs_of, nested_nodes, node_place
 from opshift.model.messages import NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size
@@ -20,7 +20,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
 
 MAX_RECORDED_NODE_SIZE = 1 << 16
-"""Size limit in bytes for recording a replaced node with subgraphs. The nodes in the subgraphs of a larger
+"""Size limit in bytes for recording a node with subgraphs. The nodes in the subgraphs of a larger
 node have their own entries."""
 
 
@@ -48,7 +48,10 @@ def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router
             index not in changes and not _would_change(proto, scope, router, reverse_router)
         ):
             continue
-        yield from _new_entries(proto, changes.get(index), scope)
+        if any(graphs_of(proto)) and serialized_size(proto) > MAX_RECORDED_NODE_SIZE:
+            plan.reversal.unrecorded.append(node_place(surveyed.path, proto))
+        else:
+            yield from _new_entries(proto, changes.get(index), scope)
 
 
 def _would_change(proto: NodeProto, scope: Scope, router: Router, reverse_router: Router) -> bool:
@@ -64,9 +67,6 @@ def _would_change(proto: NodeProto, scope: Scope, router: Router, reverse_router
 
 
 def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> Iterator[RecordEntry]:
-    has_subgraphs = any(graphs_of(proto))
-    if has_subgraphs and (change is None or serialized_size(proto) > MAX_RECORDED_NODE_SIZE):
-        return
     nodes = (proto, *nested_nodes(*graphs_of(proto)))
     domains = sorted({canonical_domain(each.domain) for each in nodes})
     require_utf8_names(domains)
@@ -74,8 +74,10 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
     if change is not None:
         yield from _group_entries(proto, opsets, change.result.nodes, scope)
     else:
+        # nodes in the subgraphs may change, although the node itself does not
+        text = serialize(proto).hex() if any(graphs_of(proto)) else ""
         group = (first_name(proto.output),)
-        yield from _entries(proto, "", opsets, group, frozenset(proto.input), scope)
+        yield from _entries(proto, text, opsets, group, frozenset(names_read(proto)), scope)
 
 
 def _group_entries(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from opshift.adapters.core.adapter_table import (
@@ -21,11 +21,13 @@ from opshift.converter.rewrite.version_graph import build_version_graph, check_e
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
 from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import DEFINITIONS, CompiledFile
 from opshift.registry.registry import Registry
+from opshift.registry.steps import Refuse
 
 if TYPE_CHECKING:
     from opshift.adapters.core.type_bridges import Unwanted
@@ -77,7 +79,7 @@ class Router:
         key = (domain, op_type, opset)
         found = self._routes.get(key)
         if found is None:
-            found = self._routes[key] = self._find(canonical_domain(domain), op_type, opset)
+            found = self._routes.setdefault(key, self._find(canonical_domain(domain), op_type, opset))
         return found
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
@@ -97,7 +99,11 @@ class Router:
         """Return the operator version at an opset, and the target opset in the domain that defines it."""
         target = self._targets[domain]
         operator = self.registry.at(op_type, opset, domain)
-        if operator is None or operator.domain == domain:
+        if operator is None:
+            self.registry.require_opset(opset, domain)
+            removed = _removed_version(self.registry.operator(op_type, domain), opset)
+            return removed or self.registry.get_schema(op_type, opset, domain), target
+        if operator.domain == domain:
             return self.registry.get_schema(op_type, opset, domain), target
         # A nonstandard operator: where the domain of the node has it, that one expresses the node.
         self.registry.require_opset(opset, domain)
@@ -106,12 +112,16 @@ class Router:
 
     def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         at_target = definition.at(target_opset)
-        if at_target is operator:
-            return []
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
-        path = precompiled_path(definition, operator.since_version, goal)
+        start = operator.since_version
+        if goal == start:
+            replaced = _replaced_version(definition, operator)
+            if replaced is None:
+                return []
+            start = replaced.since_version
+        path = precompiled_path(definition, start, goal)
         if path is None:
-            path = _uncompiled_path(definition, operator.since_version, goal)
+            path = _uncompiled_path(definition, start, goal)
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
@@ -126,6 +136,27 @@ class Router:
             return first.since_version - 1
         self.registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in effect at the target")
+
+
+def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
+    """Return the version whose nodes other operators replace at the opset that deprecates them.
+
+    A node of the deprecated version, which models may not contain, means what it meant before.
+    """
+    up = operator.step.up if operator.deprecation and operator.step else None
+    if up is None or up == "compatible" or isinstance(up, Refuse):
+        return None
+    return max(
+        (each for each in definition.versions if each.since_version < operator.since_version),
+        key=lambda each: each.since_version,
+        default=None,
+    )
+
+
+def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
+    """Return the last version of an operator that an opset no longer has: nodes mean what it defines."""
+    last = operator.versions[-1] if operator else None
+    return last if last and last.removal and last.removal.removed_in <= opset else None
 
 
 def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
@@ -165,11 +196,16 @@ ROUTES: Final = CompiledFile(
 )
 
 
-@cache
+_COMPILING: Final = Lock()
+"""Held while routes are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
+
+
+@share_results
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
     try:
-        routes: CompiledRoutes = json.loads(routes_text())
+        with _COMPILING:  # nothing that runs within needs routes, so it cannot deadlock
+            routes: CompiledRoutes = json.loads(routes_text())
     except DefinitionError:
         # In a checkout, an operator that is being edited must not prevent conversions of the others.
         routes = CompiledRoutes(operators={}, adapters={})
@@ -215,7 +251,8 @@ class LazyAdapterTable(Mapping[StepKey, Adapter]):
 
     def __getitem__(self, pair: StepKey) -> Adapter:
         module = precompiled_routes()["adapters"].get(str(pair))
-        if module is not None and pair not in registered_adapters():
+        if module is not None:
+            # Even if the adapter is registered: another thread may not have executed the rest of its module.
             importlib.import_module(module)
         return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
 

@@ -57,6 +57,7 @@ def build_version_graph(
     # Imported here: conversions along compiled routes do not need networkx.
     import networkx as nx
 
+    table = dict(table)  # other threads may register adapters while it is iterated
     graph: nx.DiGraph[OperatorId] = nx.DiGraph()
     definitions = {(operator.domain, operator.name): operator for operator in operators}
     for operator in definitions.values():

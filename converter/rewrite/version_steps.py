@@ -53,7 +53,7 @@ class VersionStep(FrozenRecord):
     def change(self) -> str:
         """The change, as the definition describes it."""
         source, target, opset = self.source, self.target, self.opset
-        if target is source:
+        if target is not None and target.id == source.id:
             return ""
         if target is not None:
             newer = target if opset > source.since_version else source

@@ -138,6 +138,10 @@ class NodeAnalysis:
             self._has_unknown_operators = True
             self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
+        if (
+            self._registry.at(op_type, opset, domain) is None
+        ):  # removed: inference knows no types of its values
+            self._has_unknown_operators = True
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
             type_dependent[model_domain, op_type] = route.affected_element_types

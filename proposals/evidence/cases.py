@@ -1,6 +1,5 @@
 """Test cases from the examples: as written, and in every other element type that the definition allows."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type,
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.model.message_text import did_you_mean
+from opshift.model.quiet_warnings import WARNINGS_IGNORED
 from opshift.proposals.content.models import Example, ExampleTensor, attribute_value_problem
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
@@ -184,7 +184,7 @@ def _convert_values(array: Array, element_type: str) -> Array | None:
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
     # Casts of nan and of values out of range warn; the comparison below detects them.
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+    with np.errstate(all="ignore"), WARNINGS_IGNORED:
         found = np.asarray(array.astype(dtype_of(element_type)))
         # complex128 holds the values of all numeric types, so that both sides can be compared.
         is_equal = found.astype(np.complex128) == array.astype(np.complex128)

@@ -1,6 +1,5 @@
 """Run references, and models with or without the proposed operator."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from opshift.model.extensions import error_line
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId, canonical_domain
+from opshift.model.quiet_warnings import WARNINGS_IGNORED
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.staged_registry import reference_file
@@ -90,7 +90,7 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     # The reference may modify its inputs, which later runs still need.
     copies = [None if each is None else each.copy() for each in inputs]
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        with np.errstate(all="ignore"), WARNINGS_IGNORED:
             results = reference.function(*copies, **attributes)
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
         raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error

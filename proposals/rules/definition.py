@@ -12,7 +12,7 @@ from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problem
 from opshift.registry.descriptions import texts_of
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import Parameter
-from opshift.registry.shapes.rule_table import SHAPE_RULES
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.yaml_files import load_yaml
 
 _CAMEL_CASE = re.compile(r"([A-Z][A-Za-z0-9]*)")

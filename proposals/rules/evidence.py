@@ -13,7 +13,7 @@ from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, implemented_version
 from opshift.proposals.evidence.outcomes import OutputComparison, inferred_shapes
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, first_of, rule
-from opshift.registry.shapes.rule_table import SHAPE_RULES
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 REFERENCES = f"{ADDING}: reference implementation"
 SHAPES = f"{ADDING}: shape inference"

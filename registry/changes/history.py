@@ -121,7 +121,7 @@ def opset_differences(registry: Registry, domain: str, old: int, new: int) -> It
         registry.require_opset(opset, domain)
     for operator in registry.operators(domain):
         before, after = operator.at(old), operator.at(new)
-        if before and after and before is not after:
+        if before and after and before.id != after.id:
             yield operator_difference(operator, before, after)
         elif after and not before:
             added = Change("operator_added", operator.name, None, after.since_version)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from opshift.opsets import OPSETS
@@ -28,7 +29,7 @@ class Cause(Record):
 @cache
 def refusal_causes(path: Path = REFUSAL_CAUSES) -> Mapping[str, Cause]:
     """Return the causes by code; raise `DefinitionError` if the file is invalid."""
-    return load_precompiled(path, (), lambda: _read(path))
+    return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 
 
 def _read(path: Path) -> dict[str, Cause]:

@@ -45,7 +45,7 @@ def version_removal(operator: Operator) -> Iterator[Problem]:
     for position, version in enumerate(operator.versions):
         if version.removal is None:
             continue
-        if version is not operator.versions[-1]:
+        if position < len(operator.versions) - 1:
             yield Problem("a later version follows the removal", ("versions", position, "removal"))
         elif version.removal.removed_in <= version.since_version:
             reason = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from opshift.model.element_types import BY_NAME
+from opshift.model.shared_results import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.record import Checked
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
 
 
-@cache
+@share_results
 def _type_sets() -> TypeSets:
     from opshift.registry.type_sets import TypeSets  # not needed for compiled runtimes
 

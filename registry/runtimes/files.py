@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from opshift.model.errors import UsageError
@@ -38,10 +40,10 @@ MERGED_KEYS: Final = ("operators", "restrictions", "wrong")
 
 
 @cache
-def runtime_files() -> dict[str, Path]:
+def runtime_files() -> Mapping[str, Path]:
     """Return the file of each runtime of the project by name, such as `onnxruntime-1.31.1`, oldest first."""
     files = sorted(RUNTIMES.glob("*/*.yaml"), key=lambda path: (path.parent.name, version_numbers(path.stem)))
-    return {f"{path.parent.name}-{path.stem}": path for path in files}
+    return MappingProxyType({f"{path.parent.name}-{path.stem}": path for path in files})
 
 
 def version_numbers(version: str) -> list[int]:

@@ -24,6 +24,7 @@ class Kernel(Record):
     """Whether these versions are not in the operator's domain, but an addition of the runtime."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.versions[0] > self.versions[1]:
             raise ValueError(f"{versions_text(self.versions)} is not a range of versions")
 

@@ -2,7 +2,3 @@
 
 A rule returns certain facts only: an output of unknown rank is `None`, and so is each unknown dimension.
 """
-
-from opshift.registry.shapes.rule_table import TABLE
-
-TABLE.load()

@@ -18,7 +18,8 @@ from support.workbench import (
 
 from opshift.proposals.evidence.run import load_module
 from opshift.proposals.status import status_of
-from opshift.registry.shapes.rule_table import SHAPE_RULES, temporary_rules
+from opshift.registry.shapes.all_rules import SHAPE_RULES
+from opshift.registry.shapes.rule_table import temporary_rules
 
 SHAPES = '''"""Shape rule of Rows."""
 

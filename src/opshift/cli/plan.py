@@ -131,13 +131,18 @@ class PlannedModel(NamedTuple):
 def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file."""
     from opshift.converter.cost import plan_with_cost
+    from opshift.converter.streaming.external_data import external_files, require_files
     from opshift.converter.streaming.weights import Weights
     from opshift.model.files import read_bytes
     from opshift.model.operator_ids import opset_imports
-    from opshift.stores.source_file import open_source
+    from opshift.stores.source_file import SourceFile, open_source
 
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
-        model = read_bytes(weights.message(), file.place)
+        message = weights.message()
+        if isinstance(file, SourceFile) and file.path is not None:
+            # a conversion that copies the files refuses the model, too
+            require_files(external_files(message, file.place), file.path.parent)
+        model = read_bytes(message, file.place)
         imports = opset_imports(model.opset_import, model.ir_version)
         options = read_settings(settings)
         return PlannedModel(source, plan_with_cost(model, options, file.size), imports)

@@ -17,7 +17,8 @@ from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
 from opshift.registry.shape_context import ShapeContext
-from opshift.registry.shapes.rule_table import SHAPE_RULES, rule
+from opshift.registry.shapes.all_rules import SHAPE_RULES
+from opshift.registry.shapes.rule_table import rule
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()

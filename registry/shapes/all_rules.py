@@ -1,0 +1,17 @@
+"""All shape rules of the project, and the facts about them.
+
+Import the tables from here to use them: `rule_table` has the rules of the modules that were imported so far.
+"""
+
+from opshift.registry.shapes.rule_table import (
+    FIXED_RANKS,
+    KEEPS_RANK,
+    RANK_INPUTS,
+    RANKING_LISTS,
+    SHAPE_RULES,
+    TABLE,
+)
+
+__all__ = ["FIXED_RANKS", "KEEPS_RANK", "RANKING_LISTS", "RANK_INPUTS", "SHAPE_RULES"]
+
+TABLE.load()
