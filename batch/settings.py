@@ -22,6 +22,7 @@ class Settings(NamedTuple):
     bump: bool = False
     shapes: tuple[str, ...] = ()
     infer_shapes: bool = False
+    keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
     external: ExternalHandling = "copy"
     force: bool = False
@@ -63,6 +64,7 @@ class Settings(NamedTuple):
             bump=self.bump,
             shapes=self.shapes,
             infer_shapes=self.infer_shapes,
+            keep_initializer_inputs=self.keep_initializer_inputs,
             without=self.without,
         )
 
