@@ -19,7 +19,7 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
-from opshift.converter.unread_constants import remove_unread_initializers
+from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -98,7 +98,12 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
-        remove_unread_initializers(model, unread | omitted, has_subgraphs=has_subgraphs)
+        remove_unread_constants(
+            model,
+            unread | omitted,
+            has_subgraphs=has_subgraphs,
+            has_constant_nodes=any(each.has_constant_nodes for each in plan.containers()),
+        )
 
 
 class _Target(NamedTuple):
