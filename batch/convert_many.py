@@ -48,6 +48,7 @@ def convert_many(
     bump: bool = False,
     shapes: Iterable[str] = (),
     infer_shapes: bool = False,
+    keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -80,6 +81,7 @@ def convert_many(
         bump: raise `model_version` of models that change.
         shapes: texts such as `"x=2,3,H,?"`.
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
+        keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
         without: domains and operators that the results may not contain.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
@@ -102,6 +104,7 @@ def convert_many(
         bump=bump,
         shapes=tuple(shapes),
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=tuple([without] if isinstance(without, str) else without),
         external=external,
         force=force,

@@ -23,6 +23,7 @@ class Settings(NamedTuple):
     bump: bool = False
     shapes: tuple[str, ...] = ()
     infer_shapes: bool = False
+    keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
     external: ExternalHandling = "copy"
     force: bool = False
@@ -64,6 +65,7 @@ class Settings(NamedTuple):
             bump=self.bump,
             shapes=self.shapes,
             infer_shapes=self.infer_shapes,
+            keep_initializer_inputs=self.keep_initializer_inputs,
             without=self.without,
         )
 

@@ -17,6 +17,7 @@ import extra_memory
 import files
 import growth
 import in_memory
+import inference_time
 import lookups
 import real
 import tiny
@@ -32,6 +33,7 @@ class Section(StrEnum):
 
     BLOCKS = "blocks"
     REAL = "real"
+    INFERENCE = "inference"
     MEMORY = "in-memory"
     EXTRA = "extra-memory"
     GROWTH = "growth"
@@ -44,6 +46,7 @@ class Section(StrEnum):
 MEASURES: dict[Section, Callable[[Settings], Findings]] = {
     Section.BLOCKS: blocks.measure,  # small models first: large ones fragment the heap
     Section.REAL: real.measure,
+    Section.INFERENCE: inference_time.measure,
     Section.MEMORY: in_memory.measure,
     Section.EXTRA: extra_memory.measure,
     Section.GROWTH: growth.measure,

@@ -15,10 +15,11 @@ from opshift.converter.constant_nodes import (
     needs_cast,
 )
 from opshift.converter.functions.unread_inputs import omit_unread_arguments
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
-from opshift.converter.unread_constants import remove_unread_initializers
+from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -35,11 +36,34 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 """First IR version with opset imports; older models have opset 1 implicitly."""
 
 
+def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
+    """Apply a plan to a model in place, with the rewrites that other options and the IR version require."""
+    apply_plan(plan, model)
+    if plan.model_version is not None:
+        from opshift.model.model_version import pack_version  # few conversions need it
+
+        model.model_version = pack_version(plan.model_version)
+    if options.without:
+        from opshift.converter.functions.removal import remove
+
+        remove(model, options.without)
+    if plan.ir.rewritten_features:
+        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
+
+        rewrite_features(plan.ir, model, options.registry)
+    if plan.record is not None:
+        from opshift.converter.reversible.write_record import update_record
+
+        update_record(plan.record, plan, model, is_continued=options.reversible)
+
+
 def apply_plan(plan: Plan, model: ModelProto) -> None:
     """Apply a plan to a model in place, or raise ConversionRefused if the plan contains refusals."""
     plan.require_possible()
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
+    if freed := plan.ir.freed_initializers:
+        remove_messages(model.graph.input, [each.name in freed for each in model.graph.input])
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
@@ -74,7 +98,12 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     if unread and plan.record is None:
         omitted = omit_unread_arguments(model, unread_in_functions)
         has_subgraphs = bool(omitted) or any(each.has_subgraphs for each in plan.containers())
-        remove_unread_initializers(model, unread | omitted, has_subgraphs=has_subgraphs)
+        remove_unread_constants(
+            model,
+            unread | omitted,
+            has_subgraphs=has_subgraphs,
+            has_constant_nodes=any(each.has_constant_nodes for each in plan.containers()),
+        )
 
 
 class _Target(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
-from opshift.converter.apply import apply_plan
+from opshift.converter.apply import apply_conversion
 from opshift.converter.options import (
     AllowLike,
     ConvertArguments,
@@ -86,6 +86,7 @@ def convert_version(
     bump: bool = False,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
     registry: Registry | None = None,
 ) -> ModelObject | bytes:
@@ -121,6 +122,9 @@ def convert_version(
         infer_shapes: if nodes are refused, plan again with the shapes that the package `onnx` infers, if it
             is installed. Opshift infers shapes itself in any case, and its own results take precedence. The
             result declares no additional shapes.
+        keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
+            By default they stop being inputs: runtimes treat them as constants below version 4, but since
+            version 4 as inputs that callers can override, and optimize nothing that depends on them.
         without: domains such as `"com.microsoft"`, or operators such as `"ai.onnx.Gelu"`, that the result may
             not contain; `target` is then optional. Functions with such names are inlined.
         registry: operator definitions; by default the project's own.
@@ -152,6 +156,7 @@ def convert_version(
         bump=bump,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=without,
     )
     return convert_and_plan(model, options)[0]
@@ -205,6 +210,7 @@ def plan_version(
     ir_version: IrVersionLike = None,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
     registry: Registry | None = None,
 ) -> Plan:
@@ -220,6 +226,7 @@ def plan_version(
         registry=registry,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=without,
     )
     return plan_with(model_of(model)[0], options)
@@ -245,9 +252,9 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     if result is source and not owned:
         # the caller's model must not remain half converted after Ctrl+C
         with signals_deferred():
-            _apply(plan, result, options)
+            apply_conversion(plan, result, options)
     else:
-        _apply(plan, result, options)
+        apply_conversion(plan, result, options)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
@@ -255,26 +262,6 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
             source.CopyFrom(result)
         result = source
     return result, plan
-
-
-def _apply(plan: Plan, model: ModelProto, options: Options) -> None:
-    apply_plan(plan, model)
-    if plan.model_version is not None:
-        from opshift.model.model_version import pack_version  # few conversions need it
-
-        model.model_version = pack_version(plan.model_version)
-    if options.without:
-        from opshift.converter.functions.removal import remove
-
-        remove(model, options.without)
-    if plan.ir.rewritten_features:
-        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
-
-        rewrite_features(plan.ir, model, options.registry)
-    if plan.record is not None:
-        from opshift.converter.reversible.write_record import update_record
-
-        update_record(plan.record, plan, model, is_continued=options.reversible)
 
 
 def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
@@ -295,7 +282,7 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
-    _apply(plan, result, options)
+    apply_conversion(plan, result, options)
     return result, plan
 
 

@@ -73,6 +73,7 @@ class ConvertArguments(TypedDict, total=False):
     bump: bool
     shapes: ShapesLike
     infer_shapes: bool
+    keep_initializer_inputs: bool
     without: WithoutLike
 
 
@@ -91,6 +92,7 @@ class Options(FrozenRecord):
     bump: bool = False
     shapes: tuple[tuple[str, Dims], ...] = ()
     infer_shapes: bool = False
+    keep_initializer_inputs: bool = False
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
 
@@ -108,6 +110,7 @@ class Options(FrozenRecord):
         bump: bool = False,
         shapes: ShapesLike = (),
         infer_shapes: bool = False,
+        keep_initializer_inputs: bool = False,
         without: WithoutLike = (),
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
@@ -131,6 +134,7 @@ class Options(FrozenRecord):
             bump,
             declared,
             infer_shapes,
+            keep_initializer_inputs,
             without=removed,
         )
 

@@ -234,7 +234,9 @@ def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto 
     originals = (plan.graph, *plan.training, *plan.functions)
     before = sum(each.node_count for original in originals for each in original.walk())
     adds_constant_nodes = plan.functions or plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS
-    if result is not None and (adds_constant_nodes or plan.ir.rewritten_features or plan.record):
+    removes_constant_nodes = plan.graph.has_constant_nodes and plan.graph.unread_inputs
+    changes_constants = adds_constant_nodes or removes_constant_nodes
+    if result is not None and (changes_constants or plan.ir.rewritten_features or plan.record):
         return before, sum(1 for _ in nested_nodes(*root_graphs(result), *result.functions))
     after = sum(each.node_count - len(each.reversal.removed) for each in plan.containers())
     return before, after + sum(each.nodes - 1 for each in changed)

@@ -1,4 +1,4 @@
-"""Initializers that a conversion leaves without a reader."""
+"""Initializers and Constant nodes that a conversion leaves without a reader."""
 
 from collections.abc import Set
 from itertools import compress
@@ -17,22 +17,30 @@ from opshift.model.graphs import (
     training_graphs,
 )
 from opshift.model.messages import ModelProto, TensorProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+
+DEFAULT_DOMAINS = ("", DEFAULT_DOMAIN)
+"""Names of the default domain in models."""
 
 
-def remove_unread_initializers(model: ModelProto, names: Set[str], *, has_subgraphs: bool = True) -> None:
-    """Remove initializers with these names that no node reads.
+def remove_unread_constants(
+    model: ModelProto, names: Set[str], *, has_subgraphs: bool = True, has_constant_nodes: bool = True
+) -> None:
+    """Remove initializers and Constant nodes with these names that no node reads.
 
-    Below IR version 4, they would become inputs. Initializers that are inputs, and those with a doc string or
-    metadata, remain. `has_subgraphs` is `False` if no node of the model contains a graph.
+    Below IR version 4, initializers would become inputs. Those that are inputs, and those with a doc string
+    or metadata, remain. `has_subgraphs` is `False` if no node of the model contains a graph, and
+    `has_constant_nodes` if no node is a Constant.
     """
-    if not has_subgraphs and names.isdisjoint(each.name for each in model.graph.initializer):
+    is_relevant = has_subgraphs or has_constant_nodes
+    if not is_relevant and names.isdisjoint(each.name for each in model.graph.initializer):
         return
     removable = names - bound_names(model)
     _remove_from_scope([*root_graphs(model)], removable, has_subgraphs=has_subgraphs)
-    if has_subgraphs:
+    if is_relevant:
         # A function cannot read values of graphs, so its names are separate.
         for function in model.functions:
-            _remove_from_scope([function], removable)
+            _remove_from_scope([function], removable, has_subgraphs=has_subgraphs)
 
 
 def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[str]:
@@ -59,19 +67,36 @@ def removed_initializers(model: ModelProto, plan: ContainerPlan) -> frozenset[st
 def _remove_from_scope(
     containers: list[ContainerProto], names: Set[str], *, has_subgraphs: bool = True
 ) -> None:
-    """Remove initializers from graphs that may read each other's values, and from their subgraphs."""
+    """Remove constants from graphs that may read each other's values, and from their subgraphs."""
     unread = set(names)
     for container in containers:  # a list that grows by the subgraphs
         unread.difference_update(names_outside_nodes(container), *[node.input[:] for node in container.node])
         if has_subgraphs and unread:
             containers += [graph for node in container.node for graph in graphs_of(node)]
-    for graph in filter(is_graph, containers) if unread else ():
-        tensors, values = graph.initializer, graph.value_info
-        is_removed = [each.name in unread and not _is_described(each) for each in tensors]
-        if values:
-            removed = {each.name for each in compress(tensors, is_removed)}
+    for container in containers if unread else ():
+        removed = _remove_nodes(container, unread)
+        if is_graph(container):
+            tensors = container.initializer
+            is_removed = [each.name in unread and not _is_described(each) for each in tensors]
+            removed.update(each.name for each in compress(tensors, is_removed))
+            remove_messages(tensors, is_removed)
+        values = getattr(container, "value_info", ())  # messages of older versions of ONNX lack the field
+        if removed and values:
             remove_messages(values, [each.name in removed for each in values])
-        remove_messages(tensors, is_removed)
+
+
+def _remove_nodes(container: ContainerProto, unread: Set[str]) -> set[str]:
+    """Remove the Constant nodes of unread values, and return the names of these values."""
+    nodes = container.node
+    is_removed = [
+        node.op_type == "Constant"
+        and node.domain in DEFAULT_DOMAINS
+        and all(name in unread for name in node.output)
+        for node in nodes
+    ]
+    removed = {name for node in compress(nodes, is_removed) for name in node.output}
+    remove_messages(nodes, is_removed)
+    return removed
 
 
 def _is_described(tensor: TensorProto) -> bool:

@@ -79,6 +79,8 @@ class Container:
         self.nodes = container.node
         self._initializer_protos = () if self.is_function else self._graph.initializer
         self._initializer_names = [*map(_get_name, self._initializer_protos)]
+        self.constant_inputs: frozenset[str] = frozenset()
+        """Inputs that callers cannot override, because the conversion makes them plain initializers."""
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -98,7 +100,7 @@ class Container:
 
     def is_overridable(self, name: str) -> bool:
         """Return whether a caller may provide the value: it is an input of the graph or function."""
-        return name in self._inputs
+        return name in self._inputs and name not in self.constant_inputs
 
     def own_declared_type(self, name: str) -> str | None:
         """Return the declared element type of a tensor, or the type string of another value."""
@@ -192,6 +194,13 @@ def names_outside_nodes(container: ContainerProto) -> Iterator[str]:
     for annotation in getattr(container, "quantization_annotation", ()):
         yield annotation.tensor_name
         yield from (each.value for each in annotation.quant_parameter_tensor_names)
+
+
+def initializer_inputs(graph: GraphProto) -> frozenset[str]:
+    """Return the names of the inputs of a graph that are initializers, too: inputs with a default value."""
+    initializers = {each.name for each in graph.initializer}
+    initializers.update(each.values.name for each in graph.sparse_initializer)
+    return frozenset(initializers.intersection(map(_get_name, graph.input)))
 
 
 def bound_names(model: ModelProto) -> set[str]:

@@ -97,6 +97,11 @@ class Expression(Arithmetic[str]):
         return type(self)(content, self._element_type, self._out, self._rank)
 
 
+def square(value: str, element_type: str, out: Rewriter) -> str:
+    """Emit a square in the form that runtimes recognize in normalizations: Pow, and not Mul."""
+    return out.emit("Pow", [value, out.constant(2.0, element_type)])
+
+
 def fold(op_type: str, values: Iterable[str], out: Rewriter) -> str:
     """Combine values from left to right with a binary operator; return `""` if there are no values.
 

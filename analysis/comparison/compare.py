@@ -9,7 +9,8 @@ from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.contents import content_changes
 from opshift.analysis.comparison.named_dimensions import dimension_name_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
-from opshift.analysis.comparison.signature import Role, SignatureValue, values_of
+from opshift.analysis.comparison.signature import Role, SignatureValue, initializer_values, values_of
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import require_graph
 from opshift.model.locations import folder_of
@@ -44,6 +45,8 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
     shared: list[tuple[SignatureValue, SignatureValue]] = []
     for role in get_args(Role):
         old_values, new_values = values_of(old_model.graph, role), values_of(new_model.graph, role)
+        if role == "INPUT":
+            changes += _take_constants(old_values, old_model, new_model)
         changes += _name_changes(role, old_values, new_values)
         shared += [(value, new_values[name]) for name, value in old_values.items() if name in new_values]
     for pair in shared:
@@ -63,6 +66,25 @@ def model_with_graph(given: ModelLike) -> ModelProto:
 
 
 ValuesByName = Mapping[str, SignatureValue]
+
+
+def _take_constants(
+    values: dict[str, SignatureValue], old: ModelProto, new: ModelProto
+) -> Iterator[ModelChange]:
+    """Remove the inputs that are constants in both models, and yield changes of their content.
+
+    Below IR version 4, every initializer has to be an input, but runtimes treat all of them as constants.
+    """
+    last = FIRST_IR_WITH_STANDALONE_INITIALIZERS - 1
+    if not old.ir_version <= last < new.ir_version:
+        return
+    constants = initializer_values(new.graph)
+    inputs = {value.name for value in new.graph.input}
+    for name, value in list(values.items()):
+        if value.default is not None and name in constants and name not in inputs:
+            del values[name]
+            if value.default != constants[name]:
+                yield ModelChange("INPUT_DEFAULT_CHANGED", value.place)
 
 
 def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:

@@ -1,5 +1,6 @@
 """Inputs and outputs of a graph, as callers see them."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,17 +32,27 @@ class SignatureValue:
 
 def values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     """Return the inputs or outputs of a graph by name, in order."""
-    defaults: dict[str, TensorProto | SparseTensorProto] = {}
-    if role == "INPUT":
-        defaults = {each.values.name: each for each in graph.sparse_initializer}
-        defaults |= {each.name: each for each in graph.initializer}
+    named = {value.name for value in graph.input} if role == "INPUT" else frozenset()
+    defaults = initializer_values(graph, named)
     values = {}
     for position, value in enumerate(graph.input if role == "INPUT" else graph.output):
-        kind, name, default = value.type, value.name, defaults.get(value.name)
-        content = None if default is None else default.SerializeToString(deterministic=True)
+        kind, name, content = value.type, value.name, defaults.get(value.name)
         type_text, dims = type_to_string(kind) or "", declared_dims(kind)
         values[name] = SignatureValue(role, name, position, type_text, dims, _denotations(kind), content)
     return values
+
+
+def initializer_values(graph: GraphProto, names: Set[str] | None = None) -> dict[str, bytes]:
+    """Return the serialized initializers by name; by default, all of them."""
+    tensors: dict[str, TensorProto | SparseTensorProto] = {
+        each.values.name: each for each in graph.sparse_initializer
+    }
+    tensors |= {each.name: each for each in graph.initializer}
+    return {
+        name: tensor.SerializeToString(deterministic=True)
+        for name, tensor in tensors.items()
+        if names is None or name in names
+    }
 
 
 def _denotations(kind: TypeProto) -> tuple[str, ...]:

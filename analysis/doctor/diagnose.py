@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.survey.repair import repaired_copy
 from opshift.converter.survey.survey import ContainerSurvey, survey
@@ -12,7 +13,7 @@ from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel, not_utf8_error
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import ContainerProto, node_place, training_graphs
+from opshift.model.graphs import ContainerProto, initializer_inputs, node_place, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.onnx_ir.models import reading_onnx_ir
@@ -77,7 +78,13 @@ class _Doctor:
             place = f"function {function_label(function)}"
             function_stamps = self._stamps(place, imports, [self._survey(function, place, imports)])
             stamps += function_stamps if function.opset_import else []
-        return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
+        ir_version = self._ir_stamp(stamps)
+        overridable: tuple[str, ...] = ()
+        if ir_version.fitting >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
+            overridable = tuple(sorted(initializer_inputs(model.graph)))
+        return Diagnosis(
+            tuple(stamps), ir_version, tuple(self._nodes), self._unknown, overridable=overridable
+        )
 
     def _survey(
         self, container: ContainerProto, path: str, opsets: Mapping[str, int], parent: Scope | None = None

@@ -74,6 +74,8 @@ class Diagnosis:
         nodes: the nodes of domains in the registry.
         unknown: the number of nodes of other domains, and of calls of the model's functions.
         repairs: what a conversion repairs first, such as the order of nodes, a sentence each.
+        overridable: the initializers that are graph inputs, too. At the fitting IR version, callers can
+            override them, and runtimes optimize nothing that depends on them.
     """
 
     stamps: tuple[Stamp, ...]
@@ -81,6 +83,7 @@ class Diagnosis:
     nodes: tuple[NodeValidity, ...]
     unknown: int = 0
     repairs: tuple[str, ...] = ()
+    overridable: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:

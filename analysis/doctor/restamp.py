@@ -1,9 +1,10 @@
-"""Correction of opset imports and the IR version of a model, without any other change."""
+"""Correction of the opset imports, the IR version and the inputs of a model; nodes do not change."""
 
 from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
+from opshift.converter.repeated_fields import remove_messages
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelObject, model_of
 from opshift.model.messages import FunctionProto, ModelProto
@@ -14,21 +15,45 @@ from opshift.registry.registry import Registry
 
 
 @overload
-def restamp(model: Model, *, inplace: bool = False, registry: Registry | None = None) -> Model: ...
-@overload
-def restamp(model: BytesLike, *, inplace: bool = False, registry: Registry | None = None) -> bytes: ...
-@overload
-def restamp(model: FileLike, *, inplace: bool = False, registry: Registry | None = None) -> ModelProto: ...
 def restamp(
-    model: ModelLike, *, inplace: bool = False, registry: Registry | None = None
+    model: Model,
+    *,
+    inplace: bool = False,
+    keep_initializer_inputs: bool = False,
+    registry: Registry | None = None,
+) -> Model: ...
+@overload
+def restamp(
+    model: BytesLike,
+    *,
+    inplace: bool = False,
+    keep_initializer_inputs: bool = False,
+    registry: Registry | None = None,
+) -> bytes: ...
+@overload
+def restamp(
+    model: FileLike,
+    *,
+    inplace: bool = False,
+    keep_initializer_inputs: bool = False,
+    registry: Registry | None = None,
+) -> ModelProto: ...
+def restamp(
+    model: ModelLike,
+    *,
+    inplace: bool = False,
+    keep_initializer_inputs: bool = False,
+    registry: Registry | None = None,
 ) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
-    The nodes are not changed: the model computes what they mean at these opsets.
+    The nodes are not changed: the model computes what they mean at these opsets. Since IR version 4,
+    initializers that are graph inputs stop being inputs.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object.
         inplace: change the given ModelProto.
+        keep_initializer_inputs: keep initializers that are graph inputs, so that callers can override them.
         registry: the operator definitions, if not the project's own.
 
     Returns:
@@ -39,7 +64,12 @@ def restamp(
     """
     if is_onnx_ir(model):
         with OnnxIrMessage(model) as message:
-            restamped = restamp(message.proto, inplace=True, registry=registry)
+            restamped = restamp(
+                message.proto,
+                inplace=True,
+                keep_initializer_inputs=keep_initializer_inputs,
+                registry=registry,
+            )
             return message.converted(restamped, inplace=inplace)
     source, owned = model_of(model)
     diagnosis = diagnose(source, registry=registry)
@@ -48,7 +78,7 @@ def restamp(
     if not owned and not inplace:
         result = type(source)()
         result.CopyFrom(source)
-    apply_stamps(diagnosis, result)
+    apply_stamps(diagnosis, result, keep_initializer_inputs=keep_initializer_inputs)
     return result.SerializeToString() if isinstance(model, BYTES_TYPES) else result
 
 
@@ -62,9 +92,15 @@ def require_fixable(diagnosis: Diagnosis) -> None:
         )
 
 
-def apply_stamps(diagnosis: Diagnosis, model: ModelProto) -> None:
-    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
+def apply_stamps(diagnosis: Diagnosis, model: ModelProto, *, keep_initializer_inputs: bool = False) -> None:
+    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it.
+
+    Initializers stop being graph inputs unless `keep_initializer_inputs` is given.
+    """
     model.ir_version = diagnosis.ir_version.fitting
+    if not keep_initializer_inputs:
+        removed = frozenset(diagnosis.overridable)
+        remove_messages(model.graph.input, [each.name in removed for each in model.graph.input])
     owners: dict[str, ModelProto | FunctionProto] = {"model": model}
     owners |= {f"function {function_label(each)}": each for each in model.functions}
     for stamp in diagnosis.stamps:

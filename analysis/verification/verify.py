@@ -83,6 +83,7 @@ def verify(
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph, second.model.graph)
+    _require_inputs(given, second.model)
     needed = with_sizes_of(inputs_of(graph), second.model.graph)
     progress = progress or Progress()
     request = RunRequest(first, second, needed, given, runtime, samples, seed, tolerance, progress)
@@ -102,6 +103,16 @@ def verify(
     raise VerificationFailed(
         verification, location=locate((one, other), feeds, different, tolerance, progress)
     )
+
+
+def _require_inputs(given: Iterable[str], converted: ModelProto) -> None:
+    """Raise UsageError for a value of an input that became a constant of the converted model."""
+    names = {value.name for value in converted.graph.input}
+    constants = {each.name for each in converted.graph.initializer} - names
+    for name in sorted(constants.intersection(given)):
+        reason = f"{name!r} is a constant of the converted model, not an input"
+        remedy = "provide no value, or convert with --keep-initializer-inputs (keep_initializer_inputs=True)"
+        raise UsageError(reason, remedy=remedy)
 
 
 def _folder(model: ModelLike) -> Path | None:

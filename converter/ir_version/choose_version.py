@@ -9,9 +9,11 @@ version that the model has, and no ONNX release has a private domain.
 
 from collections.abc import Collection, Mapping
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import KEEP, Allowances, Options, Target
 from opshift.converter.plan.changes import ContainerPlan, IrChange
 from opshift.converter.unread_constants import removed_initializers
+from opshift.model.graphs import initializer_inputs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
@@ -34,11 +36,25 @@ def plan_ir_change(
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
-        return IrChange(before, requested)
+        return IrChange(before, requested, freed_initializers=freed_initializers(model, imports, options))
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
     removed = removed_initializers(model, graph) if graph else ()
     return plan_lowering(model, requested, options, allowances, operators, removed, is_strict=is_strict)
+
+
+def freed_initializers(model: ModelProto, imports: Mapping[str, int], options: Options) -> frozenset[str]:
+    """Return the initializers that stop being inputs of the main graph.
+
+    Below IR version 4, every initializer has to be an input, and runtimes treat all of them as constants.
+    Later, such an input is a default value that callers may override: without this rewrite, runtimes could
+    not fold or fuse any node that depends on a weight.
+    """
+    before = model.ir_version
+    if before >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or options.keep_initializer_inputs:
+        return frozenset()
+    after, _ = _requested_version(before, imports, options.target, options.registry.releases)
+    return initializer_inputs(model.graph) if after >= FIRST_IR_WITH_STANDALONE_INITIALIZERS else frozenset()
 
 
 def _requested_version(

@@ -1,6 +1,6 @@
 """Rewrites that an older IR version requires: their table, plan and application."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
@@ -106,11 +106,15 @@ def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
     return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
 
 
-def required_ir_version(model: ModelProto, registry: Registry) -> int:
-    """Return the oldest IR version with all features and element types that a model uses."""
+def required_ir_version(model: ModelProto, registry: Registry, without: Container[str] = ()) -> int:
+    """Return the oldest IR version with all features and element types that a model uses.
+
+    Features in `without` do not count.
+    """
     versions = ir_versions()
     uses = find_uses(Contents(model, registry, versions.newest))
-    return max((since(use.feature) for use in uses), default=versions.oldest)
+    needed = (since(use.feature) for use in uses if use.feature not in without)
+    return max(needed, default=versions.oldest)
 
 
 def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:

@@ -187,6 +187,7 @@ class IrChange(FrozenRecord):
     """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
     The lowerings have the order of their application. The caller allows to drop the features in `dropped`.
+    `freed_initializers` are initializers that stop being graph inputs, see `freed_initializers`.
     """
 
     before: int
@@ -194,6 +195,7 @@ class IrChange(FrozenRecord):
     lowerings: tuple[Lowering, ...] = ()
     dropped: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
+    freed_initializers: frozenset[str] = frozenset()
 
     @property
     def turns_initializers_into_inputs(self) -> bool:
@@ -208,7 +210,12 @@ class IrChange(FrozenRecord):
 
     def steps(self) -> tuple[str, ...]:
         """Return a description of each rewrite, in one sentence."""
-        return tuple(map(self._describe, self.lowerings))
+        return (*self._freed(), *map(self._describe, self.lowerings))
+
+    def _freed(self) -> Iterator[str]:
+        if count := len(self.freed_initializers):
+            subject = "1 initializer is" if count == 1 else f"{count:,} initializers are"
+            yield f"{subject} not graph inputs any more, and callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
         from opshift.registry.ir_versions import ir_versions

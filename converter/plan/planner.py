@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from opshift.converter.ir_version.choose_version import plan_ir_change
+from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import (
     METADATA_KEY,
@@ -72,6 +72,7 @@ class Planner:
         require_graph(model)
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
+        graph.scope.constant_inputs = freed_initializers(model, imports, self._options)
         training = [
             self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, STANDALONE, since
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, IrChange, NodeChange, Restorations
+from opshift.converter.reversible.initializer_inputs import recorded_inputs
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
 from opshift.converter.reversible.new_entries import added_entries, retained_entries
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
@@ -129,7 +130,10 @@ class History:
         """Return the record after the conversion, without its parts."""
         opsets = tuple(Opset(domain=domain, version=opset) for domain, opset in imports.items())
         known = self._record or ConversionRecord(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
-        return known.model_copy(update={"ir_version": (known.ir_version[0], ir.after)})
+        inputs = recorded_inputs(self._model.graph, ir.freed_initializers) or known.initializer_inputs
+        return known.model_copy(
+            update={"ir_version": (known.ir_version[0], ir.after), "initializer_inputs": inputs}
+        )
 
     def _restored_ir_version(self, change: IrChange, record: ConversionRecord, options: Options) -> IrChange:
         newest = options.target.ir_version
@@ -137,7 +141,8 @@ class History:
         if change.before != after:  # the IR version was edited since: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
-            before = max(before, required_ir_version(self._model, options.registry))
+            # initializers become inputs again
+            before = max(before, required_ir_version(self._model, options.registry, {STANDALONE}))
         if newest is not None and before > newest:
             return change
         return IrChange(change.before, before)

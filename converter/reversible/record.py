@@ -112,11 +112,19 @@ class RecordedCopy(RecordModel):
     name: str
 
 
+class RecordedInput(RecordModel):
+    """Graph input with an initializer: its position, and the serialized ValueInfoProto."""
+
+    position: int
+    value: Hex
+
+
 class ConversionRecord(RecordModel):
     """Complete record of a model.
 
     `ir_version` has the versions before the first recorded conversion and after the last one; `opsets` are
-    the imports before the first one. `imports` and `copies` are what conversions added.
+    the imports before the first one. `imports` and `copies` are what conversions added, and
+    `initializer_inputs` are the graph inputs that they removed.
     """
 
     format: Literal[1]
@@ -124,6 +132,7 @@ class ConversionRecord(RecordModel):
     opsets: FailFastTuple[Opset]
     imports: FailFastTuple[AddedImport] = ()
     copies: FailFastTuple[RecordedCopy] = ()
+    initializer_inputs: FailFastTuple[RecordedInput] = ()
     parts: FailFastTuple[RecordPart] = ()
 
 

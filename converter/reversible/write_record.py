@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, Plan
 from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.reversible.initializer_inputs import restore_inputs
 from opshift.converter.reversible.record import (
     MAIN_GRAPH,
     AddedImport,
@@ -41,7 +43,12 @@ def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is
         if place in planned
         for part in _part_records(planned[place], container, place)
     )
-    updated = record.model_copy(update={"copies": copies, "imports": used, "parts": parts})
+    inputs = record.initializer_inputs
+    if inputs and model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
+        restore_inputs(model.graph, inputs)
+        inputs = ()
+    changed = {"copies": copies, "imports": used, "parts": parts, "initializer_inputs": inputs}
+    updated = record.model_copy(update=changed)
     opsets = opset_imports(model.opset_import, model.ir_version)
     is_restored = all(opsets.get(each.domain) == each.version for each in record.opsets)
     is_needed = updated.parts or (is_continued and not is_restored)

@@ -43,6 +43,7 @@ def convert_file(
     bump: bool = False,
     shapes: ShapesLike = (),
     infer_shapes: bool = False,
+    keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
     registry: Registry | None = None,
     external: ExternalHandling = "copy",
@@ -64,6 +65,7 @@ def convert_file(
         bump: raise `model_version` if the model changes.
         shapes: shapes to declare before the conversion, and in the result.
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
+        keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
         without: domains and operators that the result may not contain.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
@@ -88,6 +90,7 @@ def convert_file(
         bump=bump,
         shapes=shapes,
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=without,
     )
 

@@ -115,3 +115,37 @@ def test_fix_writes_nothing_if_no_opset_fits(run: Run, old_model: Path) -> None:
     assert "does not fit: no opset is valid for all nodes" in result.stdout
     assert "no opset of ai.onnx is valid for all nodes" in result.stderr
     assert os.listdir() == ["old.onnx"]
+
+
+@pytest.fixture
+def overridable_weights(old_model: Path) -> Path:
+    """Make the weight of `old.onnx` a graph input, too."""
+    model = onnx.load(old_model)
+    weight = model.graph.initializer[0]
+    model.graph.input.append(
+        onnx.helper.make_tensor_value_info(weight.name, weight.data_type, list(weight.dims))
+    )
+    onnx.save(model, old_model)
+    return old_model
+
+
+def test_mentions_and_frees_initializers_that_are_inputs(run: Run, overridable_weights: Path) -> None:
+    result = run("doctor", "old.onnx")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "note: 1 initializer is also a graph input" in text
+    data = json.loads(run("doctor", "old.onnx", "--format", "json").stdout)
+    name = onnx.load(overridable_weights).graph.initializer[0].name
+    assert data["overridable"] == [name]
+    assert "declared.initializer-inputs" in run("doctor", "old.onnx", "--format", "sarif").stdout
+    assert run("doctor", "old.onnx", "kept.onnx", "--fix", "--keep-initializer-inputs").exit_code == 0
+    assert onnx.load("kept.onnx") == onnx.load(overridable_weights)
+    assert run("doctor", "old.onnx", "new.onnx", "--fix").exit_code == 0
+    assert name not in [each.name for each in onnx.load("new.onnx").graph.input]
+    assert "note:" not in run("doctor", "new.onnx").stdout
+
+
+def test_option_for_initializer_inputs_requires_fix(run: Run, old_model: Path) -> None:
+    result = run("doctor", "old.onnx", "--keep-initializer-inputs")
+    assert result.exit_code == 2
+    assert "--keep-initializer-inputs requires --fix" in result.stderr

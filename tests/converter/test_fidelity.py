@@ -34,6 +34,7 @@ def undo_changes(result: Any, original: Any) -> None:
         names = {each.name for each in original_container.node}
         for each in [each for each in container.node if each.name not in names]:
             container.node.remove(each)
+        undo_removals(container, original_container)
         for new, old in zip(container.node, original_container.node, strict=True):
             if old.op_type in CHANGED_OPERATORS:
                 new.CopyFrom(old)
@@ -43,6 +44,20 @@ def undo_changes(result: Any, original: Any) -> None:
         for new_import, old_import in zip(new.opset_import, old.opset_import, strict=True):
             if new_import.domain == "":
                 new_import.version = old_import.version
+
+
+def undo_removals(container: Any, original: Any) -> None:
+    """Add the Constant nodes again that only replaced nodes read."""
+    kept = {each.name: each.SerializeToString() for each in container.node}
+    read = {name for each in original.node if each.op_type not in CHANGED_OPERATORS for name in each.input}
+    for each in original.node:
+        if each.name not in kept:
+            assert each.op_type == "Constant"
+            assert read.isdisjoint(each.output)
+    contents = [kept.get(each.name) or each.SerializeToString() for each in original.node]
+    types = [type(each) for each in original.node]
+    del container.node[:]
+    container.node.extend(kind.FromString(each) for kind, each in zip(types, contents, strict=True))
 
 
 def undo_initializers(graph: Any, original: Any) -> None:

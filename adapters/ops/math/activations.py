@@ -49,15 +49,16 @@ def expand_swish(node: Node, out: Rewriter) -> None:
 def expand_gelu(node: Node, out: Rewriter) -> None:
     """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested.
 
-    The approximation replaces the error function by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`.
+    The approximation replaces the error function by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`. Both are the
+    formulas of the function body, operator by operator, because runtimes fuse these forms only.
     """
     x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
     if node.attribute("approximate", b"none") == b"tanh":
         # The constants of the function body are float32, whatever the type of the data is.
         factor, ratio = round_to_float32(0.044715), round_to_float32(2 / math.pi)
-        term = ((x + x * (x * x) * factor) * math.sqrt(ratio)).apply("Tanh")
+        term = ((x + x.apply("Pow", 3.0) * factor) * math.sqrt(ratio)).apply("Tanh")
     else:
-        term = (x * math.sqrt(0.5)).apply("Erf")
+        term = (x / math.sqrt(2)).apply("Erf")
     gate = term + 1.0
     out.emit("Mul", [(x * 0.5).name, gate.name], node.outputs)
 

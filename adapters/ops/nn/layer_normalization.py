@@ -6,12 +6,15 @@ The first two compute in the type that `stash_type` names, and scale in the type
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, square
 from opshift.adapters.ops.legacy.experimental import require_four_dimensions
 from opshift.model.element_types import BY_NUMBER, round_to_float32
 
 ARITHMETIC_OPSET = 8
 """Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
+
+MAX_NEUTRAL_BIAS = 8192
+"""Maximum number of elements of a bias that is added for a LayerNormalization without one."""
 
 
 @adapter("MeanVarianceNormalization", 1, 9)
@@ -53,19 +56,23 @@ def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
 
 @adapter("LayerNormalization", 17, 16)
 def expand_layer_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`."""
+    """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
+
+    Runtimes fuse this form: with Pow for the square, a Div, and the Add of a bias.
+    """
     data, scale, bias = node.inputs[0], node.inputs[1], node.input(2)
     element_type = out.element_type(data)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
     axes = _normalized_axes(node, out)
-    mean, inverse_deviation = (node.output(position) or out.fresh("statistic") for position in (1, 2))
     stashed = _cast(data, element_type, stash_type, out)
-    _mean(stashed, axes, out, mean)
+    mean = _mean(stashed, axes, out, node.output(1))
     centered = out.emit("Sub", [stashed, mean])
-    variance = _mean(out.emit("Mul", [centered, centered]), axes, out)
+    variance = _mean(square(centered, stash_type, out), axes, out)
     deviation = _standard_deviation(variance, node, stash_type, out)
-    out.emit("Reciprocal", [deviation], [inverse_deviation])
-    normalized = _cast(out.emit("Mul", [centered, inverse_deviation]), stash_type, element_type, out)
+    if out.is_used(node.output(2)):
+        out.emit("Reciprocal", [deviation], [node.output(2)])
+    normalized = _cast(out.emit("Div", [centered, deviation]), stash_type, element_type, out)
+    bias = bias or _neutral_bias(scale, out)
     if not bias:
         out.emit("Mul", [normalized, scale], node.outputs[:1])
         return
@@ -79,6 +86,15 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
         return range(axis, 0)
     rank = out.rank(node.inputs[0])
     return range(axis % rank, rank)
+
+
+def _neutral_bias(scale: str, out: Rewriter) -> str:
+    """Return a bias that changes no number, because runtimes fuse only sums; `""` if its shape is unknown."""
+    shape = out.shape(scale)
+    if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_NEUTRAL_BIAS:
+        return ""
+    # The sum with 0.0 would turn -0.0 into 0.0.
+    return out.constant([-0.0] * shape[0], out.element_type(scale))
 
 
 def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
@@ -98,7 +114,7 @@ def expand_rms_normalization(node: Node, out: Rewriter) -> None:
     element_type, scale_type = out.element_type(data), out.element_type(scale)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
     stashed = _cast(data, element_type, stash_type, out)
-    mean_square = _mean(out.emit("Mul", [stashed, stashed]), _normalized_axes(node, out), out)
+    mean_square = _mean(square(stashed, stash_type, out), _normalized_axes(node, out), out)
     normalized = out.emit("Div", [stashed, _standard_deviation(mean_square, node, stash_type, out)])
     normalized = _cast(_cast(normalized, stash_type, element_type, out), element_type, scale_type, out)
     out.emit("Mul", [normalized, scale], node.outputs)

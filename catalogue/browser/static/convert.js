@@ -97,6 +97,7 @@ function startConverter(form) {
       check: values.has("check"),
       reversible: values.has("reversible"),
       bump: values.has("bump"),
+      keep_initializer_inputs: values.has("keep_initializer_inputs"),
       runtime: values.get("runtime"),
       nodes: isText(),
     };

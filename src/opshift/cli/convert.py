@@ -49,6 +49,7 @@ def convert(
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
+    keep_initializer_inputs: options.KeepInitializerInputsOption = False,
     without: options.WithoutOption = None,
     reversible: Annotated[
         bool,
@@ -193,6 +194,7 @@ def convert(
         bump=bump,
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=tuple(without or ()),
         external=external,
         force=force,

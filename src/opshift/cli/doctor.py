@@ -37,6 +37,8 @@ COLUMNS = ("declared    ", "fitting     ")
 
 FIX = "correct the version with opshift doctor --fix"
 
+FREE = "remove them from the inputs with opshift doctor --fix, unless callers override them"
+
 
 @gate_command
 def doctor(
@@ -46,6 +48,10 @@ def doctor(
         bool,
         typer.Option("--fix", help="Write corrected versions to the second IN, or with --in-place to IN."),
     ] = False,
+    keep_initializer_inputs: Annotated[
+        bool,
+        typer.Option("--keep-initializer-inputs", help="With --fix: keep initializers that are inputs, too."),
+    ] = False,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
     *,
@@ -54,13 +60,14 @@ def doctor(
     """Check models against their declared opsets and IR versions.
 
     The inputs, outputs, attributes and types of each node are compared with the operator's definition at
-    every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and nothing
-    else. Exits with 1 if a version is wrong and not fixed. With --target, also plans the conversion of models
-    with correct versions, and exits with 1 if one is refused.
+    every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and makes
+    initializers that are inputs, too, constants. Exits with 1 if a version is wrong and not fixed. With
+    --target, also plans the conversion of models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
-    if in_place and not fix:
-        raise UsageError("--in-place requires --fix", remedy="add --fix")
+    if (in_place or keep_initializer_inputs) and not fix:
+        name = "--in-place" if in_place else "--keep-initializer-inputs"
+        raise UsageError(f"{name} requires --fix", remedy="add --fix")
     if not fix:
         settings = plan_settings(target, gate)  # before any model is read
         inspect = partial(diagnose_file, settings=settings)
@@ -79,10 +86,10 @@ def doctor(
     if is_url(path):
         reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
         raise UsageError(reason, place=path, remedy=remedy)
-    _fix(source, out, path, gate)
+    _fix(source, out, path, gate, keep_initializer_inputs)
 
 
-def _fix(source: str, out: str | None, path: str, gate: GateOptions) -> None:
+def _fix(source: str, out: str | None, path: str, gate: GateOptions, keep_initializer_inputs: bool) -> None:
     """Write a model with corrected versions."""
     from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
@@ -101,7 +108,7 @@ def _fix(source: str, out: str | None, path: str, gate: GateOptions) -> None:
         require_not_overwritten(files, Path(source).parent, Path(path))
     with add_file_to_errors(source):
         require_fixable(found.diagnosis)
-    apply_stamps(found.diagnosis, model)
+    apply_stamps(found.diagnosis, model, keep_initializer_inputs=keep_initializer_inputs)
     with add_file_to_errors(path), model_output(path) as place:
         write_model(model, place)
 
@@ -132,6 +139,9 @@ class DiagnosedModel(NamedTuple):
         if not version.fits:
             message = f"IR version {version.stated} does not fit: use {version.fitting}"
             yield Finding("declared.ir-version", "error", message, file, "model", FIX)
+        if self.diagnosis.overridable:
+            message, place = overridable_text(self.diagnosis), "graph"
+            yield Finding("declared.initializer-inputs", "note", message, file, place, FREE)
         for node in self.diagnosis.mismatches():
             message = f"{short_label(node.operator)}: {node.reason}"
             yield Finding("declared.node", "error", message, file, node.place)
@@ -187,8 +197,10 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
     needed = f"fits; the model needs at least {version.needed}"
     verdict = needed if version.fits else f"does not fit: use {version.fitting}"
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
-    # --fix changes only opset imports and the IR version
+    # --fix does not change nodes
     write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
+    if diagnosis.overridable:
+        page.line(f"note: {overridable_text(diagnosis)}; {FREE}")
     groups = Counter((short_label(each.operator), _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()
@@ -199,6 +211,14 @@ def _write(page: Page, source: str, diagnosis: Diagnosis) -> None:
         page.heading("Invalid at the declared opsets")
         rows = [(short_label(each.operator), each.place, each.reason) for each in mismatches]
         page.table((Column("operator", "cyan"), "node", Column("reason", "red")), rows)
+
+
+def overridable_text(diagnosis: Diagnosis) -> str:
+    """Return a sentence on initializers that are graph inputs."""
+    count = len(diagnosis.overridable)
+    if count == 1:
+        return "1 initializer is also a graph input: callers can override it, so runtimes do not fold it"
+    return f"{count:,} initializers are also graph inputs: callers can override them, so runtimes fold none"
 
 
 def _verdict(stamp: Stamp) -> str:

@@ -175,6 +175,16 @@ InferShapesOption = Annotated[
     ),
 ]
 
+KeepInitializerInputsOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-initializer-inputs",
+        rich_help_panel=TARGET,
+        help="Keep initializers among the graph inputs if the IR version rises from below 4. By default they "
+        "leave the inputs and stay constants for runtimes; as inputs, callers can override them.",
+    ),
+]
+
 WithoutOption = Annotated[
     list[str] | None,
     typer.Option(

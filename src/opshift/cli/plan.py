@@ -38,6 +38,7 @@ def plan(
     allow: options.AllowOption = None,
     shape: options.ShapeOption = None,
     infer_shapes: options.InferShapesOption = False,
+    keep_initializer_inputs: options.KeepInitializerInputsOption = False,
     without: options.WithoutOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
@@ -57,6 +58,7 @@ def plan(
         allow=tuple(allow or ()),
         shapes=tuple(shape or ()),
         infer_shapes=infer_shapes,
+        keep_initializer_inputs=keep_initializer_inputs,
         without=tuple(without or ()),
         opsets=tuple(gate.folders or ()),
         adapters=tuple(gate.adapters or ()),

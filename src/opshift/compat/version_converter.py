@@ -7,7 +7,7 @@ The signature and the types of errors are ONNX's, and the result has inferred sh
 
 * Models with functions, subgraphs or other domains are converted, too, to and from every opset.
 * Nodes, names and weights that need no conversion are kept; such nodes are not validated.
-* The IR version follows the opset.
+* The IR version follows the opset. If it rises from below 4, initializers stop being graph inputs.
 """
 
 import sys

@@ -46,6 +46,11 @@ def test_gated_rms_norm_in_forms(form: str) -> None:
     assert_replaced(case("GatedRMSNorm", _data((2, 8)), _data((4,)), _data((2, 8))), form, 13)
 
 
+def test_gated_rms_norm_without_epsilon() -> None:
+    """The squares are as small as the default of `epsilon`."""
+    assert_replaced(case("GatedRMSNorm", _data((2, 8)) * np.float32(0.003), _data((4,)), _data((2, 8))))
+
+
 @pytest.mark.parametrize("element_type", TYPES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rate", [False, True])

@@ -26,7 +26,7 @@ from support.reversible import (
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.reversible.record import ConversionRecord, read_record
-from opshift.converter.unread_constants import remove_unread_initializers
+from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.graphs import nested_containers, root_graphs
 from opshift.model.messages import ModelProto
 
@@ -57,7 +57,7 @@ def test_recording_adds_only_metadata(case: Case) -> None:
     unrecorded = convert_version(case.model(), case.targets[0], ir_version=down.ir_version)
     assert [each.key for each in down.metadata_props] == [METADATA_KEY]
     del down.metadata_props[:]
-    remove_unread_initializers(down, names_read_by_restored_nodes(down, unrecorded))
+    remove_unread_constants(down, names_read_by_restored_nodes(down, unrecorded))
     assert serialized(down) == serialized(unrecorded)
 
 

@@ -12,6 +12,7 @@ SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warni
 """Severity that code hosts show for a level."""
 
 WRONG_OPSET, WRONG_IR_VERSION, INVALID_NODE = "declared.opset", "declared.ir-version", "declared.node"
+INITIALIZER_INPUTS = "declared.initializer-inputs"
 """Rules of `opshift doctor`."""
 
 CI_PAGE = "docs/ci.md"
@@ -81,10 +82,12 @@ def _changes() -> Iterator[RuleFacts]:
 def _doctor() -> Iterable[RuleFacts]:
     fix = "`opshift doctor --fix` corrects the version if another one is valid for all nodes."
     node = "Correct the node, or the opset import with `opshift doctor --fix`."
+    free = "`opshift doctor --fix` removes them from the inputs. Keep them if callers override their values."
     return (
         RuleFacts(WRONG_OPSET, "error", "The nodes are invalid at the declared opset.", fix),
         RuleFacts(WRONG_IR_VERSION, "error", "The declared IR version does not fit the model.", fix),
         RuleFacts(INVALID_NODE, "error", "The node is invalid at the declared opset.", node),
+        RuleFacts(INITIALIZER_INPUTS, "note", "Initializers are graph inputs, too.", free),
     )
 
 
