@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from opshift.converter.root_scopes import root_scopes
 from opshift.converter.shape_arguments import Dims
-from opshift.inference.symbols import Symbol
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
 from opshift.model.message_text import hint_at_similar
 from opshift.model.types import (
+    Symbol,
     declared_dims,
     dims_text,
     fill_type,

@@ -42,6 +42,10 @@ class Unanswered(Exception):
         self.question = question
 
 
+MAX_EVALUATED_ELEMENTS = 1 << 20
+"""Maximum number of elements of all large evaluated values of a model; bounds their time and memory."""
+
+
 class Evaluation:
     """Evaluation of questions about the values of one model, shared by all its scopes.
 
@@ -50,13 +54,23 @@ class Evaluation:
 
     Attributes:
         is_running: whether a question is being answered.
+        has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
         possible_types: function that returns the element types that values of the model can have; `None` if
             the types of some values are unknown. Set while a conversion is planned.
     """
 
     def __init__(self) -> None:
         self.is_running = False
+        self.has_dynamic_inputs: bool | None = None
+        self._budget = MAX_EVALUATED_ELEMENTS
         self.possible_types: Callable[[], ElementTypes | None] | None = None
+
+    def spend(self, elements: int) -> bool:
+        """Return whether the budget of the model allows to evaluate a large value; if so, reduce it."""
+        if elements > self._budget:
+            return False
+        self._budget -= elements
+        return True
 
     def answer(self, facts: Answers, name: str, scope: InferenceScope) -> None:
         """Answer a question, and first those that it depends on."""

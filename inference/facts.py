@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from opshift.inference.evaluation import Evaluation
 from opshift.model.graphs import Container, ContainerProto, NodeRecord
@@ -16,7 +16,13 @@ from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
+if TYPE_CHECKING:
+    from opshift.inference.evaluator.element_facts import ElementFacts
+
 FactT = TypeVar("FactT")
+
+ListedSize = int | tuple[int, ...] | None
+"""Element of a list of sizes: a number, the axes of a value that have this size, or `None` if unknown."""
 
 
 class Facts(Protocol):
@@ -40,11 +46,8 @@ class Facts(Protocol):
         """
         ...
 
-    def copies_zeros(self, names: Sequence[str]) -> bool:
-        """Return whether a Reshape of the first value to the second one may copy dimensions for zeros.
-
-        The result is the same with `allowzero`, whatever the sizes are.
-        """
+    def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
+        """Return what is known about the second value, which lists sizes of the first one or others."""
         ...
 
     def rank(self, name: str) -> int | None:
@@ -158,6 +161,15 @@ class InferenceScope(Container, Facts):
     @abstractmethod
     def symbolic_shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value, with symbols for those known only at run time."""
+
+    @abstractmethod
+    def elements(self, name: str) -> Tensor | None:
+        """Return the elements of a value, with symbols and `None` for those that are not constant."""
+
+    @property
+    @abstractmethod
+    def element_facts(self) -> ElementFacts:
+        """Return what is known about the elements of the values of this scope."""
 
     def child(self, graph: GraphProto) -> Self:
         """Return the scope of a subgraph of a node."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from opshift.inference.fact_kinds import MAXIMUM, Inferred, Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
-from opshift.inference.symbols import with_symbols
+from opshift.inference.symbols import is_symbol, with_symbols
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.types import MAX_RANK, Shape
@@ -22,7 +22,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if not any(shape is not None and None in shape for shape in known):
         return Inferred(known, context.is_cacheable)
     symbolic = _Context(operator, node, scope, _symbolic_shape)
-    if symbolic.inputs == context.inputs and not operator.holds_graphs:
+    if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable)
     computed = _apply_rule(symbolic)
     shapes = list(map(with_symbols, known, (*computed, *[None] * len(known)), node.outputs))
@@ -99,8 +99,15 @@ _SHAPE_LINKS = {
 """Position of the input with the shape of the first output, by the name of the shape rule."""
 
 
+SYMBOLIC_RULES = ("reshape", "expand", "constant_of_shape", "split", "tile", "range", "slice")
+"""Rules that compute with symbols in lists of sizes; others would compare them with numbers."""
+
+
 class _Context(ShapeContext):
-    """Context of a node for its shape rule; cacheable if the rule reads only shapes and attributes."""
+    """Context of a node for its shape rule; cacheable if the rule reads only shapes and attributes.
+
+    `has_symbols` is whether a list that the rule has read contains symbols.
+    """
 
     def __init__(
         self,
@@ -111,6 +118,7 @@ class _Context(ShapeContext):
         asked_inputs: tuple[int, ...] | None = None,
     ) -> None:
         self.is_cacheable = True
+        self.has_symbols = False
         self.version = operator
         self.node = node
         self.inputs = [
@@ -132,8 +140,14 @@ class _Context(ShapeContext):
     def constant(self, position: int) -> tuple[object, ...] | None:
         self.is_cacheable = False
         name = self.node.input(position)
-        found = self._scope.constant(name) if name else None
-        return found.values if found else None
+        found = self._scope.elements(name) if name else None
+        if found is None:
+            return None
+        if any(map(is_symbol, found.values)):
+            self.has_symbols = True
+            if self._shape_of is not _symbolic_shape or self.version.shape not in SYMBOLIC_RULES:
+                return tuple(None if is_symbol(each) else each for each in found.values)
+        return found.values
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         self.is_cacheable = False

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from opshift.inference.constants import find_constant
+from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, listed_sizes
+from opshift.inference.evaluator.elements import Elements
 from opshift.inference.fact_kinds import FactKind, InferenceCache, Inferred, inference_cache_for
-from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope
+from opshift.inference.facts import UNAFFECTED, FactT, InferenceScope, ListedSize
 from opshift.inference.infer_shapes import (
     infer_ranks,
     infer_shapes,
@@ -17,7 +18,6 @@ from opshift.inference.infer_shapes import (
 )
 from opshift.inference.infer_types import infer_types, shared_type, type_inputs, type_link
 from opshift.inference.propagation import Propagation
-from opshift.inference.shape_elements import copies_zeros
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
 from opshift.model.graphs import graphs_of, mentioned_names
@@ -80,6 +80,11 @@ class Scope(InferenceScope):
     def _ranks(self) -> Propagation[int]:
         return Propagation(RANKS, self.inference_cache(RANKS))
 
+    @cached_property
+    def element_facts(self) -> ElementFacts:
+        """Return what is known about the elements of the values of this scope."""
+        return ElementFacts()
+
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the inference cache for a kind of fact."""
         return inference_cache_for(kind, self.registry, self.opset_of(""))
@@ -122,10 +127,10 @@ class Scope(InferenceScope):
         """Return the dimensions of values like `shape`, with equal negative numbers for equal symbols."""
         return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
 
-    def copies_zeros(self, names: Sequence[str]) -> bool:
-        """Return whether a Reshape of the first value to the second one may copy dimensions for zeros."""
-        data, shape = names
-        return copies_zeros(self, data, shape)
+    def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
+        """Return what is known about the second value, which lists sizes of the first one or others."""
+        data, sizes = names
+        return listed_sizes(self, data, sizes)
 
     def symbolic_shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""
@@ -149,7 +154,16 @@ class Scope(InferenceScope):
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run; `None` otherwise."""
-        return self.added_constants.get(name) or find_constant(self, name)
+        scope = defining_scope(self, name)
+        return None if scope is None else scope.element_facts.constant(name, scope)
+
+    def elements(self, name: str) -> Elements | None:
+        """Return the elements of a value, with symbols for sizes known only at run time.
+
+        Unknown elements are `None`; the result is `None` if nothing is known.
+        """
+        scope = defining_scope(self, name)
+        return None if scope is None else scope.element_facts.elements(name, scope)
 
     def declared_type(self, name: str) -> str | None:
         """Return the element type of a value without inference over nodes.

@@ -4,27 +4,29 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from opshift.model.messages import TensorShapeProto
-from opshift.model.types import SMALLEST_SYMBOL, Shape, dims_of, shapes_conflict
+from opshift.model.types import SMALLEST_SYMBOL, Shape, Symbol, dims_of, shapes_conflict
 
 LARGEST_SYMBOL = 1 << 192
 """Bounds the numbers that long chains of products compute."""
-
-
-class Symbol(int):
-    """Size known only at run time, as a large pseudo-random number in its place.
-
-    Shape rules compute with it as with any size. Two equal results then are the same function of the same
-    symbols, except by a coincidence that 61 random bits exclude.
-    """
 
 
 SymbolicShape: TypeAlias = Shape
 """Shape whose sizes may be symbols."""
 
 
+def symbol_from_number(number: int) -> Symbol | None:
+    """Return the symbol with a computed number; `None` if it is outside the range of symbols."""
+    return Symbol(number) if SMALLEST_SYMBOL <= number < LARGEST_SYMBOL else None
+
+
 def symbol_named(name: str) -> Symbol:
     """Return the symbol with this name: the same one in every model of a process."""
     return Symbol(SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL)
+
+
+def is_symbol(element: object) -> bool:
+    """Return whether an element or a dimension is a size known only at run time."""
+    return type(element) is Symbol
 
 
 def symbol_of(value: str, axis: int) -> Symbol:

@@ -34,6 +34,14 @@ SMALLEST_SYMBOL = 1 << 62
 """Sizes from here on denote symbols in inference; no tensor has them."""
 
 
+class Symbol(int):
+    """Size known only at run time, as a large pseudo-random number in its place.
+
+    Shape rules compute with it as with any size. Two equal results then are the same function of the same
+    symbols, except by a coincidence that 61 random bits exclude.
+    """
+
+
 def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
     kind = proto.WhichOneof("value")

@@ -11,7 +11,7 @@ from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.deprecated_names import renamed
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_at_most
 from opshift.adapters.core.output import Output as Output
-from opshift.inference.facts import Facts
+from opshift.inference.facts import Facts, ListedSize
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
 from opshift.model.node import Emitted, Node, Tensor
@@ -126,9 +126,9 @@ class Rewriter:
         """
         return self.facts.comparable_shapes(names)
 
-    def copies_zeros(self, data: str, shape: str) -> bool:
-        """Return whether a Reshape of data to a shape has the same result with `allowzero` and without it."""
-        return self.facts.copies_zeros((data, shape))
+    def listed_sizes(self, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
+        """Return each size of a list as far as it is known; `None` if their number is unknown."""
+        return self.facts.listed_sizes((data, sizes))
 
     def known_dimension(self, name: str, axis: int) -> int | None:
         """Return one dimension of a value, or `None` if it is unknown or the value has no such dimension."""

@@ -9,8 +9,8 @@ from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.infer_shapes import known_shapes
-from opshift.inference.symbols import Symbol, symbol_named
-from opshift.model.types import SMALLEST_SYMBOL, has_shape
+from opshift.inference.symbols import symbol_named
+from opshift.model.types import SMALLEST_SYMBOL, Symbol, has_shape
 from opshift.registry.shape_context import InvalidFlag
 
 SOURCE = "IR: Static tensor shapes"

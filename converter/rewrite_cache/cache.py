@@ -21,6 +21,7 @@ from opshift.converter.rewrite_cache.cached_rewrite import (
     Question,
     ValueNames,
 )
+from opshift.inference.facts import ListedSize
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
@@ -174,8 +175,8 @@ class _FactRecorder:
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
         return self._query_jointly("comparable_shapes", names)  # type: ignore[no-any-return]
 
-    def copies_zeros(self, names: Sequence[str]) -> bool:
-        return self._query_jointly("copies_zeros", names)  # type: ignore[no-any-return]
+    def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
+        return self._query_jointly("listed_sizes", names)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
         return self._query("rank", name)  # type: ignore[no-any-return]

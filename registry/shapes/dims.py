@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from opshift.model.types import MAX_RANK, Shape
+from opshift.model.types import MAX_RANK, Shape, Symbol
 
 
 def unknown(rank: int) -> Shape:
@@ -111,5 +111,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
-        return sizes.pop()
+        size = sizes.pop()
+        # A size known only at run time may be 1, and an unknown one then differs from it.
+        return None if type(size) is Symbol and None in column else size
     return 1 if all(dim == 1 for dim in column) else None

@@ -1,5 +1,6 @@
 """Shapes that attributes or constant inputs declare."""
 
+from opshift.model.types import Symbol
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.rule_table import Shapes, rule
@@ -39,6 +40,9 @@ def range_(node: ShapeContext) -> Shapes:
     start, limit, step = (node.constant_integer(position) for position in range(3))
     if start is None or limit is None or not step:
         return [(None,)]
+    if Symbol in (type(start), type(limit), type(step)):
+        # Other bounds than from 0 to a size may be in any order.
+        return [(limit if (start, step) == (0, 1) else None,)]
     return [(len(range(start, limit, step)),)]
 
 

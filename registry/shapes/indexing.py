@@ -2,7 +2,7 @@
 
 import math
 
-from opshift.model.types import Shape
+from opshift.model.types import Shape, Symbol
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import normalize_axes, normalize_axis, product, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
@@ -69,6 +69,9 @@ def _sliced_dim(dim: int | None, start: int | None, end: int | None, step: int |
     """Return the length of a slice; negative bounds count from the end, and bounds are clamped."""
     if dim is None or start is None or end is None or not step:
         return None
+    if Symbol in (type(start), type(end)):
+        # Sizes known only at run time may be in any order, but a slice from 0 to the size is complete.
+        return dim if (start, end, step) == (0, dim, 1) else None
     low, high = (0, dim) if step > 0 else (-1, dim - 1)
     first = min(max(start + dim if start < 0 else start, 0), high)
     last = min(max(end + dim if end < 0 else end, low), high)

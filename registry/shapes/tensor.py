@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from opshift.model.types import Shape
+from opshift.model.types import Shape, Symbol
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
     broadcast,
@@ -54,6 +54,12 @@ def reshape(node: ShapeContext) -> Shapes:
     if any(position >= len(known) for position in copied):
         return [unknown(len(dims))]
     target = with_dims(dims, {position: known[position] for position in copied})
+    if copies:
+        # A size known only at run time may be 0, and then copies the dimension, which has to be the same.
+        target = tuple(
+            None if type(size) is Symbol and size not in known[position : position + 1] else size
+            for position, size in enumerate(target)
+        )
     return [tuple(_inferred_dim(data, target, copied) if dim == -1 else dim for dim in target)]
 
 

@@ -6,6 +6,7 @@ Identity of sequences since 14.
 
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask, shape_without_axes
+from opshift.adapters.emit.listed_sizes import align_sizes, copies_zeros, has_one_unknown
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 
 
@@ -55,16 +56,36 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
         out.replace(node, attributes=attributes)
     elif known is None:
-        reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
-        if out.copies_zeros(data, shape) or out.workspace.allow("assume-nonempty", reason):
-            out.replace(node, attributes=attributes)
-        else:
-            _reshape_empty_or_not(node, out)
+        _reshape_to_computed_shape(node, out)
     else:
         # A constant shape with a 0 means that the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)
         empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
         out.replace(node, op_type="Identity", inputs=[empty], attributes={})
+
+
+def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
+    """Drop `allowzero` if no 0 of the shape copies another size, or emit a constant shape."""
+    data, shape = node.inputs
+    attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
+    reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
+    aligned = align_sizes(sizes)
+    if copies_zeros(sizes):
+        out.replace(node, attributes=attributes)
+    elif has_one_unknown(sizes):
+        # Even if the size is 0, the others are not, so that it can be inferred.
+        known = [size if isinstance(size, int) and size > 0 else -1 for size in sizes]
+        out.replace(node, inputs=[data, out.int64(known)], attributes=attributes)
+    elif aligned is not None:
+        inserted = out.emit("Unsqueeze", [data, out.int64(aligned.inserted)]) if aligned.inserted else data
+        moved = node.outputs if not aligned.removed else [out.fresh("aligned")]
+        out.replace(node, inputs=[inserted, out.int64(aligned.shape)], outputs=moved, attributes=attributes)
+        if aligned.removed:
+            out.emit("Squeeze", [moved[0], out.int64(aligned.removed)], node.outputs)
+    elif out.workspace.allow("assume-nonempty", reason):
+        out.replace(node, attributes=attributes)
+    else:
+        _reshape_empty_or_not(node, out)
 
 
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:

@@ -16,6 +16,7 @@ from opshift.adapters.emit.indices import (
     nonnegative_axis,
 )
 from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
+from opshift.model.types import MAX_RANK
 
 BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
@@ -111,6 +112,9 @@ def _axis_slices(node: Node, out: Rewriter) -> AxisSlices:
         if count is None:
             reason = f"it has no axes input, and the length of {starts!r} is unknown"
             raise UnknownShape(reason, starts)
+        if count > MAX_RANK:  # a file of 100 bytes can declare any length
+            reason = f"the length of {starts!r} is {count}, but no tensor has so many dimensions"
+            raise CannotConvert(reason, "node.invalid", remedy="correct the declared shape")
         numbers = list(range(count))
     view = out.for_opset(INDICES_OPSET)
     bounds = (_numbers(each, view) if each else [1] * len(numbers) for each in (starts, ends, steps))

@@ -42,8 +42,8 @@ class _Model:
     def comparable_shapes(self, names: Sequence[str]) -> tuple[tuple[int | None, ...] | None, ...]:
         return tuple(map(self.shape, names))
 
-    def copies_zeros(self, names: Sequence[str]) -> bool:
-        return False
+    def listed_sizes(self, names: Sequence[str]) -> None:
+        return None
 
     def rank_so_far(self, name: str) -> int | None:
         return self.rank(name)

@@ -123,54 +123,45 @@ FIRST_SIZE = "n = Shape <end = 1> (x)"
 SHAPE_OF_X = "s = Shape (x) "
 SIZES_0_AND_2 = "s = Shape (x) i = Constant <value_ints = [0, 2]> () g = Gather (s, i) "
 COMPUTED_SHAPES = [
-    pytest.param(
-        "n = Shape <end = 1> (x) m = Constant <value_ints = [-1]> ()", "n, m", True, id="inferred rest"
-    ),
-    pytest.param(
-        "n = Shape <end = 1> (x) m = Constant <value_ints = [12]> ()", "n, m", True, id="copied first"
-    ),
-    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "g, m", True, id="gathered sizes"),
-    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "m, g", False, id="moved size"),
+    pytest.param("n = Shape <end = 1> (x) m = Constant <value_ints = [-1]> ()", "n, m", id="inferred rest"),
+    pytest.param("n = Shape <end = 1> (x) m = Constant <value_ints = [12]> ()", "n, m", id="copied first"),
+    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "g, m", id="gathered sizes"),
+    pytest.param(f"{SIZES_0_AND_2} m = Constant <value_ints = [3]> ()", "m, g", id="moved size"),
     pytest.param(
         "n = Shape <end = 1> (x) k = Shape <start = 1, end = 2> (x) l = Shape <start = 2> (x) p = Mul (k, l)",
         "n, p",
-        True,
         id="product of numbers",
     ),
     pytest.param(
         "n = Shape <end = 1> (x) k = Shape <start = 1, end = 2> (x) p = Mul (n, k) l = Shape <start = 2> (x)",
         "p, l",
-        False,
         id="product with an unknown size",
     ),
     pytest.param(
         f"{SHAPE_OF_X} z = Constant <value_int = 0> () h = Gather (s, z) a = Constant <value_ints = [0]> () "
         "n = Unsqueeze (h, a) t = Cast <to = 6> (n) u = Cast <to = 7> (t) m = Shape (w)",
         "u, m",
-        True,
         id="shape of an initializer",
     ),
     pytest.param(
         f"{SHAPE_OF_X} a = Constant <value_ints = [0]> () b = Constant <value_ints = [2]> () "
         "n = Slice (s, a, b) m = Constant <value_ints = [4, 1]> ()",
         "n, m",
-        True,
         id="slice",
     ),
     pytest.param(
         f"{SHAPE_OF_X} f = Cast <to = 9> (s) n = Cast <to = 7> (f) m = Constant <value_ints = [12]> () "
         "a = Constant <value_ints = [0]> () b = Constant <value_ints = [1]> () k = Slice (n, a, b)",
         "k, m",
-        False,
         id="cast to bool",
     ),
 ]
 
 
-@pytest.mark.parametrize(("nodes", "parts", "is_copied"), COMPUTED_SHAPES)
+@pytest.mark.parametrize(("nodes", "parts"), COMPUTED_SHAPES)
 @pytest.mark.parametrize("target", [13, 8])
-def test_drops_allowzero_if_each_zero_would_be_copied(
-    nodes: str, parts: str, is_copied: bool, target: int
+def test_keeps_one_reshape_if_each_size_can_be_copied_or_inferred(
+    nodes: str, parts: str, target: int
 ) -> None:
     text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N, 3, 4] x) => (float y)
         <float[3, 4] w = {{{", ".join("0" * 12)}}}>
@@ -178,9 +169,45 @@ def test_drops_allowzero_if_each_zero_would_be_copied(
     model = onnx.parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
     result = convert_version(model, target)
-    assert (op_types(result).count("Reshape") == 1) == is_copied or target < 13
+    assert op_types(result).count("Reshape") == 1 or target < 13
+    assert "Expand" not in op_types(result)
     for size in (1, 0) if parts != "n, m" or "[-1]" not in nodes else (1, 2):
         feeds = {"x": np.ones((size, 3, 4), np.float32)}
+        assert_equal(run(result, feeds), run(model, feeds), 0)
+
+
+def _regrouped(random: np.random.Generator) -> tuple[list[str | int], list[str | int]]:
+    """Return dimensions of data and of a Reshape of it, which keeps the order of the named sizes."""
+    data: list[str | int] = []
+    shape: list[str | int] = []
+    for name in random.permutation(["N", "M"]):
+        given, wanted = ([1, 2, 3] if random.integers(2) else [6, 1] for _ in range(2))
+        data += [*map(int, random.permutation(given)), str(name)]
+        shape += [*map(int, random.permutation(wanted)), str(name)]
+    return [*data, *[2, 5][: random.integers(3)]], shape
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aligns_sizes_known_only_at_run_time(seed: int) -> None:
+    data, shape = _regrouped(np.random.default_rng(seed))
+    tail = data[max(i for i, each in enumerate(data) if isinstance(each, str)) + 1 :]
+    shape = [*shape[: max(i for i, each in enumerate(shape) if isinstance(each, str)) + 1], *tail[::-1]]
+    parts = [
+        f"p{i} = Shape <start = {data.index(each)}, end = {data.index(each) + 1}> (x)"
+        if isinstance(each, str)
+        else f"p{i} = Constant <value_ints = [{each}]> ()"
+        for i, each in enumerate(shape)
+    ]
+    names = ", ".join(f"p{i}" for i in range(len(shape)))
+    text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[{", ".join(map(str, data))}] x) => (float y)
+        {{ {" ".join(parts)} c = Concat <axis = 0> ({names}) y = Reshape <allowzero = 1> (x, c) }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = convert_version(model, 13)
+    assert op_types(result).count("Reshape") == 1
+    for sizes in ({"N": 2, "M": 3}, {"N": 0, "M": 2}, {"N": 1, "M": 0}, {"N": 0, "M": 0}):
+        dims = [sizes[each] if isinstance(each, str) else each for each in data]
+        feeds = {"x": np.arange(np.prod(dims), dtype=np.float32).reshape(dims)}
         assert_equal(run(result, feeds), run(model, feeds), 0)
 
 

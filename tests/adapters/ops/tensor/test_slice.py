@@ -128,3 +128,16 @@ def test_makes_computed_axes_nonnegative_at_opset_10() -> None:
     node = helper.make_node("Slice", ["x", "starts", "ends", "axes"], ["y"])
     model = build([node], feeds, ["y"], 13, initializers=initializers)
     assert np.array_equal(run(convert_version(model, 10), feeds)[0], DATA[..., 1:3])
+
+
+@pytest.mark.parametrize("count", [65, 2**40])
+def test_refuses_more_bounds_than_dimensions(count: int) -> None:
+    inputs = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4]),
+        *(helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [count]) for name in ("s", "e")),
+    ]
+    nodes = [helper.make_node("Slice", ["x", "s", "e"], ["y"])]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
+    assert refusal_of(model, 9).code == "node.invalid"

@@ -1,0 +1,264 @@
+"""What is known about the elements of the values of one scope, each evaluated once."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from opshift.inference.constants import read_constant_node
+from opshift.inference.evaluation import FactQuestion, Unanswered
+from opshift.inference.evaluator.dynamic_sizes import rounds_sizes
+from opshift.inference.evaluator.elements import Elements, is_constant
+from opshift.inference.evaluator.rule_table import (
+    EVALUATED,
+    MAX_ELEMENTS,
+    SHAPE_READERS,
+    SMALL_SIZE,
+    EvaluatedNode,
+    evaluate,
+)
+from opshift.inference.facts import InferenceScope, ListedSize, Producer
+from opshift.inference.symbols import is_symbol
+from opshift.model.messages import TensorProto
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import element_count, read_sparse_tensor, read_tensor
+
+_MISSING: Any = object()
+
+
+class LargeTensor(NamedTuple):
+    """Tensor of the model with too many elements to keep: it is decoded again for each question."""
+
+    proto: TensorProto
+
+
+Known = Elements | LargeTensor | None
+
+
+def defining_scope(scope: InferenceScope, name: str) -> InferenceScope | None:
+    """Return the scope that defines a value; `None` if no visible one does."""
+    current: InferenceScope | None = scope if name else None
+    while current is not None and not current.is_local(name):
+        current = current.parent
+    return current
+
+
+class ElementFacts:
+    """Elements of the values of one scope: constants, and values computed from constants and shapes.
+
+    Each query passes the scope, which defines the value: a stored reference would form a reference cycle.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._constants: dict[str, Elements | None] = {}
+        """The elements of evaluated values if all are constant."""
+
+    def constant(self, name: str, scope: InferenceScope) -> Elements | None:
+        """Return the value if it is the same in every run."""
+        if name in self._constants:
+            return self._constants[name]
+        found = self.elements(name, scope)
+        if name not in self._known or isinstance(self._known[name], LargeTensor):
+            return found  # from the model, so that all elements are constant
+        self._constants[name] = found if found is not None and is_constant(found) else None
+        return self._constants[name]
+
+    def elements(self, name: str, scope: InferenceScope) -> Elements | None:
+        """Return the elements of a value; `None` if nothing is known about them.
+
+        Raises:
+            Unanswered: a rule asks, and the question has to be answered first.
+        """
+        added = scope.added_constants.get(name)
+        if added is not None:
+            return added
+        found = self.known(name, scope)
+        if found is _MISSING:
+            if scope.evaluation.is_running:
+                raise Unanswered(FactQuestion(self, name, scope))
+            scope.evaluation.answer(self, name, scope)
+            found = self._known[name]
+        known: Known = found
+        return _opened(known)
+
+    def known(self, name: str, scope: InferenceScope) -> Any:
+        """Return the elements if no node has to be evaluated; `_MISSING` otherwise."""
+        found = self._known.get(name, _MISSING)
+        if found is _MISSING:
+            found = _stored_elements(name, scope)
+            if found is not _MISSING:
+                self._known[name] = found
+        return found
+
+    def is_known(self, name: str) -> bool:
+        """Return whether the question about a value is answered."""
+        return name in self._known
+
+    def set_fact(self, name: str, fact: None) -> None:
+        """Set what is known about a value."""
+        self._known[name] = fact
+
+    def visit(self, name: str, scope: InferenceScope) -> Iterator[FactQuestion]:
+        """Evaluate the producer of a value; yield each question to answer first."""
+        while True:  # the node is evaluated again after a question
+            try:
+                producer = scope.producer(name)
+                break
+            except Unanswered as error:
+                yield error.question
+        if producer is None or producer.operator is None or not _has_rule(producer.node):
+            is_constant_node = producer is not None and _is_standard(producer.node, "Constant")
+            self._known[name] = (
+                _constant_of_node(producer.node, scope) if producer and is_constant_node else None
+            )
+            return
+        inputs = (
+            None if rounds_sizes(producer.node, scope) else (yield from self._inputs(producer.node, scope))
+        )
+        if inputs is None:
+            self._known[name] = _forwarded(producer.node, scope)
+            return
+        node = EvaluatedNode(producer.node, producer.operator, scope, inputs)
+        while True:
+            try:
+                outputs = evaluate(node)
+                break
+            except Unanswered as error:
+                yield error.question
+        self._record(name, producer, outputs, scope)
+
+    def _inputs(
+        self, node: Node, scope: InferenceScope
+    ) -> Generator[FactQuestion, None, list[Elements | None] | None]:
+        """Find the elements of the inputs; return `None` if the unknown ones leave the outputs unknown."""
+        needed = SHAPE_READERS.get(node.op_type, range(len(node.inputs)))
+        found: list[Elements | None] = [None] * len(node.inputs)
+        sources = [
+            (each, node.inputs[each]) for each in needed if each < len(node.inputs) and node.inputs[each]
+        ]
+        scopes = {name: defining_scope(scope, name) for _, name in sources}
+        # First the inputs that need no evaluation: most chains of unknown values end here.
+        if not _may_be_known([_elements_so_far(name, scopes[name]) for _, name in sources], node):
+            return None
+        for position, name in sources:
+            owner = scopes[name]
+            while True:
+                known = _elements_so_far(name, owner)
+                if known is not _MISSING or owner is None:
+                    break
+                yield FactQuestion(owner.element_facts, name, owner)
+            found[position] = known
+            if known is None and node.op_type != "Concat":
+                return None
+        return found
+
+    def _record(
+        self, name: str, producer: Producer, outputs: Sequence[Elements | None], scope: InferenceScope
+    ) -> None:
+        for position, output in enumerate(producer.node.outputs):
+            if output == name or (
+                output and output not in self._known and output not in scope.emitted_producers
+            ):
+                self._known[output] = outputs[position] if position < len(outputs) else None
+
+
+def _opened(known: Known) -> Elements | None:
+    return read_tensor(known.proto) if isinstance(known, LargeTensor) else known
+
+
+def _elements_so_far(name: str, scope: InferenceScope | None) -> Any:
+    """Return the elements of an input; `_MISSING` if a node has to be evaluated, `None` if they are large."""
+    if scope is None:
+        return None
+    added = scope.added_constants.get(name)
+    found = scope.element_facts.known(name, scope) if added is None else added
+    if isinstance(found, LargeTensor) or (isinstance(found, Tensor) and len(found.values) > MAX_ELEMENTS):
+        return None
+    return found
+
+
+def _forwarded(node: Node, scope: InferenceScope) -> Known:
+    """Return the large initializer that an Identity reads."""
+    source = node.input(0) if node.op_type == "Identity" else ""
+    owner = defining_scope(scope, source)
+    found = owner.element_facts.known(source, owner) if owner else None
+    return found if isinstance(found, LargeTensor) else None
+
+
+def _is_standard(node: Node, op_type: str) -> bool:
+    return node.op_type == op_type and canonical_domain(node.domain) == DEFAULT_DOMAIN
+
+
+def _has_rule(node: Node) -> bool:
+    """Return whether a rule evaluates a node."""
+    return (
+        node.op_type in EVALUATED and _is_standard(node, node.op_type) and not node.has_attribute_references
+    )
+
+
+def _may_be_known(inputs: Sequence[Any], node: Node) -> bool:
+    """Return whether unknown inputs leave anything known about the outputs."""
+    if node.op_type == "Concat":  # the elements of the other inputs remain known
+        return any(each is not None for each in inputs)
+    return None not in inputs
+
+
+def _stored_elements(name: str, scope: InferenceScope) -> Any:
+    """Return the elements of a value that no evaluated operator produces; `_MISSING` if one may do."""
+    if name in scope.emitted_producers:
+        return _MISSING
+    record = scope.producing_records.get(name)
+    if record is not None:
+        _, domain, op_type, _, _ = record
+        is_standard = canonical_domain(domain) == DEFAULT_DOMAIN
+        if (is_standard and op_type in EVALUATED) or scope.is_call(record):
+            return _MISSING
+        if not is_standard or op_type != "Constant":
+            return None
+        producer = scope.producer(name)
+        return None if producer is None else _constant_of_node(producer.node, scope)
+    stored, sparse = scope.initializer(name), scope.sparse_initializer(name)
+    if stored is None and sparse is None:
+        # Calls may pass a constant to an input of a function.
+        return _MISSING if not scope.has_plain_nodes and scope.is_overridable(name) else None
+    # An initializer that is also a graph input is only a default value: callers may override it.
+    if scope.is_overridable(name):
+        return None
+    return read_sparse_tensor(sparse) if sparse is not None else stored and _decoded(stored, scope)
+
+
+def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
+    """Return the value of a Constant, unless an attribute refers to one of the enclosing function."""
+    if node.has_attribute_references:
+        return None
+    value = node.attribute("value")
+    return _decoded(value, scope) if hasattr(value, "data_type") else read_constant_node(node)
+
+
+def _decoded(stored: TensorProto, scope: InferenceScope) -> Known:
+    """Return the elements of an initializer; large ones remain encoded, and all once the budget is spent."""
+    count = element_count(stored)
+    if count is not None and (
+        count > MAX_ELEMENTS or (count > SMALL_SIZE and not scope.evaluation.spend(count))
+    ):
+        return LargeTensor(stored)
+    return read_tensor(stored)
+
+
+def listed_sizes(scope: InferenceScope, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
+    """Return what is known about a list of sizes; `None` if their number is unknown.
+
+    Each size is a number, the axes of the data that have this size in every run, or `None` if it is unknown.
+    """
+    elements = scope.elements(sizes)
+    if elements is None or len(elements.dims) != 1:
+        return None
+    dims = list(enumerate(scope.symbolic_shape(data) or ()))
+    return tuple(
+        tuple(axis for axis, size in dims if is_symbol(size) and size == each) or None
+        if is_symbol(each)
+        else each
+        for each in elements.values
+    )

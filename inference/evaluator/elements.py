@@ -1,0 +1,104 @@
+"""Elements of values: numbers, symbols for sizes known only at run time, or `None` if unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
+from math import prod
+from operator import mul
+from typing import TypeAlias
+
+from opshift.inference.symbols import is_symbol
+from opshift.model.node import Tensor
+
+Element: TypeAlias = "int | float | bytes | None"
+"""Number, bool, string, `Symbol`, or `None` if the element is unknown."""
+
+Elements: TypeAlias = Tensor
+"""Tensor whose values are of type `Element`."""
+
+Dims = tuple[int, ...]
+
+
+def is_constant(elements: Elements) -> bool:
+    """Return whether all elements are the same in every run."""
+    values = elements.values
+    return None not in values and not any(map(is_symbol, values))
+
+
+def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | None = None) -> Elements:
+    """Select positions along an axis; `dims` replaces the axis, by default with the number of positions."""
+    inner, size = prod(elements.dims[axis + 1 :]), elements.dims[axis]
+    values, starts = elements.values, range(0, len(elements.values), (size * inner) or 1)
+    shape = (
+        *elements.dims[:axis],
+        *((len(positions),) if dims is None else dims),
+        *elements.dims[axis + 1 :],
+    )
+    if inner == 1:
+        picked: Iterable[Element] = [values[start + each] for start in starts for each in positions]
+    else:
+        rows = ((start + each * inner for each in positions) for start in starts)
+        picked = chain.from_iterable(values[row : row + inner] for row in chain.from_iterable(rows))
+    return Tensor(elements.element_type, shape, tuple(picked))
+
+
+def join(parts: Sequence[Elements], axis: int) -> Elements:
+    """Concatenate along an axis; the other dimensions are equal."""
+    first = parts[0]
+    dims = (*first.dims[:axis], sum(each.dims[axis] for each in parts), *first.dims[axis + 1 :])
+    widths = [prod(each.dims[axis:]) for each in parts]
+    values = tuple(
+        chain.from_iterable(
+            each.values[row * width : (row + 1) * width]
+            for row in range(prod(first.dims[:axis]))
+            for each, width in zip(parts, widths, strict=True)
+        )
+    )
+    return Tensor(first.element_type, dims, values)
+
+
+def expand(elements: Elements, dims: Dims) -> Elements:
+    """Repeat dimensions of 1 to the dimensions to which the elements broadcast."""
+    if elements.dims == dims:
+        return elements
+    if 0 in dims:
+        return Tensor(elements.element_type, dims, ())
+    values, block = elements.values, 1
+    sizes = (1,) * (len(dims) - len(elements.dims)) + elements.dims
+    for size, target in zip(reversed(sizes), reversed(dims), strict=True):
+        if size != target:
+            blocks = (values[start : start + block] * target for start in range(0, len(values), block))
+            values = tuple(chain.from_iterable(blocks))
+        block *= target
+    return Tensor(elements.element_type, dims, values)
+
+
+def broadcast_dims(shapes: Sequence[Dims]) -> Dims | None:
+    """Return the dimensions that known shapes broadcast to as in NumPy; `None` if they do not."""
+    rank = max(map(len, shapes), default=0)
+    result = []
+    for column in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):
+        sizes = {size for size in column if size != 1}
+        if len(sizes) > 1:
+            return None
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def transpose(elements: Elements, axes: Sequence[int]) -> Elements:
+    """Reorder the dimensions."""
+    strides = strides_of(elements.dims)
+    dims = tuple(elements.dims[axis] for axis in axes)
+    order = positions(dims, [strides[axis] for axis in axes])
+    return Tensor(elements.element_type, dims, tuple([elements.values[each] for each in order]))
+
+
+def strides_of(dims: Dims) -> list[int]:
+    """Return the distance between neighbors along each axis in row-major order."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
+
+
+def positions(dims: Dims, strides: Sequence[int]) -> Iterator[int]:
+    """Yield the position of each index of `dims` in row-major order, for given strides."""
+    return (sum(map(mul, index, strides)) for index in product(*map(range, dims)))

@@ -1,0 +1,206 @@
+"""Arithmetic of single elements: exact numbers, symbols, and `None` for unknown results.
+
+Symbols are sizes, so they are at least 0. Sums and products of symbols are computed from their numbers, so
+that equal polynomials are equal symbols. Other results that are at least 0 get a symbol named after the
+computation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from opshift.inference.evaluator.elements import Element
+from opshift.inference.symbols import is_symbol, symbol_from_number, symbol_named
+from opshift.model.element_types import BY_NAME
+from opshift.model.types import Symbol
+
+Operation = Callable[[Any, Any], Element]
+"""Operation on two known elements, at most one of them a symbol unless it supports two."""
+
+SMALLEST_FLOAT = 2.0**-14
+"""Smallest nonzero result to compute: runtimes may flush smaller ones to zero as subnormal numbers."""
+
+FLOAT_TYPES = ("float", "double", "float16")
+"""Types in which arithmetic is evaluated where it does not round."""
+
+
+def in_range(value: int, element_type: str) -> int | None:
+    """Return an integer result; unsigned ones wrap around, and signed overflow is undefined."""
+    kind = BY_NAME[element_type]
+    bits = 8 * struct.calcsize(f"<{kind.code}")
+    if element_type.startswith("u"):
+        return value % (1 << bits)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def named(operation: str, *operands: Element) -> Symbol:
+    """Return the symbol of a result that is at least 0."""
+    return symbol_named("\0".join((operation, *map(str, operands))))
+
+
+def add_sizes(first: int, second: int) -> int | None:
+    """Add sizes, at least one of which is a symbol."""
+    return symbol_from_number(first + second) if min(first, second) >= 0 else None
+
+
+def subtract_sizes(first: int, second: int) -> int | None:
+    """Subtract sizes; the difference of different ones may be negative."""
+    return first if second == 0 else 0 if first == second and is_symbol(first) is is_symbol(second) else None
+
+
+def multiply_sizes(first: int, second: int) -> int | None:
+    """Multiply sizes, at least one of which is a symbol."""
+    if 0 in (first, second):
+        return 0
+    return symbol_from_number(first * second) if min(first, second) > 0 else None
+
+
+def divide_sizes(first: int, second: int) -> int | None:
+    """Divide sizes; a symbol as divisor may be 0."""
+    if is_symbol(second) or second <= 0:
+        return None
+    return first if second == 1 else named("Div", first, second)
+
+
+def remainder_of_sizes(first: int, second: int) -> int | None:
+    """Return the remainder of sizes; a symbol as divisor may be 0."""
+    return None if is_symbol(second) or second <= 0 else named("Mod", first, second)
+
+
+def smaller_size(first: int, second: int) -> int | None:
+    """Return the minimum, which is a number if it is at most 0."""
+    number = second if is_symbol(first) else first
+    if first == second or (not is_symbol(number) and number <= 0):
+        return number
+    return named("Min", *sorted((first, second)))
+
+
+def larger_size(first: int, second: int) -> int | None:
+    """Return the maximum, which is the symbol if the number is at most 0."""
+    if first == second:
+        return first
+    for size, other in ((first, second), (second, first)):
+        if not is_symbol(other) and other <= 0:
+            return size
+    return named("Max", *sorted((first, second)))
+
+
+def equal_sizes(first: int, second: int) -> bool | None:
+    """Return whether sizes are equal in every run; `None` if this depends on the run."""
+    if is_symbol(first) and is_symbol(second):
+        return True if first == second else None
+    number = second if is_symbol(first) else first
+    return False if number < 0 else None
+
+
+def less_size(first: int, second: int) -> bool | None:
+    """Return whether the first size is smaller in every run; `None` if this depends on the run."""
+    if first == second:
+        return False
+    if not is_symbol(second) and second <= 0:
+        return False
+    return True if not is_symbol(first) and first < 0 else None
+
+
+def divide_integers(first: int, second: int) -> int | None:
+    """Divide integers and round toward zero; `None` for division by zero."""
+    if second == 0:
+        return None
+    quotient = abs(first) // abs(second)
+    return quotient if (first < 0) == (second < 0) else -quotient
+
+
+def remainder(first: int, second: int) -> int | None:
+    """Return the remainder with the sign of the divisor; `None` for division by zero."""
+    return first % second if second else None
+
+
+def truncated_remainder(first: int, second: int) -> int | None:
+    """Return the remainder with the sign of the dividend; `None` for division by zero."""
+    return int(math.copysign(1, first)) * (abs(first) % abs(second)) if second else None
+
+
+def fits_float(value: float, element_type: str) -> bool:
+    """Return whether a finite float is a value of the type that no runtime flushes to zero."""
+    if value and abs(value) < SMALLEST_FLOAT:
+        return False
+    try:
+        code = BY_NAME[element_type].code
+        return bool(struct.unpack(f"<{code}", struct.pack(f"<{code}", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+def exact_float(operation: Callable[[Any, Any], Any], element_type: str) -> Operation:
+    """Return an operation on floats whose result is `None` unless it needs no rounding."""
+
+    def apply(first: float, second: float) -> float | None:
+        if not (math.isfinite(first) and math.isfinite(second)):
+            return None
+        try:
+            value = operation(first, second)
+            is_exact = Fraction(value) == operation(Fraction(first), Fraction(second))
+        except (OverflowError, ZeroDivisionError, ValueError):
+            return None
+        return float(value) if is_exact and fits_float(value, element_type) else None
+
+    return apply
+
+
+def choose_float(choose: Callable[[float, float], float]) -> Operation:
+    """Return a minimum or maximum of floats; `None` for NaN, and for zeros of different signs."""
+
+    def apply(first: float, second: float) -> float | None:
+        if math.isnan(first) or math.isnan(second) or (first == second and repr(first) != repr(second)):
+            return None
+        return choose(first, second)
+
+    return apply
+
+
+def integer_operation(operation: Callable[[int, int], int | None], sizes: Operation, kind: str) -> Operation:
+    """Return an operation on integers of a type, or on symbols."""
+
+    def apply(first: int, second: int) -> int | None:
+        if is_symbol(first) or is_symbol(second):
+            result: Any = sizes(first, second)
+            return result if is_symbol(result) or result is None else in_range(result, kind)
+        value = operation(first, second)
+        return None if value is None else in_range(value, kind)
+
+    return apply
+
+
+def comparison(operation: Callable[[Any, Any], bool], sizes: Operation) -> Operation:
+    """Return a comparison of numbers or symbols."""
+
+    def apply(first: Any, second: Any) -> Element:
+        if is_symbol(first) or is_symbol(second):
+            return sizes(first, second)
+        return operation(first, second)
+
+    return apply
+
+
+def negated(operation: Operation) -> Operation:
+    """Return the negation of a comparison."""
+
+    def apply(first: Any, second: Any) -> Element:
+        found = operation(first, second)
+        return None if found is None else not found
+
+    return apply
+
+
+def swapped(operation: Operation) -> Operation:
+    """Return an operation with its operands exchanged."""
+    return lambda first, second: operation(second, first)
+
+
+EQUAL = comparison(operator.eq, equal_sizes)
+LESS = comparison(operator.lt, less_size)
