@@ -31,7 +31,7 @@ def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     shape, length = out.emit("Shape", [data]), out.emit("Shape", [scale])
     rows = out.emit("Reshape", [_as_float(data, out), out.emit("Concat", [out.int64([-1]), length], axis=0)])
-    squares = out.emit("ReduceMean", [out.emit("Mul", [rows, rows])], axes=(-1,), keepdims=1)
+    squares = out.emit("ReduceMean", [out.emit("Mul", [rows, rows])], axes=(1,), keepdims=1)
     epsilon = out.constant(node.attribute("epsilon", 1e-5), "float")
     deviation = out.emit("Sqrt", [out.emit("Add", [squares, epsilon])])
     scaled = out.emit("Mul", [out.emit("Div", [rows, deviation]), _as_float(scale, out)])
