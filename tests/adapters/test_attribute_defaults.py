@@ -57,7 +57,7 @@ def _reads(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr, int]]:
             continue
         is_read = call.func.attr == "attribute" and getattr(call.func.value, "id", "") == "node"
         if is_read and len(call.args) == 2 and isinstance(call.args[0], ast.Constant):
-            yield call.args[0].value, call.args[1], call.lineno
+            yield str(call.args[0].value), call.args[1], call.lineno
 
 
 def _callees(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Iterator[ast.FunctionDef]:
