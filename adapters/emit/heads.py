@@ -3,30 +3,42 @@
 import math
 
 from opshift.adapters import Rewriter
-from opshift.adapters.emit.shapes import Dimension, computed_dimension, product_or_inferred, reshape
+from opshift.adapters.emit.shapes import (
+    Dimension,
+    computed_dimension,
+    dimension,
+    divide_dimension,
+    multiply_dimension,
+    product_of_dimensions,
+    reshape,
+)
 
 
-def split_heads(value: str, heads: int, out: Rewriter) -> str:
-    """Return a value of shape (batch, sequence, hidden size) as (batch, heads, sequence, head size)."""
-    split = reshape(value, (0, 0, heads, size_per_head(value, heads, out)), out)
+def split_heads(value: str, heads: int, out: Rewriter, hidden: int | None = None) -> str:
+    """Return a value of shape (batch, sequence, hidden size) as (batch, heads, sequence, head size).
+
+    `hidden` is the hidden size of an emitted value, if it is known.
+    """
+    size = size_per_head(value, heads, out) if hidden is None else hidden // heads
+    split = reshape(value, (0, 0, heads, size), out)
     return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
 
 
-def size_per_head(value: str, heads: int, out: Rewriter) -> int:
-    """Return the head size of a value whose last dimension holds all heads, or -1 to infer it."""
-    hidden = product_or_inferred(value, (-1,), out)
-    return hidden if hidden < 0 else hidden // heads
+def size_per_head(value: str, heads: int, out: Rewriter) -> Dimension:
+    """Return the head size of a value whose last dimension holds all heads."""
+    return divide_dimension(dimension(value, -1, out), heads, out)
 
 
-def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> int:
-    """Return the size of merged heads, each as large as one of `value`, or -1 to infer it."""
-    size = size_per_head(value, heads, out)
-    return size if size < 0 else size * merged_heads
+def merged_size(value: str, heads: int, merged_heads: int, out: Rewriter) -> Dimension:
+    """Return the size of merged heads, each as large as one of `value`."""
+    return multiply_dimension(size_per_head(value, heads, out), merged_heads, out)
 
 
-def merge_heads(value: str, output: str, out: Rewriter, hidden: int = -1) -> None:
-    """Emit the reverse of `split_heads`; the hidden size -1 is inferred."""
-    reshape(out.emit("Transpose", [value], perm=(0, 2, 1, 3)), (0, 0, hidden), out, [output])
+def merge_heads(value: str, output: str, out: Rewriter, hidden: Dimension | None = None) -> None:
+    """Emit the reverse of `split_heads`; the hidden size is computed if it is not given."""
+    moved = out.emit("Transpose", [value], perm=(0, 2, 1, 3))
+    size = product_of_dimensions(moved, (2, 3), out) if hidden is None else hidden
+    reshape(moved, (0, 0, size), out, [output])
 
 
 def append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:

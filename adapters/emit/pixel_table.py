@@ -78,7 +78,6 @@ def _unknown_shape(name: str) -> UnknownShape:
 def emit_pixel_table(
     data: str,
     batch: int | None,
-    channels: Dimension,
     sizes: Sequence[Dimension],
     out: Rewriter,
     *,
@@ -89,7 +88,6 @@ def emit_pixel_table(
     Args:
         data: the images, of shape (batch, channels, *sizes).
         batch: the number of images; computed if it is `None`.
-        channels: the number of channels.
         sizes: the spatial dimensions.
         out: the rewriter.
         border: add one pixel of zeros at both ends of each axis.
@@ -101,11 +99,10 @@ def emit_pixel_table(
         data = out.emit("Pad", [data, out.int64(pads * 2)], opset=13)
         sizes = [add_dimensions(size, 2, out) for size in sizes]
     *strides, rows = _strides(sizes, out)
-    # 0 copies a dimension of the data.
-    known_channels = channels if isinstance(channels, int) else 0
-    flat = reshape(data, (batch or 0, known_channels, rows if isinstance(rows, int) else -1), out)
-    transposed = out.emit("Transpose", [flat], perm=[0, 2, 1])
-    table = reshape(transposed, (-1, channels), out)
+    # Unlike Reshape with -1, Flatten accepts images without pixels.
+    rank = 2 + len(sizes)
+    channels_last = out.emit("Transpose", [data], perm=[0, *range(2, rank), 1])
+    table = out.emit("Flatten", [channels_last], axis=rank - 1)
     return PixelTable(table, _first_rows(images, batch, rows, out), tuple(reversed(strides)))
 
 

@@ -2,7 +2,13 @@
 
 from opshift.adapters import CannotConvert, Rewriter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import Dimension, dimension_tensor, index_range
+from opshift.adapters.emit.shapes import (
+    Dimension,
+    dimension_tensor,
+    index_range,
+    product_of_dimensions,
+    reshape,
+)
 
 PACKED_BITS = (2, 4, 8)
 """Numbers of bits that divide a byte."""
@@ -17,10 +23,18 @@ def require_packed_bits(bits: int) -> int:
 
 
 def unpack(
-    packed: str, bits: int, rank: int, element_type: str, out: Rewriter, *, high_first: bool = False
+    packed: str,
+    bits: int,
+    rank: int,
+    element_type: str,
+    out: Rewriter,
+    *,
+    high_first: bool = False,
+    row: int | None = -1,
 ) -> str:
     """Return the numbers of bytes as a floating-point type; the last dimension grows.
 
+    `row` is the number of bytes in the last dimension, `None` if it is unknown; -1 if there are bytes.
     The lowest bits of a byte hold its first number, or its last with `high_first`. Floating-point
     arithmetic is exact on bytes, and runtimes without shifts of bytes support it.
     """
@@ -38,7 +52,9 @@ def unpack(
         columns.reverse()
     split = [out.emit("Unsqueeze", [each.name, last]) for each in columns]
     joined = out.emit("Concat", split, axis=rank)
-    return out.emit("Reshape", [joined, out.int64([*[0] * (rank - 1), -1])])
+    count = None if row is None else max(row * 8 // bits, -1)
+    length: Dimension = product_of_dimensions(joined, (rank - 1, rank), out) if count is None else count
+    return reshape(joined, [*[0] * (rank - 1), length], out)
 
 
 def block_indices(count: Dimension, block_size: int, out: Rewriter) -> str:

@@ -1,7 +1,7 @@
 """Dimensions in emitted nodes: constants where they are known, computed by nodes otherwise."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.subgraphs import LoopBuilder
@@ -15,6 +15,9 @@ MAX_CONSTANT_DATA = 1 << 20
 
 ALLOWZERO_OPSET = 14
 """First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""
+
+REDUCTION_OPSET = 11
+"""Opset of emitted reductions of sizes, in which the axes are an attribute."""
 
 NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
@@ -74,14 +77,33 @@ def is_nonempty(value: str, out: Rewriter) -> bool:
     return shape is not None and all(shape)
 
 
-def product_or_inferred(value: str, axes: Iterable[int], out: Rewriter) -> int:
-    """Return the product of dimensions, or -1, which Reshape infers, if one of them is unknown.
+def product_of_dimensions(value: str, axes: Sequence[int], out: Rewriter) -> Dimension:
+    """Return the product of dimensions, computed if one of them is unknown.
 
-    Reshape infers no size of empty data, so a known product keeps nodes with an empty batch valid.
+    Reshape cannot infer it with -1: it infers no size of empty data.
     """
     sizes = [out.known_dimension(value, axis) for axis in axes]
     known = [size for size in sizes if size is not None]
-    return math.prod(known) if len(known) == len(sizes) else -1
+    if len(known) == len(sizes):
+        return math.prod(known)
+    sizes_name = out.emit("Gather", [out.emit("Shape", [value]), out.int64(axes)], axis=0)
+    if len(axes) == 1:
+        return sizes_name
+    return out.emit("ReduceProd", [sizes_name], domain="", opset=REDUCTION_OPSET, axes=(0,), keepdims=1)
+
+
+def divide_dimension(size: Dimension, divisor: int, out: Rewriter) -> Dimension:
+    """Return the quotient of a dimension."""
+    if isinstance(size, int):
+        return size // divisor
+    return size if divisor == 1 else out.emit("Div", [size, out.int64([divisor])])
+
+
+def multiply_dimension(size: Dimension, factor: int, out: Rewriter) -> Dimension:
+    """Return the product of a dimension and a number."""
+    if isinstance(size, int):
+        return size * factor
+    return size if factor == 1 else out.emit("Mul", [size, out.int64([factor])])
 
 
 def double_sizes(value: str, axes: Sequence[int], out: Rewriter) -> str:
@@ -122,3 +144,10 @@ def reshape(
 ) -> str:
     """Emit a Reshape; as in Reshape, 0 copies a dimension of the input and one -1 is inferred."""
     return out.emit("Reshape", [value, shape_tensor(sizes, out)], outputs, opset=opset)
+
+
+def reshape_like(value: str, like: str, shape: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
+    """Emit a Reshape to the shape of another value, which `shape` holds; its sizes may be 0."""
+    if is_nonempty(like, out):
+        return out.emit("Reshape", [value, shape], outputs, domain="")
+    return out.emit("Reshape", [value, shape], outputs, domain="", opset=ALLOWZERO_OPSET, allowzero=1)

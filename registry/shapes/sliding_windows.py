@@ -49,10 +49,18 @@ def conv_transpose(node: ShapeContext) -> Shapes:
 
 @rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Shapes:
-    """Infer an output with the input's shape, and a state with one position less than the kernel."""
-    batch, channels, _ = of_rank(node.shape(0), 3)
-    kernel = of_rank(node.shape(1), 3)[2]
-    return [node.shape(0) or unknown(3), (batch, channels, kernel - 1 if kernel else None)]
+    """Infer an output with the input's shape, and a state with the positions that the kernel covers before.
+
+    The state of several dimensions, or of several calls, has more dimensions.
+    """
+    data = node.shape(0)
+    if node.integer("ndim", 1) != 1 or node.integer("state_window", 0):
+        return [data, None]
+    batch, *sizes = of_rank(data, 3)
+    kernel, dilation = of_rank(node.shape(1), 3)[2], node.integer("dilation", 1)
+    reach = (kernel - 1) * dilation if kernel and dilation else None
+    state = (reach, sizes[1]) if node.integer("channels_last", 0) else (sizes[0], reach)
+    return [data or unknown(3), (batch, *state)]
 
 
 @rule("pool", keeps_rank=True)

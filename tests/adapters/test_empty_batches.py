@@ -55,6 +55,7 @@ CASES: list[Any] = [
 ]
 
 
+@pytest.mark.parametrize("is_symbolic", [False, True])
 @pytest.mark.parametrize(("op_type", "opset", "shapes", "attributes", "results"), CASES)
 def test_accepts_empty_batch(
     op_type: str,
@@ -62,6 +63,7 @@ def test_accepts_empty_batch(
     shapes: dict[str, tuple[int, ...]],
     attributes: dict[str, Any],
     results: list[tuple[int, ...]],
+    is_symbolic: bool,
 ) -> None:
     feeds = {
         name: np.zeros(shape, np.int64 if name == "labels" else np.float32) for name, shape in shapes.items()
@@ -70,7 +72,11 @@ def test_accepts_empty_batch(
     node = helper.make_node(op_type, list(feeds), outputs, **attributes)
     model = build([node], feeds, outputs, opset)
     for value in model.graph.input:
-        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+        dims = value.type.tensor_type.shape.dim
+        dims[0].dim_param = "batch"
+        for axis, dim in enumerate(dims):
+            if is_symbolic and axis and op_type == "GridSample":
+                dim.dim_param = f"{value.name}{axis}"
     for target in sorted({9, min(13, opset - 1), opset - 1}):
         found = run(convert_version(model, target), feeds)
         assert [each.shape for each in found] == results

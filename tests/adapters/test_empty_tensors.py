@@ -88,3 +88,24 @@ def test_padding(shape: tuple[int, ...], dtype: type, form: str) -> None:
 def test_shapes_with_zeros(shape: tuple[int, ...], new_shape: tuple[int, ...], form: str) -> None:
     feeds: Feeds = {"x": np.zeros(shape, np.float32), "shape": np.array(new_shape, np.int64)}
     _check("Reshape", feeds, 14, (13, 10, 8), form, allowzero=1)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 4), (3, 0), (0, 5, 0), (2, 3)])
+def test_sums_along_a_computed_axis(shape: tuple[int, ...]) -> None:
+    feeds: Feeds = {"x": np.ones(shape, np.float32), "axis": np.array(-1)}
+    for reverse in (0, 1):
+        _check("CumSum", feeds, 14, (10, 9), "fed", reverse=reverse)
+
+
+@pytest.mark.parametrize("form", ["fed", "symbolic"])
+@pytest.mark.parametrize("op_type", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0)])
+def test_bits(shape: tuple[int, ...], op_type: str, form: str) -> None:
+    feeds: Feeds = {"x": np.zeros(shape, np.int32), "z": np.zeros(shape, np.int32)}
+    _check(op_type, feeds, 18, (17, 13), form)
+
+
+@pytest.mark.parametrize("form", ["fed", "symbolic"])
+@pytest.mark.parametrize("shape", [(0, 8, 2, 3), (1, 8, 0, 3)])
+def test_blocks_of_channels(shape: tuple[int, ...], form: str) -> None:
+    _check("DepthToSpace", {"x": np.zeros(shape, np.float32)}, 13, (10,), form, blocksize=2, mode="CRD")

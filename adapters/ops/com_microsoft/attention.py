@@ -1,8 +1,10 @@
 """Attention, QAttention and MultiHeadAttention of onnxruntime: `softmax(scale * Q K^T + masks) V`."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.cast import cast_between
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.heads import (
     append_to_past,
@@ -29,7 +31,8 @@ class Heads(NamedTuple):
     """Queries, keys and values of shape (batch, heads, sequence, head size).
 
     Attributes:
-        hidden_size: the head size times the number of heads, if known.
+        hidden_size: the head size of queries and keys times the number of heads, if known.
+        value_size: the same for values.
         element_type: the type of all of them.
     """
 
@@ -37,6 +40,7 @@ class Heads(NamedTuple):
     key: str
     value: str
     hidden_size: int | None
+    value_size: int | None
     element_type: str
 
 
@@ -56,30 +60,40 @@ def expand_multi_head_attention(node: Node, out: Rewriter) -> None:
             reason = f"{name} selects parts of a cache that is larger than the past"
             raise CannotConvert(reason, "input.unsupported", subject=name)
     data = node.inputs[0]
-    _require_self_attention(node, out)
+    _require_present(node, None, node.input(6), out)
     query, key, value = _projections(node, out)
     key = append_to_past(node.input(6), key, node.output(1), out)
     value = append_to_past(node.input(7), value, node.output(2), out)
     past = dimension(node.input(6), 2, out) if node.input(6) else 0
-    lengths = Lengths(dimension(data, 1, out), past, computed_dimension(key, 2, out))
-    hidden_size = out.known_dimension(data, 2) if out.rank(data) == 3 else None
-    heads = Heads(query, key, value, hidden_size, out.element_type(data))
+    has_later_keys = _has_later_keys(node, out)
+    lengths = Lengths(dimension(data, 1, out), past, computed_dimension(key, 2, out), has_later_keys)
+    hidden_size = out.known_dimension(data, 2) if node.input(1) else None
+    heads = Heads(query, key, value, hidden_size, _value_size(node, out), out.element_type(data))
     _attend(node, heads, lengths, Masks(node.input(4), node.input(5)), out)
 
 
-def _require_self_attention(node: Node, out: Rewriter) -> None:
-    """Require as many queries as new keys if a mask relates their positions."""
-    data, key = node.inputs[0], node.input(1)
-    sizes = out.known_dimension(data, 1), out.known_dimension(key, out.rank(key) - 2) if key else None
-    if node.attribute("unidirectional", 0) and None not in sizes and sizes[0] != sizes[1]:
-        reason = f"unidirectional is 1, but there are {sizes[0]} queries and {sizes[1]} keys"
-        raise CannotConvert(reason, "result.runtime-dependent", subject="unidirectional")
+def _has_later_keys(node: Node, out: Rewriter) -> bool:
+    """Return whether there may be more new keys than queries."""
+    if not node.input(2):
+        return bool(node.input(1))
+    queries, keys = out.comparable_shapes(node.inputs[:2])
+    first, second = (queries or (None,) * 3)[1], (keys or (None,) * 3)[-2]
+    if first is None or second is None:
+        return True
+    return first != second if min(first, second) < 0 else second > first
+
+
+def _value_size(node: Node, out: Rewriter) -> int | None:
+    """Return the hidden size of the values, if it is known."""
+    value = [name for name in node.inputs[:3] if name][-1]
+    size = out.known_dimension(value, -1)
+    return size and size * (1 if out.known_rank(value) == 3 else node.attribute("num_heads"))
 
 
 def _projections(node: Node, out: Rewriter) -> list[str]:
     """Return queries, keys and values of shape (batch, heads, sequence, head size), with the bias added."""
     given = [name for name in node.inputs[:3] if name]
-    if out.rank(given[-1]) != 5:
+    if len(given) == 3:
         return [_with_bias_and_heads(node, position, out) for position in range(3)]
     if node.input(3):
         reason = "the layout of a bias for packed inputs is not defined"
@@ -93,7 +107,7 @@ def _projections(node: Node, out: Rewriter) -> list[str]:
 
 def _with_bias_and_heads(node: Node, position: int, out: Rewriter) -> str:
     name, bias = node.inputs[position], node.input(3)
-    if out.rank(name) == 4:
+    if position and out.rank(name) == 4:
         return name
     if bias:
         size = dimension(node.inputs[0], 2, out)
@@ -137,8 +151,14 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
             reason = f"{name} is set, which only kernels for other devices than the CPU support"
             raise CannotConvert(reason, "attribute.unsupported", subject=name)
     sizes = node.attribute("qkv_hidden_sizes")
+    _require_present(node, sizes, past, out)
     parts = out.emit_all("Split", [product, *([out.int64(sizes)] if sizes else [])], 3, axis=2)
-    query, key, value = (split_heads(part, node.attribute("num_heads"), out) for part in parts)
+    width = out.known_dimension(node.inputs[1], 1)
+    widths = sizes or [width and width // 3] * 3
+    query, key, value = (
+        split_heads(part, node.attribute("num_heads"), out, each)
+        for part, each in zip(parts, widths, strict=True)
+    )
     past_length: Dimension = 0
     if past:
         pasts = [out.emit("Gather", [past, out.int64(index)], axis=0) for index in (0, 1)]
@@ -149,24 +169,35 @@ def _attend_to_projection(node: Node, product: str, past: str, masks: Masks, out
         both = [out.emit("Unsqueeze", [each, first]) for each in (key, value)]
         out.emit("Concat", both, [node.output(1)], axis=0)
     lengths = Lengths(dimension(node.inputs[0], 1, out), past_length, computed_dimension(key, 2, out))
-    width = out.known_dimension(node.inputs[1], 1)
-    hidden_size = sizes[0] if sizes else width and width // 3
     element_type = out.element_type(node.inputs[2] if node.op_type == "QAttention" else node.inputs[0])
-    _attend(node, Heads(query, key, value, hidden_size, element_type), lengths, masks, out)
+    _attend(node, Heads(query, key, value, widths[0], widths[2], element_type), lengths, masks, out)
+
+
+def _require_present(node: Node, sizes: Sequence[int] | None, past: str, out: Rewriter) -> None:
+    """Refuse a cache that kernels do not define."""
+    if past and not node.output(1):
+        reason = "past is given without the output present, and kernels ignore it"
+        raise CannotConvert(reason, "result.runtime-dependent", subject="past", remedy="add present")
+    if out.is_used(node.output(1)) and sizes and sizes[0] != sizes[2]:
+        reason = "keys and values of different sizes cannot be one output present"
+        raise CannotConvert(reason, "node.invalid", subject="qkv_hidden_sizes")
 
 
 def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewriter) -> None:
     """Emit the attention, and the scores if they are an output."""
-    score_type = heads.element_type
+    element_type = heads.element_type
     size = heads.hidden_size and heads.hidden_size // node.attribute("num_heads")
-    scale = score_scale(node.attribute("scale", 0.0), heads.query, size, score_type, out)
+    scale = score_scale(node.attribute("scale", 0.0), heads.query, size, element_type, out)
     scores = scaled_scores(heads.query, heads.key, scale, out)
     # Kernels add the masks first, which matters where all keys of a query are masked.
-    terms = added_masks(node, masks.keys, lengths, score_type, out), masks.bias
-    added = fold("Add", filter(None, terms), out)
+    bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
+    added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
     if added:
-        scores = out.emit("Add", [scores, added])
+        # The range of float16 is too small for the masks.
+        scores = out.emit("Add", [cast_between(scores, element_type, "float", out), added])
+    score_type = "float" if added else element_type
     if out.is_used(node.output(3)):
-        out.emit("Identity", [scores], [node.output(3)])
-    weights = out.emit("Softmax", [scores], axis=-1)
-    merge_heads(out.emit("MatMul", [weights, heads.value]), node.outputs[0], out)
+        rounded = cast_between(scores, score_type, element_type, out)
+        out.emit("Identity", [rounded], [node.output(3)])
+    weights = cast_between(out.emit("Softmax", [scores], axis=-1), score_type, element_type, out)
+    merge_heads(out.emit("MatMul", [weights, heads.value]), node.outputs[0], out, heads.value_size)

@@ -1,18 +1,18 @@
 """Masks of Attention and MultiHeadAttention of onnxruntime.
 
-Kernels add masks to the scores: `mask_filter_value` for a masked key, and the lowest finite
-number for a key after a causal query.
+Kernels add masks to the scores, in float32: `mask_filter_value` for a masked key, and the lowest
+finite number for a key after a causal query.
 """
 
 from typing import NamedTuple
 
-from opshift.adapters import Node, Rewriter, UnknownShape
+from opshift.adapters import Node, Rewriter
 from opshift.adapters.emit.cast import LARGEST_FINITE
-from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.heads import positions
 from opshift.adapters.emit.shapes import (
     Dimension,
     add_dimensions,
+    dimension,
     dimension_tensor,
     reshape,
     shape_tensor,
@@ -23,42 +23,55 @@ MASK_FILTER_VALUE = -10000.0
 
 
 class Lengths(NamedTuple):
-    """Numbers of queries, of past keys, and of all keys."""
+    """Numbers of queries, of past keys, and of all keys.
+
+    Attributes:
+        has_later_keys: whether there may be more new keys than queries.
+    """
 
     queries: Dimension
     past: Dimension
     keys: Dimension
+    has_later_keys: bool = False
 
 
-def added_masks(node: Node, mask: str, lengths: Lengths, element_type: str, out: Rewriter) -> str:
-    """Return the sum of the key mask and the causal mask, or `""` if there is none."""
-    masks = []
+def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
+    """Return the float32 sum of the key mask and the causal mask, or `""` if there is none."""
+    masks = ""
     if mask:
         filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
-        masks.append(_mask(_kept_keys(node, mask, lengths, out), filtered, element_type, out))
+        masks = _mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
     if node.attribute("unidirectional", 0):
-        kept = out.emit("Not", [out.emit("Greater", causal_positions(lengths, out))])
-        masks.append(_mask(kept, -LARGEST_FINITE[element_type], element_type, out))
-    return fold("Add", masks, out)
+        # The lowest number replaces that of the key mask: their sum would be minus infinity.
+        others = masks or out.constant(0.0, "float")
+        masks = _mask(_kept_past(lengths, out), others, -LARGEST_FINITE["float"], out)
+    return masks
 
 
-def _mask(kept: str, filtered: float, element_type: str, out: Rewriter) -> str:
-    return out.emit("Where", [kept, *(out.constant(each, element_type) for each in (0.0, filtered))])
+def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
+    return out.emit("Where", [kept, others, out.constant(filtered, "float")])
 
 
-def causal_positions(lengths: Lengths, out: Rewriter) -> list[str]:
-    """Return the positions of keys, in a row, and of queries, in a column."""
-    queries = positions(lengths.queries, out)
+def _kept_past(lengths: Lengths, out: Rewriter) -> str:
+    """Return which keys are not after a query, of shape (queries, keys)."""
+    numbers = queries = positions(lengths.queries, out)
     if lengths.past:
         queries = out.emit("Add", [queries, dimension_tensor(lengths.past, out)])
-    return [positions(lengths.keys, out), reshape(queries, (-1, 1), out)]
+    operands = [positions(lengths.keys, out), reshape(queries, (-1, 1), out)]
+    kept = out.emit("Not", [out.emit("Greater", operands)])
+    if not lengths.has_later_keys:
+        return kept
+    # Kernels never mask keys of the last query.
+    last = out.emit("Sub", [dimension_tensor(lengths.queries, out), out.int64(1)])
+    is_last = out.emit("Equal", [reshape(numbers, (-1, 1), out), last])
+    return out.emit("Or", [kept, is_last])
 
 
 def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     """Return whether keys are kept, of a shape that broadcasts to (batch, heads, queries, keys)."""
     rank = out.rank(mask)
     if rank == 1:
-        return _kept_range(node.inputs[0], mask, lengths, out)
+        return _kept_range(node, mask, lengths, out)
     if rank == 4:
         # A square mask of the longest sequence: take the rows of the queries and the columns of the keys.
         starts = [dimension_tensor(lengths.past, out), out.int64([0])]
@@ -70,26 +83,27 @@ def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     return out.emit("Greater", [mask, out.constant(0, "int32")])
 
 
-def _kept_range(data: str, mask: str, lengths: Lengths, out: Rewriter) -> str:
+def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     """Return whether keys are before the end, and not before the start, of each batch entry.
 
-    Raises:
-        UnknownShape: the mask may or may not have starts after the ends.
+    Of MultiHeadAttention, the mask has ends, which offsets may follow.
     """
+    data = node.inputs[0]
     shapes = out.comparable_shapes([data, mask])
     batch, size = ((shape or (None,))[0] for shape in shapes)
     keys = positions(lengths.keys, out)
     bounds = out.cast(mask, "int64")
     if size is not None and size == batch:
         return out.emit("Less", [keys, reshape(bounds, (-1, 1, 1, 1), out)])
-    if size is None or batch is None or size < 0 or size != 2 * batch:
-        reason = f"the mask {mask!r} may have one number or two for each batch entry"
-        raise UnknownShape(reason, data, mask)
-    ends, starts = (
-        reshape(
-            out.emit("Slice", [bounds, out.int64([start]), out.int64([start + batch])]), (-1, 1, 1, 1), out
-        )
-        for start in (0, batch)
-    )
+    count = dimension_tensor(dimension(data, 0, out), out)
+    zero = out.int64([0])
+    ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
+    if node.op_type == "MultiHeadAttention":
+        return out.emit("Less", [keys, ends])
+    # Without starts, those are 0.
+    starts = out.emit("Expand", [zero, count])
+    padded = out.emit("Concat", [bounds, starts], axis=0)
+    both = dimension_tensor(add_dimensions(count, count, out), out)
+    starts = reshape(out.emit("Slice", [padded, count, both, zero]), (-1, 1, 1, 1), out)
     is_started = out.emit("Not", [out.emit("Less", [keys, starts])])
     return out.emit("And", [out.emit("Less", [keys, ends]), is_started])

@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.quantized_blocks import first_columns, require_packed_bits, unpack
-from opshift.adapters.emit.shapes import INT64_MAX, reshape
+from opshift.adapters.emit.quantized_blocks import (
+    block_indices,
+    first_columns,
+    require_packed_bits,
+    unpack,
+)
+from opshift.adapters.emit.shapes import INT64_MAX, reshape, reshape_like
 
 OPSET, GELU_OPSET = 13, 20
 """Opset of the emitted nodes, and the first opset with Gelu."""
@@ -85,17 +90,25 @@ def _dequantized(node: Node, layer: int, position: int, out: Rewriter) -> str:
     packed, scales, zeros = node.inputs[position], node.inputs[position + 1], node.input(10 + layer)
     size, element_type = node.attribute("block_size", 0), out.element_type(node.inputs[0])
     experts, columns = (out.dimension(packed, axis) for axis in (0, 1))
-    blocks = out.dimension(packed, 2) * 8 // bits // size if size else 1
+    rows = out.dimension(packed, 2) * 8 // bits
+    blocks = -(-rows // size) if size else 1
     numbers = unpack(packed, bits, 3, element_type, out)
     if zeros:
         # Without blocks, bytes hold the zero points of several columns, otherwise those of several blocks.
         rank, count = (3, blocks) if size else (2, columns)
         zeros = first_columns(unpack(zeros, bits, rank, element_type, out), count, rank - 1, out)
-    numbers = reshape(numbers, (experts, columns, blocks, -1), out)
-    scales, zeros = (each and reshape(each, (experts, columns, blocks, 1), out) for each in (scales, zeros))
+    is_partial = bool(size and rows % size)
+    if is_partial:
+        order = block_indices(rows, size, out)
+        scales, zeros = (each and out.emit("Gather", [each, order], axis=2) for each in (scales, zeros))
+    else:
+        numbers = reshape(numbers, (experts, columns, blocks, -1), out)
+        scales, zeros = (
+            each and reshape(each, (experts, columns, blocks, 1), out) for each in (scales, zeros)
+        )
     zeros = zeros or out.constant(2.0 ** (bits - 1), element_type)
     product = out.emit("Mul", [out.emit("Sub", [numbers, zeros]), scales])
-    return reshape(product, (experts, columns, -1), out)
+    return product if is_partial else reshape(product, (experts, columns, -1), out)
 
 
 def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, out: Rewriter) -> None:
@@ -108,14 +121,14 @@ def _emit_experts(node: Node, layers: list[Layer], weights: str, chosen: str, ou
     hidden = _activate(_apply(layers[0], tokens, out), node, element_type, out)
     results = _apply(layers[1], hidden, out)
     zero = out.constant(0.0, element_type)
-    none = out.emit("Mul", [scores, zero])
+    none = out.emit("Expand", [zero, out.emit("Shape", [scores])])
     gates = out.emit("ScatterElements", [none, chosen, weights], axis=1)
     gates = out.emit("Unsqueeze", [out.emit("Transpose", [gates], perm=(1, 0)), out.int64([2])])
     weighted = out.emit("Mul", [results, gates])
     # A result that is not finite must not reach the sum unless it is chosen.
-    weighted = out.emit("Where", [out.emit("Greater", [gates, zero]), weighted, zero])
+    weighted = out.emit("Where", [out.emit("Equal", [gates, zero]), zero, weighted])
     total = out.emit("ReduceSum", [weighted, out.int64([0])], keepdims=0)
-    out.emit("Reshape", [total, shape], node.outputs)
+    reshape_like(total, data, shape, out, node.outputs)
 
 
 def _apply(layer: Layer, data: str, out: Rewriter) -> str:

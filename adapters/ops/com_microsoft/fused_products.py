@@ -17,6 +17,7 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul of transposed operands, times `alpha`, and the activation."""
     out = out.for_opset(OPSET, "")
     activation, alpha = node.attribute("activation"), node.attribute("alpha", 1.0)
+    _require_matrices(node, out)
     operands = [_transposed(node, position, out) for position in (0, 1)]
     result = 1 if activation else node.outputs
     product = out.emit("MatMul", operands, result if alpha == 1 else 1)
@@ -25,6 +26,15 @@ def expand_fused_matmul(node: Node, out: Rewriter) -> None:
         product = out.emit("Mul", [product, factor], result)
     if activation:
         _activate(product, activation, node, out)
+
+
+def _require_matrices(node: Node, out: Rewriter) -> None:
+    """Refuse a vector if the other operand is transposed, which kernels ignore."""
+    for name in ("transA", "transB", "transBatchA", "transBatchB"):
+        first, second = node.inputs if name.endswith("A") else node.inputs[::-1]
+        if node.attribute(name, 0) and out.rank(first) > 1 and out.rank(second) == 1:
+            reason = f"{name} is set, and the other operand is a vector, for which kernels ignore it"
+            raise CannotConvert(reason, "result.runtime-dependent", subject=name)
 
 
 def _transposed(node: Node, position: int, out: Rewriter) -> str:

@@ -3,6 +3,7 @@
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast, cast_between
 from opshift.adapters.emit.expression import square
+from opshift.adapters.emit.shapes import reshape_like
 
 OPSET = 13
 """Opset of the emitted arithmetic: the first with bfloat16."""
@@ -31,7 +32,7 @@ def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     shape, length = out.emit("Shape", [data]), out.emit("Shape", [scale])
     rows = out.emit("Reshape", [_as_float(data, out), out.emit("Concat", [out.int64([-1]), length], axis=0)])
-    squares = out.emit("ReduceMean", [square(rows, "float", out)], axes=(-1,), keepdims=1)
+    squares = out.emit("ReduceMean", [square(rows, "float", out)], axes=(1,), keepdims=1)
     epsilon = out.constant(node.attribute("epsilon", 1e-5), "float")
     deviation = out.emit("Sqrt", [out.emit("Add", [squares, epsilon])])
     scaled = out.emit("Mul", [out.emit("Div", [rows, deviation]), _as_float(scale, out)])
@@ -39,7 +40,8 @@ def expand_gated_rms_norm(node: Node, out: Rewriter) -> None:
     opened = out.emit("Sigmoid", [gate])
     if activation != "sigmoid":
         opened = out.emit("Mul", [gate, opened])
-    _emit_as(element_type, "Mul", [out.emit("Reshape", [scaled, shape]), opened], node.outputs[0], out)
+    restored = reshape_like(scaled, data, shape, out)
+    _emit_as(element_type, "Mul", [restored, opened], node.outputs[0], out)
 
 
 @adapter("LinearAttentionGate", 1, 0, domain="com.microsoft")

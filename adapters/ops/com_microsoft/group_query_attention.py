@@ -66,7 +66,19 @@ def expand_group_query_attention(node: Node, out: Rewriter) -> None:
     key, value = (_append_to_cache(node, index, new, tokens, out) for index, new in enumerate((key, value)))
     key, value = (_repeat_for_query_heads(each, node, out) for each in (key, value))
     weights = _weights(node, query, key, tokens, out)
-    merge_heads(out.emit("MatMul", [weights, value]), node.outputs[0], out)
+    width = out.known_dimension(node.inputs[0], 2)
+    merge_heads(
+        out.emit("MatMul", [weights, value]),
+        node.outputs[0],
+        out,
+        width and _size(width, node) * node.attribute("num_heads"),
+    )
+
+
+def _size(width: int, node: Node) -> int:
+    """Return the head size of queries of a width, which may have keys and values, too."""
+    packed = 0 if node.input(1) else 2 * node.attribute("kv_num_heads")
+    return int(width // (node.attribute("num_heads") + packed))
 
 
 def _require_plain_cache(node: Node) -> None:
@@ -164,9 +176,8 @@ def _repeat_for_query_heads(value: str, node: Node, out: Rewriter) -> str:
 def _weights(node: Node, query: str, key: str, tokens: CachedSequence, out: Rewriter) -> str:
     """Return the weights of the keys, of shape (batch, query heads, queries, keys)."""
     element_type, scores_output = out.element_type(node.inputs[0]), node.attribute("qk_output", 0)
-    packed = 0 if node.input(1) else 2 * node.attribute("kv_num_heads")
     width = out.known_dimension(node.inputs[0], 2)
-    size = width and width // (node.attribute("num_heads") + packed)
+    size = width and _size(width, node)
     scale = score_scale(node.attribute("scale", 0.0), query, size, element_type, out)
     scores = scaled_scores(query, key, scale, out)
     scores = cap_scores(scores, node.attribute("softcap", 0.0), element_type, out)

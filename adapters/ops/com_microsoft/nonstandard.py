@@ -1,6 +1,7 @@
 """LayerNormalization and SimplifiedLayerNormalization, which onnxruntime writes to the default domain."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.cast import cast_between, cast_output
 from opshift.adapters.ops.nn.layer_normalization import expand_layer_normalization
 
 DOUBLE = 11
@@ -26,9 +27,19 @@ def to_layer_normalization(node: Node, out: Rewriter) -> None:
 def to_rms_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as RMSNormalization."""
     _refuse_statistics(node, out)
-    is_double = out.known_element_type(node.inputs[0]) == "double"
-    attributes = {**node.attributes, "stash_type": DOUBLE} if is_double else node.attributes
-    out.for_opset(23, "").emit("RMSNormalization", node.inputs, node.outputs[:1], **attributes)
+    data, scale = node.inputs[:2]
+    data_type, scale_type = map(out.known_element_type, (data, scale))
+    attributes = {**node.attributes, "stash_type": DOUBLE} if data_type == "double" else node.attributes
+    out = out.for_opset(23, "")
+    if not data_type or not scale_type or data_type == scale_type:
+        out.emit("RMSNormalization", [data, scale], node.outputs[:1], **attributes)
+        return
+    # The result has the type of the scale, and kernels do not round the normalized data to that of the data.
+    compute = "double" if "double" in (data_type, scale_type) else "float"
+    types = {data: data_type, scale: scale_type}
+    operands = [cast_between(name, types[name], compute, out) for name in (data, scale)]
+    result = out.emit("RMSNormalization", operands, **attributes)
+    cast_output(result, compute, scale_type, node.with_(outputs=node.outputs[:1]), out)
 
 
 def _refuse_statistics(node: Node, out: Rewriter) -> None:

@@ -2,7 +2,7 @@
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.cast import cast_between
+from opshift.adapters.emit.cast import cast, cast_between
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import dimension, dimension_tensor
 
@@ -17,8 +17,24 @@ EPSILON = 1e-12
 def expand_skip_layer_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as Add and LayerNormalization."""
     out = out.for_opset(OPSET, "")
+    if any(map(out.is_used, node.outputs[1:3])) and out.element_type(node.inputs[0]) != "float":
+        _normalize_in_float(node, out)
+        return
     total = _sum([*node.inputs[:2], node.input(4)], node.output(3), out)
     _normalize(total, node.inputs[2], node.input(3), node, node.outputs[:3], out)
+
+
+def _normalize_in_float(node: Node, out: Rewriter) -> None:
+    """Emit the operators in float32, because the statistics are those of a sum that is not rounded."""
+    element_type = out.element_type(node.inputs[0])
+    names = [name and cast(name, "float", out) for name in node.inputs]
+    data, skip, scale, offset, bias = (names + [""] * 2)[:5]
+    total = _sum([data, skip, bias], "", out)
+    if out.is_used(node.output(3)):
+        cast(total, element_type, out, [node.output(3)])
+    result = out.fresh("normalized")
+    _normalize(total, scale, offset, node, (result, *node.outputs[1:3]), out)
+    cast(result, element_type, out, node.outputs[:1])
 
 
 def _sum(names: list[str], result: str, out: Rewriter) -> str:

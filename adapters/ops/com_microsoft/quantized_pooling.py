@@ -1,6 +1,7 @@
 """Pooling of com.microsoft: averages of quantized images, and layouts with channels last."""
 
-from opshift.adapters import Node, Rewriter, adapter
+from opshift.adapters import Node, Rewriter, UnknownShape, adapter
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.float32 import Float32, float32_scalar
 from opshift.adapters.emit.quantization import as_scalar
 from opshift.adapters.emit.shapes import reshape
@@ -31,11 +32,53 @@ def expand_quantized_average_pool(node: Node, out: Rewriter) -> None:
     data = operand.dequantize(out)
     if channels_last:
         data = channels_first(data, rank, out)
-    data = out.emit("AveragePool", [data], opset=11, **node.without("channels_last"))
+    data, settings = _with_counted_padding(data, node, out)
+    data = out.emit("AveragePool", [data], opset=11, **settings)
     if channels_last:
         data = out.emit("Transpose", [data], perm=channels_last_order(rank))
     scaled = Float32(data, out) / float32_scalar(result.scale, out)
     result.saturate((scaled + float32_scalar(result.zero_point, out)).name, node, out)
+
+
+def _with_counted_padding(data: str, node: Node, out: Rewriter) -> tuple[str, Attributes]:
+    """Return padded data and the attributes of AveragePool, where a window may end after the padding.
+
+    Kernels divide by all elements of such a window, and AveragePool by those within the padded data.
+    """
+    settings = node.without("channels_last")
+    is_same = node.attribute("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
+    if is_same or not (node.attribute("ceil_mode", 0) and node.attribute("count_include_pad", 0)):
+        return data, settings
+    kernel = node.attribute("kernel_shape")
+    pads = node.attribute("pads", (0,) * (2 * len(kernel)))
+    strides = node.attribute("strides", (1,) * len(kernel))
+    first = 1 if node.attribute("channels_last", 0) else 2
+    ends = [
+        _end_padding(node, out.known_dimension(node.inputs[0], first + axis), *sizes)
+        for axis, sizes in enumerate(zip(kernel, strides, pads, pads[len(kernel) :], strict=False))
+    ]
+    around = out.int64([0, 0, *pads[: len(kernel)], 0, 0, *ends])
+    data = out.emit("Pad", [data, around, out.constant(0.0, "float")])
+    return data, {"kernel_shape": kernel, "strides": strides}
+
+
+def _end_padding(node: Node, size: int | None, kernel: int, stride: int, start: int, end: int) -> int:
+    """Return the padding after the data with which the last window is complete.
+
+    Raises:
+        UnknownShape: it depends on the size whether the last window would start after the data.
+    """
+    if size is None:
+        if end - kernel + stride > 0:
+            name = node.inputs[0]
+            raise UnknownShape(
+                f"the sizes of {name!r}, which decide about the last window, are unknown", name
+            )
+        return end + stride - 1
+    windows = -(-(size + start + end - kernel) // stride) + 1
+    if (windows - 1) * stride >= size + start:
+        windows -= 1
+    return (windows - 1) * stride + kernel - size - start
 
 
 @adapter("QLinearGlobalAveragePool", 1, 0, domain="com.microsoft")

@@ -9,7 +9,7 @@ from opshift.adapters.ops.com_microsoft.quantized import OPSET, QuantizedFormat
 
 @adapter("QGemm", 1, 0, domain="com.microsoft")
 def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
-    """Rewrite as MatMulInteger and Add, scaled, and quantized if the result has a scale."""
+    """Rewrite as MatMulInteger and Add, scaled, and quantized if the result has a zero point."""
     out = out.for_opset(OPSET, "")
     first, first_scale, first_zero, second, second_scale, second_zero, addend, scale, zero = (
         node.input(position) for position in range(9)
@@ -26,7 +26,8 @@ def expand_quantized_gemm(node: Node, out: Rewriter) -> None:
     if scale:
         factor /= float32_scalar(scale, out)
     operands = [out.cast(product, "float"), factor.name]
-    if not scale:
+    # Without a zero point, the result is not rounded, even if it has a scale.
+    if not zero:
         out.emit("Mul", operands, node.outputs)
         return
     result = QuantizedFormat(out.constant(1.0, "float"), zero, out.element_type(first))

@@ -3,7 +3,7 @@
 from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.quantization import INTEGER_RANGES, as_scalar
-from opshift.adapters.emit.shapes import computed_dimension
+from opshift.adapters.emit.shapes import computed_dimension, reshape_like
 from opshift.adapters.ops.com_microsoft.quantized import OPSET, quantized_operands
 
 LARGEST_SHARE, LARGEST_TOTAL = 2.0**23 - 1, 2.0**32 - 1
@@ -35,4 +35,4 @@ def expand_quantized_softmax(node: Node, out: Rewriter) -> None:
     limited = quotient.apply("Min", float(INTEGER_RANGES[result.element_type][1]))
     value = out.cast(limited.name, result.element_type, 1 if is_flattened else node.outputs)
     if is_flattened:
-        out.emit("Reshape", [value, out.emit("Shape", [operand.data])], node.outputs)
+        reshape_like(value, operand.data, out.emit("Shape", [operand.data]), out, node.outputs)

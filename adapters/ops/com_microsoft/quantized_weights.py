@@ -29,8 +29,10 @@ def expand_matmul_nbits(node: Node, out: Rewriter) -> None:
     if node.attribute("weight_prepacked", 0):
         reason = "weight_prepacked is set, and the layout of prepacked weights is that of one kernel"
         raise CannotConvert(reason, "attribute.unsupported", subject="weight_prepacked")
-    if node.input(4) and node.input(3) and out.element_type(node.input(3)) == "uint8":
-        reason = "with g_idx, kernels of onnxruntime ignore integer zero points, unlike the definition"
+    has_integers = node.input(3) and out.element_type(node.input(3)) == "uint8"
+    if node.input(4) and (has_integers or bits == 2):
+        what = "read other numbers of 2 bits" if bits == 2 else "ignore integer zero points"
+        reason = f"with g_idx, kernels of onnxruntime {what}, unlike the definition"
         remedy = "reorder the rows of the weights and omit g_idx, or pass zero points of the type of A"
         raise CannotConvert(reason, "result.runtime-dependent", remedy=remedy)
     columns, length = node.attribute("N"), node.attribute("K")
@@ -104,17 +106,22 @@ def expand_gather_block_quantized(node: Node, out: Rewriter) -> None:
     is_packed = out.element_type(data) == "uint8"
     per_byte = 8 // bits if is_packed and axis == rank - 1 else 1
     known = out.known_dimension(data, axis)
-    parts = [data, *filter(None, [node.input(3)])]
+    parts = packed = [data, *filter(None, [node.input(3)])]
     if not is_packed:
         # Gather accepts no 4-bit integers.
         parts = [out.cast(each, element_type, opset=INT4_OPSET) for each in parts]
-    parts.append(scales)
-    if gather_axis != axis:
+    parts = [*parts, scales]
+    is_gathered_first = gather_axis != axis
+    if is_gathered_first:
         parts = [out.emit("Gather", [each, indices], axis=gather_axis) for each in parts]
         added = out.rank(indices) - 1
         axis, rank = axis + added * (axis > gather_axis), rank + added
     if is_packed:
-        parts[:-1] = [unpack(each, bits, rank, element_type, out) for each in parts[:-1]]
+        rows = [out.known_dimension(each, -1) if is_gathered_first else -1 for each in packed]
+        parts[:-1] = [
+            unpack(each, bits, rank, element_type, out, row=row)
+            for each, row in zip(parts[:-1], rows, strict=True)
+        ]
     numbers, *zeros, scales = parts
     count = computed_dimension(numbers, axis, out) if known is None else known * per_byte
     blocks = block_indices(count, node.attribute("block_size", 128), out)
@@ -122,7 +129,7 @@ def expand_gather_block_quantized(node: Node, out: Rewriter) -> None:
     default = 2.0 ** (bits - 1) if is_packed else 0.0
     zero = zeros[0] if zeros else out.constant(default, element_type)
     factors = [out.emit("Sub", [numbers, zero]), scales]
-    if gather_axis != node.attribute("quantize_axis", 1) % out.rank(data):
+    if is_gathered_first:
         out.emit("Mul", factors, node.outputs)
     else:
         out.emit("Gather", [out.emit("Mul", factors), indices], node.outputs, axis=gather_axis)

@@ -94,11 +94,14 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
     width = INTEGER_BITS[element_type]
+    ranks = [out.known_rank(name) for name in node.inputs]
+    # For a negative axis, onnxruntime does not remove the dimension of empty data.
+    axis = -1 if None in ranks else max(rank or 0 for rank in ranks)
     total = ""
     # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
     for start in range(0, width, 32):
         positions = range(start, min(start + 32, width), DIGIT_BITS)
-        part = _look_up(columns, positions, BITWISE_FUNCTIONS[node.op_type], out)
+        part = _look_up(columns, positions, BITWISE_FUNCTIONS[node.op_type], axis, out)
         scaled = out.emit("Mul", [part, out.constant(1 << start, "uint64")])
         total = out.emit("Add", [total, scaled]) if total else scaled
     cast(total, element_type, out, node.outputs)
@@ -110,7 +113,9 @@ def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
     return out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.int64([-1])])
 
 
-def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
+def _look_up(
+    columns: list[str], positions: range, logic: Callable[[int, int], int], axis: int, out: Rewriter
+) -> str:
     """Emit the result for the digits at some bit positions, shifted down to begin at bit 0."""
     base = 1 << DIGIT_BITS
     powers = Expression("", "uint64", out).constant([1 << position for position in positions])
@@ -120,7 +125,7 @@ def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], i
     digits = out.emit("Gather", [out.int64(results), cast(pair, "int64", out)], axis=0)
     weights = [1 << (position - positions.start) for position in positions]
     parts = out.emit("Mul", [digits, out.int64(weights)])
-    return cast(out.emit("ReduceSum", [parts, out.int64([-1])], keepdims=0), "uint64", out)
+    return cast(out.emit("ReduceSum", [parts, out.int64([axis])], keepdims=0), "uint64", out)
 
 
 @adapter("BitwiseNot", 18, 17)

@@ -5,6 +5,9 @@ from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import computed_dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
+UNSQUEEZE_OPSET = 1
+"""Opset of the emitted Unsqueeze, whose axes are an attribute."""
+
 ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 """Operator that combines two elements, and its neutral element."""
 
@@ -19,11 +22,10 @@ def accumulate(node: Node, out: Rewriter) -> None:
         index = int(axis.values[0]) % rank if axis is not None else 0
         out.emit("Identity", [_accumulate_along(index, node, out)], node.outputs)
         return
-    parts = out.int64([1]), out.emit("Shape", [node.inputs[0]])
-    shape = out.emit("Concat", parts, axis=0)
     results = [_accumulate_along(index, node, out) for index in range(rank)]
+    rows = [out.emit("Unsqueeze", [value], opset=UNSQUEEZE_OPSET, axes=(0,)) for value in results]
     # Each result gets a leading dimension of size 1, along which Gather selects one of them.
-    stacked = out.emit("Concat", [out.emit("Reshape", [value, shape]) for value in results], axis=0)
+    stacked = out.emit("Concat", rows, axis=0)
     computed_axis = reshape(cast(node.inputs[1], "int64", out), (), out)
     wrapped_axis = out.emit("Mod", [computed_axis, out.int64(rank)])
     out.emit("Gather", [stacked, wrapped_axis], node.outputs, axis=0)

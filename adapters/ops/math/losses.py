@@ -7,11 +7,13 @@ matches no class, such as a label to ignore, selects nothing: its loss and its w
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
+    Dimension,
     dimension,
     dimension_tensor,
     index_range,
-    product_or_inferred,
+    product_of_dimensions,
     reshape,
+    reshape_like,
 )
 
 
@@ -36,7 +38,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
         weights = _select_by_label(label_mask, weights, element_type, out)
         losses = out.emit("Mul", [losses, weights])
     if reduction == b"none":
-        out.emit("Reshape", [losses, out.emit("Shape", [labels])], loss)
+        reshape_like(losses, labels, out.emit("Shape", [labels]), out, loss)
     elif reduction == b"mean" and weights:
         total, count = (out.emit("ReduceSum", [each], keepdims=0) for each in (losses, weights))
         out.emit("Div", [total, count], loss)
@@ -56,10 +58,10 @@ def _label_mask(node: Node, out: Rewriter) -> str:
     return out.emit("And", [mask, out.emit("Not", [is_ignored])])
 
 
-def _sample_count(node: Node, out: Rewriter) -> int:
+def _sample_count(node: Node, out: Rewriter) -> Dimension:
     """Return the number of labels for each element of the batch, or -1 to infer it."""
     rank = out.known_rank(node.inputs[1])
-    return -1 if rank is None else product_or_inferred(node.inputs[1], range(1, rank), out)
+    return -1 if rank is None else product_of_dimensions(node.inputs[1], range(1, rank), out)
 
 
 def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:

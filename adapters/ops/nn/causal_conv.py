@@ -9,9 +9,14 @@ def expand_causal_conv(node: Node, out: Rewriter) -> None:
     """Rewrite as Conv over past and new columns; the last columns are the next state."""
     channels, reach = _channels_and_reach(node, out)
     columns = _prepend_past(node, reach, out)
-    inputs = [columns, node.inputs[1], *filter(None, [node.input(2)])]
+    data = _with_spare_column(node, columns, out)
+    inputs = [data, node.inputs[1], *filter(None, [node.input(2)])]
     is_plain = node.attribute("activation", b"none") == b"none"
-    result = out.emit("Conv", inputs, node.outputs[:1] if is_plain else 1, group=channels)
+    is_last = is_plain and data == columns
+    result = out.emit("Conv", inputs, node.outputs[:1] if is_last else 1, group=channels)
+    if data != columns:
+        bounds = [out.int64([each]) for each in (1, INT64_MAX, 2)]
+        result = out.emit("Slice", [result, *bounds], node.outputs[:1] if is_plain else 1)
     if not is_plain:
         _emit_silu(result, node, out)
     if out.is_used(node.output(1)):
@@ -43,6 +48,14 @@ def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
         return data
     zero = out.constant(0.0, out.element_type(data))
     return out.emit("Pad", [data, out.int64([0, 0, reach, 0, 0, 0]), zero], opset=13)
+
+
+def _with_spare_column(node: Node, columns: str, out: Rewriter) -> str:
+    """Return the columns with one before them unless there are new ones: Conv needs as many as its kernel."""
+    if out.known_dimension(node.inputs[0], 2):
+        return columns
+    zero = out.constant(0.0, out.element_type(node.inputs[0]))
+    return out.emit("Pad", [columns, out.int64([0, 0, 1, 0, 0, 0]), zero], opset=13)
 
 
 def _emit_silu(value: str, node: Node, out: Rewriter) -> None:

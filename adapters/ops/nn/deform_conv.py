@@ -56,8 +56,10 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
         reason = f"the data is {element_type}, but only float and double can be interpolated"
         raise CannotConvert(reason, "type.unsupported", subject=element_type)
     shapes = _form(node, out)
-    images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
-    table = emit_pixel_table(data, images, group_channels, shapes.sizes, out, border=True)
+    images = shapes.images * shapes.offset_groups
+    if shapes.offset_groups > 1:
+        data = reshape(data, (images, shapes.channels // shapes.offset_groups, *shapes.sizes), out)
+    table = emit_pixel_table(data, images, shapes.sizes, out, border=True)
     rank = len(shapes.sizes)
     offsets = replace_infinite(node.inputs[2], OUTSIDE, element_type, out)
     coordinates = [

@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.heads import merged_size, size_per_head
-from opshift.adapters.emit.shapes import computed_dimension, dimension, reshape, shape_tensor
+from opshift.adapters.emit.shapes import (
+    Dimension,
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+    reshape,
+    shape_tensor,
+)
 from opshift.adapters.emit.subgraphs import SubgraphBuilder
 
-SCAN_OPSET = 9
-"""First opset in which scanned inputs have axes."""
+SCAN_OPSET, PAD_OPSET = 9, 13
+"""First opset in which scanned inputs have axes, and the opset of emitted Pad."""
 
 
 class Tokens(NamedTuple):
@@ -28,7 +35,8 @@ class Tokens(NamedTuple):
 @adapter("LinearAttention", 27, 26)
 def expand_linear_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as a Scan over the tokens, in float like the function body, and cast the results back."""
-    tokens = _tokens(node, out)
+    length = dimension(node.inputs[0], 1, out)
+    tokens = _tokens(node, _padding(length, out), out)
     scanned = [name for name in tokens if name]
     state, results = out.emit_all(
         "Scan",
@@ -39,6 +47,8 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
         num_scan_inputs=len(scanned),
         scan_input_axes=[1] * len(scanned),
     )
+    if not (isinstance(length, int) and length):
+        results = out.emit("Slice", [results, out.int64([0]), dimension_tensor(length, out), out.int64([0])])
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     hidden = merged_size(node.inputs[2], node.attribute("kv_num_heads"), node.attribute("q_num_heads"), out)
     packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, hidden), out)
@@ -47,27 +57,43 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
         out.cast(state, _state_type(node, out), [node.output(1)])
 
 
-def _tokens(node: Node, out: Rewriter) -> Tokens:
+def _padding(length: Dimension, out: Rewriter) -> str:
+    """Return pads that add a token of zeros, which keeps the state, if there is none; `""` if there are.
+
+    onnxruntime ends the process if a Scan has no turns.
+    """
+    if isinstance(length, int) and length:
+        return ""
+    is_empty = out.emit(
+        "Sub", [out.int64([1]), out.emit("Min", [dimension_tensor(length, out), out.int64([1])])]
+    )
+    return out.emit("Concat", [out.int64([0, 0, 0, 0]), is_empty, out.int64([0])], axis=0)
+
+
+def _tokens(node: Node, padding: str, out: Rewriter) -> Tokens:
     heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
     query, key, value = (
         size_per_head(name, count, out)
         for name, count in zip(node.inputs[:3], (heads, shared, shared), strict=True)
     )
-    decay = node.input(4) and _split_heads(
-        node.input(4), (0, 0, shared, size_per_head(node.input(4), shared, out), 1), out
-    )
-    return Tokens(
-        _split_heads(node.inputs[0], (0, 0, shared, heads // shared, query), out),
-        _split_heads(node.inputs[1], (0, 0, shared, key, 1), out),
-        _split_heads(node.inputs[2], (0, 0, shared, 1, value), out),
-        decay and out.emit("Exp", [decay]),
-        node.input(5)
-        and _split_heads(node.input(5), (0, 0, size_per_head(node.input(5), 1, out), 1, 1), out),
-    )
+    sizes: list[tuple[Dimension, ...]] = [
+        (shared, heads // shared, query),
+        (shared, key, 1),
+        (shared, 1, value),
+        (shared, size_per_head(node.input(4), shared, out), 1) if node.input(4) else (),
+        (size_per_head(node.input(5), 1, out), 1, 1) if node.input(5) else (),
+    ]
+    names = [*node.inputs[:3], node.input(4), node.input(5)]
+    split = [name and _split_heads(name, each, padding, out) for name, each in zip(names, sizes, strict=True)]
+    split[3] = split[3] and out.emit("Exp", [split[3]])
+    return Tokens(*split)
 
 
-def _split_heads(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
-    return reshape(_as_float(name, out), sizes, out)
+def _split_heads(name: str, sizes: tuple[Dimension, ...], padding: str, out: Rewriter) -> str:
+    value = _as_float(name, out)
+    if padding:
+        value = out.emit("Pad", [value, padding], opset=PAD_OPSET)
+    return reshape(value, (0, 0, *sizes), out)
 
 
 def _as_float(name: str, out: Rewriter) -> str:
@@ -87,8 +113,9 @@ def _body(tokens: Tokens, out: Rewriter) -> SubgraphBuilder:
         retrieved = body.emit("MatMul", [key_row, state])
         value = body.emit("Mul", [token.beta, body.emit("Sub", [value, retrieved])])
     state = body.emit("Add", [state, body.emit("Mul", [token.key, value])])
-    body.output(state, "float")
-    body.output(body.emit("MatMul", [token.query, state]), "float")
+    # onnxruntime runs no Scan whose outputs have no rank.
+    body.output(state, "float", (None,) * 4)
+    body.output(body.emit("MatMul", [token.query, state]), "float", (None,) * 4)
     return body
 
 

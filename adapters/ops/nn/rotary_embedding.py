@@ -3,7 +3,7 @@
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.heads import size_per_head
-from opshift.adapters.emit.shapes import INT64_MAX, product_or_inferred, reshape
+from opshift.adapters.emit.shapes import INT64_MAX, Dimension, dimension, divide_dimension, reshape
 
 
 @adapter("RotaryEmbedding", 23, 22)
@@ -19,12 +19,12 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     if is_partial:
         rotated = out.emit("Concat", [rotated, _slice_last(data, width, INT64_MAX, out)], axis=3)
     if packed:
-        reshape(rotated, (0, 0, product_or_inferred(node.inputs[0], (2,), out)), out, node.outputs)
+        reshape(rotated, (0, 0, dimension(node.inputs[0], 2, out)), out, node.outputs)
     else:
         rename_output(rotated, node, out)
 
 
-def _split_heads(node: Node, head_size: int, out: Rewriter) -> str:
+def _split_heads(node: Node, head_size: Dimension, out: Rewriter) -> str:
     """Return the data as (batch, sequence, heads, head size)."""
     heads = node.attribute("num_heads", 0)
     if not heads:
@@ -33,12 +33,12 @@ def _split_heads(node: Node, head_size: int, out: Rewriter) -> str:
     return reshape(node.inputs[0], (0, 0, heads, head_size), out)
 
 
-def _rotate(data: str, width: int, node: Node, packed: bool, out: Rewriter) -> str:
+def _rotate(data: str, width: Dimension, node: Node, packed: bool, out: Rewriter) -> str:
     """Rotate pairs: adjacent elements if `interleaved`, otherwise elements of both halves of a head.
 
-    `width` is the number of elements of a head to rotate, or -1 to infer it.
+    `width` is the number of elements of a head to rotate.
     """
-    interleaved, half = node.attribute("interleaved", 0), width if width < 0 else width // 2
+    interleaved, half = node.attribute("interleaved", 0), divide_dimension(width, 2, out)
     pairs = reshape(data, (0, 0, 0, half, 2) if interleaved else (0, 0, 0, 2, half), out)
     axis = 4 if interleaved else 3
     first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))

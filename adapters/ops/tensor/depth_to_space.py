@@ -6,7 +6,14 @@ Mode CRD puts the channel before the position in the block, and mode DCR after i
 from collections.abc import Sequence
 
 from opshift.adapters import Node, Rewriter, adapter, function_body
-from opshift.adapters.emit.shapes import Dimension, dimension, reshape, shape_tensor
+from opshift.adapters.emit.shapes import (
+    Dimension,
+    dimension,
+    divide_dimension,
+    multiply_dimension,
+    reshape,
+    shape_tensor,
+)
 
 OPSET = 5
 """Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
@@ -21,9 +28,10 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     if node.attribute("mode", b"DCR") == b"DCR":
         out.replace(node, attributes=attributes)
     elif sizes is None:
-        channels = out.known_dimension(data, 1)
-        parts = (-1 if channels is None else channels // (block * block), block * block)
-        out.replace(node, inputs=[_swap_channel_factors(data, parts, out)], attributes=attributes)
+        total = dimension(data, 1, out)
+        parts = divide_dimension(total, block * block, out), block * block
+        swapped = _swap_channel_factors(data, parts, total, out)
+        out.replace(node, inputs=[swapped], attributes=attributes)
     else:
         channels, height, width = sizes
         depth = channels // (block * block)
@@ -40,13 +48,17 @@ def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
 
 
 def _swap_channel_factors(
-    data: str, parts: tuple[int, int], out: Rewriter, outputs: Sequence[str] | int = 1
+    data: str,
+    parts: tuple[Dimension, Dimension],
+    total: Dimension,
+    out: Rewriter,
+    outputs: Sequence[str] | int = 1,
 ) -> str:
     """Transpose the two factors of the channel dimension of an image."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
     split = reshape(channels_last, (0, 0, 0, *parts), out)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
-    joined = reshape(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
+    joined = reshape(swapped, (0, 0, 0, total), out)
     return out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
 
 
@@ -61,8 +73,9 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     elif sizes is None:
         depth = out.fresh("depth")
         out.replace(node, outputs=[depth], attributes=attributes)
-        channels = out.known_dimension(data, 1)
-        _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
+        depth_size = dimension(data, 1, out)
+        total = multiply_dimension(depth_size, block * block, out)
+        _swap_channel_factors(depth, (block * block, depth_size), total, out, node.outputs)
     else:
         channels, height, width = sizes
         rows, columns = height // block, width // block

@@ -22,7 +22,7 @@ from opshift.adapters.emit.pixel_table import (
     replace_infinite,
     weighted_sum,
 )
-from opshift.adapters.emit.shapes import Dimension, dimension, product_or_inferred, reshape
+from opshift.adapters.emit.shapes import Dimension, dimension
 
 OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
@@ -79,12 +79,11 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
         reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
         raise CannotConvert(reason, "result.undefined")
     data = _cast(data, element_type, compute_type, out)
-    table = emit_pixel_table(data, batch, channels, sizes, out, border=padding == "zeros")
+    table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros")
     shape = _output_shape(grid, batch, channels, len(sizes), out)
-    points = product_or_inferred(grid, range(1, len(sizes) + 1), out)
     grid = _cast(grid, out.element_type(grid), "float", out)
     # onnxruntime reads -1, too.
-    grid = reshape(replace_infinite(grid, -1.0, "float", out), (0, points, len(sizes)), out)
+    grid = replace_infinite(grid, -1.0, "float", out)
     lengths = [_length(size, out) for size in sizes]
     axes = [
         _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)
@@ -164,8 +163,8 @@ def _coordinate(
     """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
     size = sizes[axis]
     # The grid lists the last axis first.
-    normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=2)
-    shifted = Expression(normalized, "float", out) + 1.0
+    normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=len(sizes) + 1)
+    shifted = Expression(out.emit("Flatten", [normalized], axis=1), "float", out) + 1.0
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 

@@ -71,7 +71,9 @@ def test_refuses_packed_batches() -> None:
         without_microsoft(model_of(_rotation(is_packed_batching=1))[0], 23)
 
 
-def test_refuses_an_unknown_number_of_heads() -> None:
-    model, _ = model_of(_rotation(), "symbolic")
-    with pytest.raises(ConversionRefused, match="is unknown"):
-        without_microsoft(model, 17)
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("offset", [False, True])
+def test_computes_an_unknown_number_of_heads(interleaved: int, offset: bool) -> None:
+    given = _rotation(interleaved=interleaved, offset=offset)
+    for opset in (17, 23):
+        assert_replaced(given, "symbolic", opset)

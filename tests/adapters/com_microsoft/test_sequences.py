@@ -57,6 +57,18 @@ CONVOLUTIONS = {
     )
     for activation, bias, past in product(("none", "silu", "swish"), (False, True), (False, True))
 }
+CHANNELS_LAST = {
+    f"channels last, past {past}": case(
+        "CausalConvWithState",
+        _floats(2, 6, 4),
+        _floats(4, 1, 3),
+        _floats(4),
+        _floats(2, 2, 4) if past else None,
+        outputs=[f, f],
+        channels_last=1,
+    )
+    for past in (False, True)
+}
 ATTENTIONS = {
     f"{rule}, past {past}": case(
         "LinearAttention",
@@ -73,7 +85,7 @@ ATTENTIONS = {
     )
     for rule, past in product(("linear", "gated", "delta", "gated_delta"), (False, True))
 }
-STATES = CONVOLUTIONS | ATTENTIONS
+STATES = CONVOLUTIONS | CHANNELS_LAST | ATTENTIONS
 
 
 @pytest.mark.parametrize("form", [form for form in RANKED_FORMS if form != "symbolic"])
@@ -88,9 +100,7 @@ def test_states_become_the_operator_of_onnx_where_the_target_has_it() -> None:
         assert [(node.op_type, node.domain) for node in result.graph.node] == [(given.op_type, "")]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("channels_last", 1), ("dilation", 2), ("ndim", 2), ("state_window", 4)]
-)
+@pytest.mark.parametrize(("name", "value"), [("dilation", 2), ("ndim", 2), ("state_window", 4)])
 def test_refuses_attributes_that_onnx_lacks(name: str, value: int) -> None:
     given = CONVOLUTIONS["none, bias True, past True"]
     changed = given._replace(attributes={**given.attributes, name: value})

@@ -1,0 +1,1 @@
+"""Random nodes of com.microsoft, run before and after their conversion to standard operators."""

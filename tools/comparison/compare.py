@@ -1,0 +1,202 @@
+"""One sample as a model in a random form, and the comparison of the kernel with standard operators."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+from comparison import activations, attention, products, quantized, tensors  # noqa: F401 - register generators
+from comparison.draw import GENERATORS, Array, Draw, Sample
+from comparison.kernel_faults import fault_of
+from opshift import ConversionRefused, convert_version
+
+SOURCES = (17, 18, 20, 21, 22, 23)
+TARGETS = (None, None, 11, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
+"""Opsets of the models, and targets of the conversion; `None` is the opset of the model."""
+
+NO_KERNEL = {
+    "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "FusedMatMulActivation", "GemmFastGelu",
+    "GroupNorm", "MulInteger", "NhwcConv", "NhwcFusedConv", "QLinearReduceMean", "ReduceSumInteger", "Rfft",
+    "SkipGroupNorm", "TorchEmbedding",
+}  # fmt: skip
+"""Operators without a kernel for the CPU; tests compare them with numpy."""
+
+TOLERANCES = {"float32": 2e-4, "float64": 1e-6, "float16": 2e-2}
+"""Relative to the largest finite result, because kernels add up in another order."""
+
+FLOORS = {"float16": 0.25}
+"""Numbers that stand for a largest result that is smaller, because terms may cancel."""
+
+OPERATORS = tuple(sorted(GENERATORS))
+
+KERNELS = {name for name in OPERATORS if name not in NO_KERNEL}
+"""Operators that onnxruntime runs on the CPU."""
+
+
+class Case(NamedTuple):
+    """Model with one node, its inputs, and the opset to convert to."""
+
+    sample: Sample
+    model: onnx.ModelProto
+    feeds: dict[str, Array]
+    target: int | None
+
+
+class Outcome(NamedTuple):
+    """Result of a case: `same`, `refused`, `no kernel`, `wrong` or `crash`, with details."""
+
+    op_type: str
+    kind: str
+    details: str = ""
+
+
+def case_at(seed: int, index: int) -> Case:
+    """Return the case with a number, the same one in every run."""
+    op_type = OPERATORS[index % len(OPERATORS)]
+    draw = Draw((seed, index, zlib.crc32(op_type.encode())))
+    sample = GENERATORS[op_type](draw, op_type)
+    return _in_random_form(sample, draw)
+
+
+def _in_random_form(sample: Sample, draw: Draw) -> Case:
+    """Return a model of the sample: inputs fed, constant or computed, with full, partial or no shapes."""
+    form = draw.pick(["full", "full", "symbolic", "partial", "no shapes"])
+    constant_share, computed_share = draw.pick([0.0, 0.0, 0.5, 1.0]), draw.pick([0.0, 0.0, 0.4])
+    nodes, infos, initializers, feeds, names = [], [], [], dict[str, Array](), []
+    for position, array in enumerate(sample.inputs):
+        if array is None:
+            names.append("")
+            continue
+        name = f"x{position}"
+        names.append(name)
+        if position in sample.constants or (position and draw.maybe(constant_share)):
+            initializers.append(numpy_helper.from_array(array, name))
+            continue
+        fed = name
+        if draw.maybe(computed_share):
+            fed = f"{name}_fed"
+            nodes.append(helper.make_node("Identity", [fed], [name]))
+        feeds[fed] = array
+        infos.append(_declared(fed, array, form, draw))
+    while names and not names[-1]:
+        names.pop()
+    results = [f"y{index}" if each is not None else "" for index, each in enumerate(sample.outputs)]
+    nodes.append(
+        helper.make_node(sample.op_type, names, results, "node", domain=sample.domain, **sample.attributes)
+    )
+    outputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(each)), None)
+        for name, each in zip(results, sample.outputs, strict=True)
+        if name
+    ]
+    opset = draw.pick(SOURCES if sample.domain else [each for each in SOURCES if each < 17] or [13, 16])
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(nodes, "graph", infos, outputs, initializers)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+    return Case(sample, model, feeds, draw.pick(TARGETS))
+
+
+def _declared(name: str, array: Array, form: str, draw: Draw) -> onnx.ValueInfoProto:
+    element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+    sizes: list[Any] | None = list(array.shape)
+    if form == "no shapes":
+        sizes = None
+    elif sizes and form != "full":
+        share = 1.0 if form == "symbolic" else 0.4
+        sizes = [f"{name}_{axis}" if draw.maybe(share) else size for axis, size in enumerate(sizes)]
+    return helper.make_tensor_value_info(name, element_type, sizes)
+
+
+def run_case(case: Case) -> Outcome:
+    """Run a case before and after the conversion."""
+    op_type = case.sample.op_type
+    try:
+        expected = run_model(case.model, case.feeds)
+    except Exception as error:  # onnxruntime has no common class of errors
+        return Outcome(op_type, "no kernel", str(error)[:300])
+    return _judge(case, compare(case, expected))
+
+
+def compare(case: Case, expected: list[Array]) -> Outcome:
+    """Convert a case, and compare its outputs with expected ones."""
+    op_type, steps = case.sample.op_type, 0
+    without = "com.microsoft" if case.sample.domain else ("com.microsoft", f"ai.onnx.{op_type}")
+    try:
+        result = convert_version(case.model, case.target, without=without)
+    except ConversionRefused as error:
+        if "approximate" not in str(error):
+            return Outcome(op_type, "refused", str(error)[:300])
+        try:
+            result = convert_version(case.model, case.target, without=without, allow="approximate")
+            steps = 1
+        except ConversionRefused as other:
+            return Outcome(op_type, "refused", str(other)[:300])
+    except Exception as error:  # a fault
+        return Outcome(op_type, "wrong", f"conversion fails: {type(error).__name__} {str(error)[:300]}")
+    try:
+        found = run_model(result, case.feeds)
+    except Exception as error:  # onnxruntime has no common class of errors
+        return Outcome(op_type, "wrong", f"result fails: {str(error)[:300]}")
+    masks = case.sample.undefined or {}
+    problems = (
+        _difference(*_defined(each, wanted, masks.get(position)), steps, case.sample.tolerance)
+        for position, (each, wanted) in enumerate(zip(found, expected, strict=True))
+    )
+    problem = next(filter(None, problems), "")
+    return Outcome(op_type, "wrong" if problem else "same", problem)
+
+
+def _judge(case: Case, outcome: Outcome) -> Outcome:
+    """Return the outcome, or `kernel fault` if the kernel is known to be wrong."""
+    fault = fault_of(case.sample) if outcome.kind == "wrong" else None
+    return outcome._replace(kind="kernel fault", details=fault.reason) if fault else outcome
+
+
+def run_model(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    """Run a model in onnxruntime, without optimizations."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    results = session.run(None, feeds)
+    if any(each is None for each in results):
+        raise ValueError("the kernel writes no output")
+    return [np.asarray(each) for each in results]
+
+
+def _defined(found: Array, expected: Array, undefined: Array | None) -> tuple[Array, Array]:
+    """Return both outputs with the elements that the definition leaves open set to zero."""
+    if undefined is None or found.shape != expected.shape:
+        return found, expected
+    mask = np.broadcast_to(undefined, found.shape)
+    return tuple(np.where(mask, each.dtype.type(0), each) for each in (found, expected))  # type: ignore[return-value]
+
+
+def _difference(found: Array, expected: Array, steps: int, least: float) -> str:
+    """Return how two outputs differ, or `""`."""
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return f"{found.dtype}{found.shape} instead of {expected.dtype}{expected.shape}"
+    if not found.size:
+        return ""
+    if expected.dtype.kind in "iub":
+        distance = int(np.abs(found.astype(int) - expected.astype(int)).max())
+        return f"{distance} steps" if distance > steps else ""
+    tolerance = max(TOLERANCES[expected.dtype.name], least)
+    finite = np.isfinite(expected)
+    if not np.array_equal(finite, np.isfinite(found)) or not np.array_equal(
+        found[~finite], expected[~finite], equal_nan=True
+    ):
+        return f"not finite: {found.ravel()[:8]} instead of {expected.ravel()[:8]}"
+    if not finite.any():
+        return ""
+    actual, wanted = found[finite].astype(float), expected[finite].astype(float)
+    worst = float(
+        np.abs(actual - wanted).max() / max(np.abs(wanted).max(), FLOORS.get(expected.dtype.name, 1e-3))
+    )
+    return f"relative difference {worst:.2g}" if worst > tolerance else ""

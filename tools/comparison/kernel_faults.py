@@ -1,0 +1,125 @@
+"""Nodes for which a kernel of onnxruntime 1.31.1 differs from the definition, or standard ones fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from comparison.draw import Sample
+
+
+class KernelFault(NamedTuple):
+    """Nodes of some operators, and what their kernel does."""
+
+    op_types: frozenset[str]
+    reason: str
+    applies: Callable[[Sample], bool]
+
+
+def _fault(op_types: str, reason: str, applies: Callable[[Sample], bool]) -> KernelFault:
+    return KernelFault(frozenset(op_types.split()), reason, applies)
+
+
+def _inner_size_is_zero(sample: Sample) -> bool:
+    first = sample.inputs[0]
+    return first is not None and first.size == 0
+
+
+def _softmax_overflows(sample: Sample) -> bool:
+    data, attributes = sample.inputs[0], sample.attributes
+    assert data is not None
+    axis = attributes.get("axis", -1) % data.ndim
+    sizes = data.shape[axis:] if attributes["opset"] < 13 else data.shape[axis : axis + 1]
+    scale = sample.inputs[3]
+    assert scale is not None
+    return int(np.prod(sizes)) == 1 or float(scale) < 1 / 255
+
+
+def _skips_pixels(sample: Sample) -> bool:
+    kernel = sample.attributes["kernel_shape"]
+    strides = sample.attributes.get("strides", [1] * len(kernel))
+    is_same = sample.attributes.get("auto_pad", "").startswith("SAME")
+    return is_same and any(stride > size for size, stride in zip(kernel, strides, strict=True))
+
+
+def _is_half(sample: Sample) -> bool:
+    return sample.inputs[0] is not None and sample.inputs[0].dtype == np.float16
+
+
+def _relu_of_nan(sample: Sample) -> bool:
+    is_relu = sample.attributes.get("activation_type", "relu") == "relu"
+    return is_relu and not all(np.isfinite(each).all() for each in sample.inputs if each is not None)
+
+
+def _ties(sample: Sample) -> bool:
+    scores = sample.inputs[1]
+    assert scores is not None
+    rows = scores.reshape(-1, scores.shape[-1])
+    return any(not np.isfinite(row).all() or len(set(row.tolist())) < len(row) for row in rows)
+
+
+def _quantizes_data(sample: Sample) -> bool:
+    attributes = sample.attributes
+    return attributes.get("expert_weight_bits") == 8 and attributes.get("block_size", 0) > 0
+
+
+def _is_extreme(sample: Sample) -> bool:
+    """Return whether numbers are not finite, or their squares may exceed float32."""
+    arrays = [each for each in sample.inputs if each is not None and each.dtype.kind == "f"]
+    return any(not np.isfinite(each).all() or np.abs(each).max(initial=0) > 1e15 for each in arrays)
+
+
+def _is_empty(sample: Sample) -> bool:
+    return any(each is not None and each.size == 0 for each in sample.inputs)
+
+
+PRODUCTS = (
+    "FusedMatMul TransposeMatMul FusedGemm QGemm DynamicQuantizeMatMul MatMulIntegerToFloat MatMulInteger16"
+)
+
+KERNEL_FAULTS = (
+    _fault("MoE", "The kernel of float16 ignores the data.", _is_half),
+    _fault("MoE QMoE", "The choice among equal or infinite scores of the router is open.", _ties),
+    _fault("QMoE", "The kernel quantizes the data if there are blocks of 8-bit weights.", _quantizes_data),
+    _fault(
+        "LayerNormalization SkipLayerNormalization",
+        "Statistics of infinite or very large numbers depend on the order of the sums.",
+        _is_extreme,
+    ),
+    _fault(
+        "LayerNormalization SkipLayerNormalization",
+        "The standard kernel keeps the last dimension of the statistics of empty data.",
+        _is_empty,
+    ),
+    _fault(
+        "CropAndResize GroupQueryAttention",
+        "Kernels skip infinite or very large numbers that have a weight of 0, in part.",
+        _is_extreme,
+    ),
+    _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
+    _fault(
+        PRODUCTS,
+        "The kernel does not write the result of products over a dimension of 0.",
+        _inner_size_is_zero,
+    ),
+    _fault(
+        "QLinearSoftmax",
+        "The kernel exceeds 32 bits for one element, and for scales below 1 / 255.",
+        _softmax_overflows,
+    ),
+    _fault(
+        "QLinearAveragePool NhwcMaxPool",
+        "The standard kernel refuses `auto_pad` with SAME if a stride exceeds the window.",
+        _skips_pixels,
+    ),
+)
+"""All known faults; docs/conversions.md lists their reasons."""
+
+
+def fault_of(sample: Sample) -> KernelFault | None:
+    """Return the fault of the kernel for a sample, or `None`."""
+    return next(
+        (each for each in KERNEL_FAULTS if sample.op_type in each.op_types and each.applies(sample)), None
+    )
