@@ -9,6 +9,7 @@ from typing import Final
 
 from opshift.analysis.runtime_support.conditions import concerns
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
+from opshift.analysis.runtime_support.schema_problems import schema_problem
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
@@ -108,6 +109,9 @@ class RuntimeCheck:
         self._runtime = runtime
         self._refuses_wrong = refuses_wrong
         self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
+        base = self._fallback._runtime if self._fallback else runtime
+        self._schemas = base.schemas if base.validates_nodes else None
+        self._problems: dict[Hashable, str] = {}
         self._kernels: dict[Hashable, Support] = {}
         self._bodies: dict[ModelNodes, str] = {}
         self._notes = _Notes()
@@ -145,10 +149,12 @@ class RuntimeCheck:
             is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
             answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
-            for node in nodes if is_restricted or not own else nodes[:1]:
+            is_alike = bool(own) and not is_restricted and self._schemas is None
+            for node in nodes[:1] if is_alike else nodes:
                 # Without restrictions, equal nodes with equal function bodies have the same answer.
                 is_alone = is_restricted or self._fallback
-                key = node if is_alone else node.has_usable_body and model.body(node)
+                key: object = node if is_alone else node.has_usable_body and model.body(node)
+                key = key, self._schema_problem(node)
                 if key not in answers:
                     answers[key] = self._reason(node, model)
                 places[answers[key]].append(node.place)
@@ -159,11 +165,26 @@ class RuntimeCheck:
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""
+        if problem := self._schema_problem(node):
+            name = f"{node.domain}.{node.node.op_type}"
+            return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
         reason = self._own_reason(node, model)
         if reason and self._fallback is not None and not self._fallback._reason(node, model):
             self._notes.fallback[str(self._identity(node))] = None
             return ""
         return reason
+
+    def _schema_problem(self, node: ModelNode) -> str:
+        """Return why the schemas of the runtime do not allow a node; empty if they do."""
+        if self._schemas is None or node.operator is None:
+            return ""
+        values = (tuple(map(bool, each)) for each in (node.node.inputs, node.node.outputs))
+        attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
+        key = (node.operator, node.domain, attributes, *values, node.types)
+        if key not in self._problems:
+            is_open = node.scope.registry.is_open(node.operator.domain)
+            self._problems[key] = schema_problem(node, self._schemas, is_open=is_open)
+        return self._problems[key]
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)

@@ -11,6 +11,7 @@ from opshift.model.types import short_type
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import ElementName, Types, Version
 from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.runtimes.schemas import SchemaDifference
 
 
 class Kernel(Record):
@@ -93,6 +94,10 @@ class Runtime(Record):
     """
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
+    validates_nodes: bool = False
+    """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
+    schemas: dict[str, SchemaDifference] = field(default_factory=dict)
+    """Schemas that differ from the definitions, by operator; an empty difference removes an inherited one."""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,82 @@
+"""Validate a node like a runtime that refuses nodes that its schemas do not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from opshift.analysis.runtime_support.model_nodes import ModelNode
+from opshift.model.attributes import ATTRIBUTE_TYPES
+from opshift.model.types import short_type
+from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.runtimes.schemas import SchemaDifference
+
+NO_LIMIT: Final = 2**31 - 1
+"""Largest number of values of a variadic parameter."""
+
+UNCHECKED: Final = "__"
+"""Prefix of attributes that no schema has to have."""
+
+NO_DIFFERENCE: Final = SchemaDifference()
+
+
+def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference], *, is_open: bool) -> str:
+    """Return the first problem of a node with its schema; empty if it is valid, or its schema is unknown.
+
+    Args:
+        node: the node.
+        schemas: schemas that differ from the definitions.
+        is_open: whether the schema may differ from the definition, so that its types count, too.
+    """
+    operator = node.operator
+    if operator is None:
+        return ""
+    own = schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE)
+    problems = (_attribute_problems(node, operator, own), _value_problems(node, operator, own))
+    types = _type_problems(node, operator, own) if is_open else iter(())
+    return next((each for found in (*problems, types) for each in found), "")
+
+
+def _attribute_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
+    given = node.node.attributes
+    for name, value in given.items():
+        known = operator.attributes.get(name)
+        if name in own.lacks or not (known or name in own.adds or name.startswith(UNCHECKED)):
+            yield f"it has no attribute `{name}`"
+        elif known and getattr(value, "type", 0) not in (0, ATTRIBUTE_TYPES[known.type].number):
+            yield f"the attribute `{name}` must be {known.type}"
+    for name, attribute in operator.attributes.items():
+        if (attribute.required or name in own.requires) and name not in given and name not in own.lacks:
+            yield f"it requires the attribute `{name}`"
+
+
+def _value_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
+    for kind, names, formals, limits in (
+        ("inputs", node.node.inputs, operator.inputs, own.inputs),
+        ("outputs", node.node.outputs, operator.outputs, own.outputs),
+    ):
+        least, most = limits or parameter_count(formals)
+        if not least <= len(names) <= most:
+            expected = str(least) if least == most else f"{least} to {most}"
+            yield f"it has {expected} {kind}, not {len(names)}"
+        for name, formal in zip(names, formals, strict=False):
+            if not name and (formal.option == "single" or (kind == "inputs" and formal.name in own.requires)):
+                yield f"it requires `{formal.name}`"
+
+
+def parameter_count(parameters: Sequence[Parameter]) -> tuple[int, int]:
+    """Return the smallest and the largest number of values of parameters."""
+    least = max((number for number, each in enumerate(parameters, 1) if each.option == "single"), default=0)
+    if parameters and parameters[-1].option == "variadic":
+        return max(least, len(parameters) - 1 + parameters[-1].min_arity), NO_LIMIT
+    return least, len(parameters)
+
+
+def _type_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
+    types = dict(node.types)
+    for _, name, variable in node.parameters():
+        found = types.get(name)
+        accepted = own.types.get(name) or own.types.get(variable)
+        accepted = accepted or operator.type_constraints.get(variable, (variable,))
+        if found and found not in accepted:
+            yield f"`{name}` must be {' or '.join(map(short_type, accepted))}, not {short_type(found)}"
