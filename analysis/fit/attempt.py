@@ -75,9 +75,21 @@ class Attempt:
             each for each in unknown if each not in self._refused
         )
         foreign = frozenset(each for each in nodes.opsets if each not in self._runtime.opsets)
-        first = Target(self.target.opsets, self._runtime.ir_version)
-        refusals = self._convert(replace(self._options, target=first, without=foreign.union(self._without)))
-        self.missing = tuple(map(_refused_node, refusals)) or self._complete()
+        first = replace(
+            self._options,
+            target=Target(self.target.opsets, self._runtime.ir_version),
+            without=foreign.union(self._without),
+        )
+        refused = tuple(map(_refused_node, self._convert(first)))
+        self.missing = self._with_others(refused, first) if refused else self._complete()
+
+    def _with_others(self, refused: tuple[MissingKernel, ...], first: Options) -> tuple[MissingKernel, ...]:
+        """Return refused nodes, and the others that prevent the model from running, too."""
+        places = frozenset(place for each in refused for place in each.places)
+        if self._convert(replace(first, skipped=places)):
+            return refused
+        others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
+        return (*refused, *others)
 
     def _refused_equivalents(self) -> Iterator[Equivalent]:
         """Yield the equivalents whose nodes the runtime does not accept."""

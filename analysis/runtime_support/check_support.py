@@ -9,7 +9,9 @@ from typing import Final
 
 from opshift.analysis.runtime_support.conditions import concerns
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
+from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.analysis.runtime_support.schema_problems import schema_problem
+from opshift.model.element_types import BY_NAME, element_bits
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
@@ -83,7 +85,8 @@ def check_support(
         InvalidModel: the model cannot be read.
     """
     source, _ = model_of(model)
-    support = RuntimeCheck(runtime).check(ModelNodes(source, registry or default_registry()))
+    _, nodes = ordered(source, registry or default_registry())
+    support = RuntimeCheck(runtime).check(nodes)
     return tuple(
         UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)
         for each in support.missing
@@ -111,6 +114,8 @@ class RuntimeCheck:
         self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
         base = self._fallback._runtime if self._fallback else runtime
         self._schemas = base.schemas if base.validates_nodes else None
+        bits = {name: element_bits(each) for name, each in BY_NAME.items()}
+        self._narrowed = {each for each, other in runtime.computes_in.items() if bits[other] < bits[each]}
         self._problems: dict[Hashable, str] = {}
         self._kernels: dict[Hashable, Support] = {}
         self._bodies: dict[ModelNodes, str] = {}
@@ -161,7 +166,8 @@ class RuntimeCheck:
             places.pop("", None)
             for reason, found in places.items():
                 known = {name: each for name, each in first.types if each}
-                yield MissingKernel(tuple(found), str(identity), known, reason, own.remedy)
+                remedy = first.scope.registry.releases.internal_domains.get(first.domain, own.remedy)
+                yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""
@@ -169,10 +175,19 @@ class RuntimeCheck:
             name = f"{node.domain}.{node.node.op_type}"
             return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
         reason = self._own_reason(node, model)
-        if reason and self._fallback is not None and not self._fallback._reason(node, model):
+        if reason and self._fallback is not None and self._falls_back(node, model, self._fallback):
             self._notes.fallback[str(self._identity(node))] = None
             return ""
         return reason
+
+    def _falls_back(self, node: ModelNode, model: ModelNodes, other: RuntimeCheck) -> bool:
+        """Return whether the runtime that this one falls back to implements a node, and add its notes."""
+        other._notes = _Notes()
+        if other._reason(node, model):
+            return False
+        self._notes.warnings.update(other._notes.warnings)
+        self._notes.uncertain.update(other._notes.uncertain)
+        return True
 
     def _schema_problem(self, node: ModelNode) -> str:
         """Return why the schemas of the runtime do not allow a node; empty if they do."""
@@ -182,8 +197,7 @@ class RuntimeCheck:
         attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
         key = (node.operator, node.domain, attributes, *values, node.types)
         if key not in self._problems:
-            is_open = node.scope.registry.is_open(node.operator.domain)
-            self._problems[key] = schema_problem(node, self._schemas, is_open=is_open)
+            self._problems[key] = schema_problem(node, self._schemas)
         return self._problems[key]
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
@@ -221,11 +235,15 @@ class RuntimeCheck:
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime casts inputs of a node to a type that it computes in.
+        """Return whether the runtime computes a node in another type than its own.
 
-        A function body comes first: the runtime casts the inputs of its nodes.
+        It casts inputs to a wider type, unless the node has a function body: then it casts the inputs of the
+        nodes in the body. Values of wider types than those that the runtime has are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
+        names = filter(None, (*node.node.inputs, *node.node.outputs))
+        if not self._narrowed.isdisjoint(map(node.scope.element_type, names)):
+            return True
         types = map(node.scope.element_type, filter(None, node.node.inputs))
         return (
             opset >= FIRST_CAST_TO_NUMBERS

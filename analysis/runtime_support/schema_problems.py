@@ -20,21 +20,19 @@ UNCHECKED: Final = "__"
 NO_DIFFERENCE: Final = SchemaDifference()
 
 
-def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference], *, is_open: bool) -> str:
+def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> str:
     """Return the first problem of a node with its schema; empty if it is valid, or its schema is unknown.
 
     Args:
         node: the node.
         schemas: schemas that differ from the definitions.
-        is_open: whether the schema may differ from the definition, so that its types count, too.
     """
     operator = node.operator
     if operator is None:
         return ""
     own = schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE)
-    problems = (_attribute_problems(node, operator, own), _value_problems(node, operator, own))
-    types = _type_problems(node, operator, own) if is_open else iter(())
-    return next((each for found in (*problems, types) for each in found), "")
+    rules = (_attribute_problems, _value_problems, _type_problems)
+    return next((problem for rule in rules for problem in rule(node, operator, own)), "")
 
 
 def _attribute_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:

@@ -27,13 +27,15 @@ COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""
 
-IMPROVED_KEYS: Final = {"evidence", "falls_back", "restrictions", "schemas", "validates_nodes", "wrong"}
+IMPROVED_KEYS: Final = {
+    "evidence", "falls_back", "internal_operators", "restrictions", "schemas", "validates_nodes", "wrong"
+}  # fmt: skip
 """Keys that may be improved after publication."""
 
 OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 """Keys that a file does not inherit."""
 
-MERGED_KEYS: Final = ("operators", "restrictions", "schemas", "wrong")
+MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "wrong")
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 

@@ -87,6 +87,8 @@ class Runtime(Record):
     """Origin of this file; not inherited."""
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
+    internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
+    """Kernels of operators that the runtime writes into the models that it optimizes for a processor."""
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
@@ -115,15 +117,15 @@ class Runtime(Record):
                 not given do not count.
             inserts_casts: whether the runtime may cast the types of `computes_in` to wider ones.
         """
-        newest = self.opsets.get(operator.domain)
+        name = f"{operator.domain}.{operator.op_type}"
+        kernels = self.operators.get(name) or self.internal_operators.get(name, ())
+        newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
         if newest is None:
             reason = f"{self.name} does not know the domain {operator.domain}"
             return Support(None, reason, f"it knows {', '.join(self.opsets)}")
         if operator.since_version > newest:
             reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
             return Support(None, reason, f"convert the model to opset {newest} or older")
-        name = f"{operator.domain}.{operator.op_type}"
-        kernels = self.operators.get(name, ())
         found = [each for each in kernels if each.implements(operator.since_version)]
         computed = {name: self._computed_type(each) for name, each in types.items()}
         for given in (types, computed) if inserts_casts else (types,):
