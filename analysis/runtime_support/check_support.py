@@ -11,12 +11,13 @@ from opshift.analysis.runtime_support.conditions import concerns
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
 from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.analysis.runtime_support.schema_problems import schema_problem
-from opshift.model.element_types import BY_NAME, element_bits
+from opshift.model.element_types import BY_NAME, element_bits, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.types import short_type
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
@@ -27,6 +28,9 @@ IN_BODY: Final = "; in its function body, "
 
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
 """Codes of function bodies that are invalid for a node."""
+
+TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
+"""Attributes whose values determine types, and so whether the declared types are right."""
 
 FIRST_CAST_TO_NUMBERS: Final = 6
 """Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
@@ -139,6 +143,10 @@ class RuntimeCheck:
         if model.ir_version > newest:
             reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
             yield MissingKernel(("model",), "", {}, reason, f"convert the model to IR version {newest}")
+        if self._schemas is not None:
+            for graph, name in model.repeated_names:
+                reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
+                yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
         if not runtime.expands_functions:
             for function, places in model.calls.items():
                 reason = f"{runtime.name} does not accept local functions"
@@ -158,7 +166,7 @@ class RuntimeCheck:
             for node in nodes[:1] if is_alike else nodes:
                 # Without restrictions, equal nodes with equal function bodies have the same answer.
                 is_alone = is_restricted or self._fallback
-                key: object = node if is_alone else node.has_usable_body and model.body(node)
+                key: object = node if is_alone else self._uses_body(node) and model.body(node)
                 key = key, self._schema_problem(node)
                 if key not in answers:
                     answers[key] = self._reason(node, model)
@@ -193,9 +201,11 @@ class RuntimeCheck:
         """Return why the schemas of the runtime do not allow a node; empty if they do."""
         if self._schemas is None or node.operator is None:
             return ""
-        values = (tuple(map(bool, each)) for each in (node.node.inputs, node.node.outputs))
+        scope, values = node.scope, (*node.node.inputs, "->", *node.node.outputs)
+        types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
         attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
-        key = (node.operator, node.domain, attributes, *values, node.types)
+        stated = tuple(node.node.attribute(name) for name in TYPE_ATTRIBUTES if name in node.node.attributes)
+        key = (node.operator, node.domain, attributes, stated, types)
         if key not in self._problems:
             self._problems[key] = schema_problem(node, self._schemas)
         return self._problems[key]
@@ -209,11 +219,13 @@ class RuntimeCheck:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is None:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
+        if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
+            return f"{runtime.name} refuses the node: {problem}"
         if own.kernel is not None:
             self._add_notes(node, own.kernel, model)
             return ""
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
-        if not (runtime.expands_functions and is_known and node.has_usable_body):
+        if not (is_known and self._uses_body(node)):
             return own.reason
         body = model.body(node)
         if isinstance(body, CannotConvert):
@@ -248,8 +260,13 @@ class RuntimeCheck:
         return (
             opset >= FIRST_CAST_TO_NUMBERS
             and not runtime.computes_in.keys().isdisjoint(types)
-            and not (runtime.expands_functions and node.has_usable_body)
+            and not self._uses_body(node)
         )
+
+    def _uses_body(self, node: ModelNode) -> bool:
+        """Return whether the runtime replaces the node by its function body if it has no kernel."""
+        is_outdated = self._runtime.expands_outdated_bodies and node.has_fixed_body
+        return self._runtime.expands_functions and (node.has_usable_body or is_outdated)
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         identity = str(self._identity(node))
@@ -272,3 +289,13 @@ class RuntimeCheck:
         kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
         return OperatorId(node.domain, node.node.op_type, max(versions, default=opset))
+
+
+def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
+    """Return why a kernel without a definition does not accept the types of the inputs of a node."""
+    if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
+        return ""
+    (accepted,) = kernel.types.values()
+    found = filter(None, map(node.scope.element_type, filter(None, node.node.inputs)))
+    wrong = next((each for each in found if type_string(each) not in accepted), None)
+    return f"inputs must be {' or '.join(map(short_type, accepted))}, not {wrong}" if wrong else ""

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from opshift.analysis.runtime_support.model_nodes import ModelNode
+from opshift.inference.infer_types import infer_types
 from opshift.model.attributes import ATTRIBUTE_TYPES
+from opshift.model.element_types import type_string
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.runtimes.schemas import SchemaDifference
@@ -71,10 +73,26 @@ def parameter_count(parameters: Sequence[Parameter]) -> tuple[int, int]:
 
 
 def _type_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
-    types = dict(node.types)
-    for _, name, variable in node.parameters():
-        found = types.get(name)
+    mixed = {each.name for each in (*operator.inputs, *operator.outputs) if not each.homogeneous}
+    bound: dict[str, str] = {}
+    for value, name, variable in node.parameters():
+        element_type = node.scope.element_type(value)
+        if element_type is None:
+            continue
+        found = type_string(element_type)
         accepted = own.types.get(name) or own.types.get(variable)
         accepted = accepted or operator.type_constraints.get(variable, (variable,))
-        if found and found not in accepted:
+        if found not in accepted:
             yield f"`{name}` must be {' or '.join(map(short_type, accepted))}, not {short_type(found)}"
+        elif name not in mixed and bound.setdefault(variable, found) != found:
+            yield f"{variable} is both {short_type(bound[variable])} and {short_type(found)}"
+    yield from _declared_type_problems(node, operator)
+
+
+def _declared_type_problems(node: ModelNode, operator: OperatorVersion) -> Iterator[str]:
+    """Yield outputs whose declared type is not the one that the node computes."""
+    declared = [node.scope.declared_type(each) if each else None for each in node.node.outputs]
+    if any(declared):
+        for stated, found in zip(declared, infer_types(node.node, operator, node.scope), strict=True):
+            if stated and found and stated != found:
+                yield f"an output of type {short_type(found)} is declared as {short_type(stated)}"

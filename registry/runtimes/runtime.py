@@ -79,6 +79,8 @@ class Runtime(Record):
     """Newest supported IR version; missing if it is not documented or not checked."""
     expands_functions: bool
     """Whether it replaces nodes without a kernel by the function body of the operator."""
+    expands_outdated_bodies: bool = False
+    """Whether function bodies replace nodes even if the opset has other versions of their operators."""
     falls_back: str = ""
     """Name of the runtime that runs nodes without a kernel, such as that of the CPU."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
