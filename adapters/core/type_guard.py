@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import type_string
+from opshift.model.element_types import BY_NAME, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.literals import Bridge
@@ -13,6 +13,9 @@ from opshift.registry.step_rules import LostTypes, lost_input_types, lost_types
 
 NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
+
+FLOAT8_WITH_INFINITIES = {"float8e5m2"}
+"""Types whose infinities Cast replaces by the largest number unless `saturate` is 0."""
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
@@ -99,7 +102,8 @@ def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewrite
             casts_back.append((outputs[position], types[formal.type][0], [name]))
     out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, element_type, names in casts_back:
-        out.cast(wide, element_type, names, opset=cast_opset)
+        number, saturate = BY_NAME[element_type].number, 0 if element_type in FLOAT8_WITH_INFINITIES else None
+        out.emit("Cast", [wide], names, domain="", opset=cast_opset, to=number, saturate=saturate)
 
 
 def require_supported_types(node: Node, out: Rewriter) -> None:

@@ -50,7 +50,6 @@ class Attempt:
         options: Options,
         strict: RuntimeCheck | None = None,
     ) -> None:
-        self.model = deepcopy(model)
         self.target = target
         self.opset = target.opsets[DEFAULT_DOMAIN]
         self._check = check
@@ -59,16 +58,45 @@ class Attempt:
         self._runtime = runtime
         self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
         self._options = replace(options, target=Target({}, runtime.ir_version))
+        self._refused: set[Equivalent] = set()
+        self._start(model, nodes)
+        # The runtime may have a kernel of an equivalent, but not accept the attributes of its nodes.
+        while self.missing and (refused := set(self._refused_equivalents())):
+            self._refused |= refused
+            self._start(model, nodes)
+
+    def _start(self, model: ModelProto, nodes: ModelNodes) -> None:
+        """Convert a copy of the model without the equivalents that were refused."""
+        self.model = deepcopy(model)
         self._reports: list[Report] = []
+        self._failed: set[Unwanted] = {*self._refused}
+        unknown = replacements_of_unknown(nodes, self.target.opsets, self._runtime, self._registry)
         self._without: dict[Unwanted, None] = dict.fromkeys(
-            replacements_of_unknown(nodes, target.opsets, runtime, options.registry)
+            each for each in unknown if each not in self._refused
         )
-        self._failed: set[Unwanted] = set()
-        foreign = frozenset(each for each in nodes.opsets if each not in runtime.opsets)
-        unwanted = foreign.union(self._without)
-        first = replace(self._options, target=Target(target.opsets, runtime.ir_version), without=unwanted)
-        refusals = self._convert(first)
-        self.missing = tuple(map(_refused_node, refusals)) or self._complete()
+        foreign = frozenset(each for each in nodes.opsets if each not in self._runtime.opsets)
+        first = replace(
+            self._options,
+            target=Target(self.target.opsets, self._runtime.ir_version),
+            without=foreign.union(self._without),
+        )
+        refused = tuple(map(_refused_node, self._convert(first)))
+        self.missing = self._with_others(refused, first) if refused else self._complete()
+
+    def _with_others(self, refused: tuple[MissingKernel, ...], first: Options) -> tuple[MissingKernel, ...]:
+        """Return refused nodes, and the others that prevent the model from running, too."""
+        places = frozenset(place for each in refused for place in each.places)
+        if self._convert(replace(first, skipped=places)):
+            return refused
+        others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
+        return (*refused, *others)
+
+    def _refused_equivalents(self) -> Iterator[Equivalent]:
+        """Yield the equivalents whose nodes the runtime does not accept."""
+        names = {each.operator for each in self.missing}
+        for each in self._without:
+            if isinstance(each, Equivalent) and str(each.replacement) in names:
+                yield each
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -158,7 +186,8 @@ class Attempt:
         version = self._registry.at(operator.op_type, operator.since_version, operator.domain)
         if version is None:
             return ()
-        pairs = find_equivalents(version, missing.types, self._runtime, self._registry)
+        found = find_equivalents(version, missing.types, self._runtime, self._registry)
+        pairs = tuple(each for each in found if each not in self._refused)
         return pairs, self._bridges.find(version, missing.types)
 
 

@@ -11,13 +11,14 @@ from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
 from opshift.analysis.runtime_support.check_support import RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.options import Options
-from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
-from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
 
 MAX_COMPARED = 3
 """Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
+
+MAX_FAILED = 5
+"""Maximum number of opsets without a fit that are compared to find the one with the fewest missing nodes."""
 
 OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
@@ -37,7 +38,8 @@ def cheapest(
     for target in ranked:
         least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
         # Estimates decide about missing kernels, but not about restrictions of kernels, and emitted nodes.
-        if target.cost >= least and (fitting or failed):
+        is_impossible = target.cost >= least and (fitting or failed)
+        if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
         attempt = Attempt(model, nodes, target, runtime, check, options)
         (failed if attempt.missing else fitting).append(attempt)
@@ -60,12 +62,6 @@ def cheapest(
     return best.model, best.report(len(fitting) + len(failed))
 
 
-def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
-    """Return a model, or a copy with nodes in order, and its nodes."""
-    try:
-        return model, ModelNodes(model, registry)
-    except InvalidModel as error:
-        from opshift.converter.survey.repair import repaired_copy  # few models need it
-
-        model, _ = repaired_copy(model, error, registry)
-        return model, ModelNodes(model, registry)
+def _may_be_nearer(cost: int, least: int, failed: int) -> bool:
+    """Return whether an opset may lack as few nodes as the cheapest one, by its estimated cost."""
+    return failed < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST

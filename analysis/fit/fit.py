@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
-from opshift.analysis.fit.cheapest import cheapest, ordered
+from opshift.analysis.fit.cheapest import cheapest
 from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.shared_casts import share_casts
 from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.converter.options import AllowLike, Options, Target, read_allow
 from opshift.model.files import (
     BYTES_TYPES,

@@ -9,11 +9,15 @@ from typing import Final
 
 from opshift.analysis.runtime_support.conditions import concerns
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
+from opshift.analysis.runtime_support.ordered_nodes import ordered
+from opshift.analysis.runtime_support.schema_problems import schema_problem
+from opshift.model.element_types import BY_NAME, element_bits, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.types import short_type
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
@@ -24,6 +28,9 @@ IN_BODY: Final = "; in its function body, "
 
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
 """Codes of function bodies that are invalid for a node."""
+
+TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
+"""Attributes whose values determine types, and so whether the declared types are right."""
 
 FIRST_CAST_TO_NUMBERS: Final = 6
 """Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
@@ -82,7 +89,8 @@ def check_support(
         InvalidModel: the model cannot be read.
     """
     source, _ = model_of(model)
-    support = RuntimeCheck(runtime).check(ModelNodes(source, registry or default_registry()))
+    _, nodes = ordered(source, registry or default_registry())
+    support = RuntimeCheck(runtime).check(nodes)
     return tuple(
         UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)
         for each in support.missing
@@ -108,6 +116,11 @@ class RuntimeCheck:
         self._runtime = runtime
         self._refuses_wrong = refuses_wrong
         self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
+        base = self._fallback._runtime if self._fallback else runtime
+        self._schemas = base.schemas if base.validates_nodes else None
+        bits = {name: element_bits(each) for name, each in BY_NAME.items()}
+        self._narrowed = {each for each, other in runtime.computes_in.items() if bits[other] < bits[each]}
+        self._problems: dict[Hashable, str] = {}
         self._kernels: dict[Hashable, Support] = {}
         self._bodies: dict[ModelNodes, str] = {}
         self._notes = _Notes()
@@ -130,6 +143,10 @@ class RuntimeCheck:
         if model.ir_version > newest:
             reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
             yield MissingKernel(("model",), "", {}, reason, f"convert the model to IR version {newest}")
+        if self._schemas is not None:
+            for graph, name in model.repeated_names:
+                reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
+                yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
         if not runtime.expands_functions:
             for function, places in model.calls.items():
                 reason = f"{runtime.name} does not accept local functions"
@@ -145,25 +162,53 @@ class RuntimeCheck:
             is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
             answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
-            for node in nodes if is_restricted or not own else nodes[:1]:
+            is_alike = bool(own) and not is_restricted and self._schemas is None
+            for node in nodes[:1] if is_alike else nodes:
                 # Without restrictions, equal nodes with equal function bodies have the same answer.
                 is_alone = is_restricted or self._fallback
-                key = node if is_alone else node.has_usable_body and model.body(node)
+                key: object = node if is_alone else self._uses_body(node) and model.body(node)
+                key = key, self._schema_problem(node)
                 if key not in answers:
                     answers[key] = self._reason(node, model)
                 places[answers[key]].append(node.place)
             places.pop("", None)
             for reason, found in places.items():
                 known = {name: each for name, each in first.types if each}
-                yield MissingKernel(tuple(found), str(identity), known, reason, own.remedy)
+                remedy = first.scope.registry.releases.internal_domains.get(first.domain, own.remedy)
+                yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""
+        if problem := self._schema_problem(node):
+            name = f"{node.domain}.{node.node.op_type}"
+            return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
         reason = self._own_reason(node, model)
-        if reason and self._fallback is not None and not self._fallback._reason(node, model):
+        if reason and self._fallback is not None and self._falls_back(node, model, self._fallback):
             self._notes.fallback[str(self._identity(node))] = None
             return ""
         return reason
+
+    def _falls_back(self, node: ModelNode, model: ModelNodes, other: RuntimeCheck) -> bool:
+        """Return whether the runtime that this one falls back to implements a node, and add its notes."""
+        other._notes = _Notes()
+        if other._reason(node, model):
+            return False
+        self._notes.warnings.update(other._notes.warnings)
+        self._notes.uncertain.update(other._notes.uncertain)
+        return True
+
+    def _schema_problem(self, node: ModelNode) -> str:
+        """Return why the schemas of the runtime do not allow a node; empty if they do."""
+        if self._schemas is None or node.operator is None:
+            return ""
+        scope, values = node.scope, (*node.node.inputs, "->", *node.node.outputs)
+        types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
+        attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
+        stated = tuple(node.node.attribute(name) for name in TYPE_ATTRIBUTES if name in node.node.attributes)
+        key = (node.operator, node.domain, attributes, stated, types)
+        if key not in self._problems:
+            self._problems[key] = schema_problem(node, self._schemas)
+        return self._problems[key]
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
@@ -174,11 +219,13 @@ class RuntimeCheck:
                 return f"{runtime.name} refuses the node: {each.reason}"
             if is_refused is None:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
+        if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
+            return f"{runtime.name} refuses the node: {problem}"
         if own.kernel is not None:
             self._add_notes(node, own.kernel, model)
             return ""
         is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
-        if not (runtime.expands_functions and is_known and node.has_usable_body):
+        if not (is_known and self._uses_body(node)):
             return own.reason
         body = model.body(node)
         if isinstance(body, CannotConvert):
@@ -200,17 +247,26 @@ class RuntimeCheck:
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime casts inputs of a node to a type that it computes in.
+        """Return whether the runtime computes a node in another type than its own.
 
-        A function body comes first: the runtime casts the inputs of its nodes.
+        It casts inputs to a wider type, unless the node has a function body: then it casts the inputs of the
+        nodes in the body. Values of wider types than those that the runtime has are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
+        names = filter(None, (*node.node.inputs, *node.node.outputs))
+        if not self._narrowed.isdisjoint(map(node.scope.element_type, names)):
+            return True
         types = map(node.scope.element_type, filter(None, node.node.inputs))
         return (
             opset >= FIRST_CAST_TO_NUMBERS
             and not runtime.computes_in.keys().isdisjoint(types)
-            and not (runtime.expands_functions and node.has_usable_body)
+            and not self._uses_body(node)
         )
+
+    def _uses_body(self, node: ModelNode) -> bool:
+        """Return whether the runtime replaces the node by its function body if it has no kernel."""
+        is_outdated = self._runtime.expands_outdated_bodies and node.has_fixed_body
+        return self._runtime.expands_functions and (node.has_usable_body or is_outdated)
 
     def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
         identity = str(self._identity(node))
@@ -233,3 +289,13 @@ class RuntimeCheck:
         kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
         versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
         return OperatorId(node.domain, node.node.op_type, max(versions, default=opset))
+
+
+def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
+    """Return why a kernel without a definition does not accept the types of the inputs of a node."""
+    if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
+        return ""
+    (accepted,) = kernel.types.values()
+    found = filter(None, map(node.scope.element_type, filter(None, node.node.inputs)))
+    wrong = next((each for each in found if type_string(each) not in accepted), None)
+    return f"inputs must be {' or '.join(map(short_type, accepted))}, not {wrong}" if wrong else ""

@@ -9,6 +9,7 @@ from opshift.analysis.runtime_support.model_nodes import ModelNode
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
 from opshift.model.messages import GraphProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
@@ -35,6 +36,8 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     """Yield whether each part of a condition holds; `None` for unknown facts."""
     for name, allowed in condition.attributes.items():
         yield _attribute_is(node, name, allowed)
+    if condition.opsets is not None:
+        yield condition.opsets[0] <= node.scope.opset_of(DEFAULT_DOMAIN) <= condition.opsets[1]
     values = {name: value for value, name, _ in node.parameters()}
     if node.operator is None and (condition != Condition(attributes=condition.attributes)):
         yield None
@@ -58,6 +61,9 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     for name, elements in condition.values.items():
         constant = scope.constant(values[name]) if name in values else None
         yield name in values and (None if constant is None else set(constant.values) <= set(elements))
+    for name in condition.differing:
+        constant = scope.constant(values[name]) if name in values else None
+        yield name in values and (None if constant is None else len(set(constant.values)) > 1)
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
@@ -15,7 +15,7 @@ from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.graphs import graphs_of, node_place
+from opshift.model.graphs import ContainerProto, graphs_of, node_place
 from opshift.model.messages import ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
@@ -77,7 +77,7 @@ class ModelNode:
 
     @cached_property
     def has_usable_body(self) -> bool:
-        """Whether its operator has a function body that onnxruntime uses.
+        """Whether its operator has a function body that newer releases of onnxruntime use.
 
         The opset of the model must not be older than that of the body, and the operators in the body must
         have the same versions at both.
@@ -87,13 +87,22 @@ class ModelNode:
             return False
         if version.body is None:
             return True
-        opsets = self.scope.opsets
-        body_opset = 18 if version.name in OPSET_18_BODIES else version.since_version
+        opsets, body_opset = self.scope.opsets, _body_opset(version)
         written = {**opsets, version.domain: body_opset}
-        return body_opset <= opsets.get(version.domain, 1) and all(
+        return self.has_fixed_body and all(
             registry.at(each.op_type, written.get(each.domain, 1), each.domain)
             == registry.at(each.op_type, opsets.get(each.domain, 1), each.domain)
             for each in version.body.nodes
+        )
+
+    @cached_property
+    def has_fixed_body(self) -> bool:
+        """Whether its operator has a function body that does not depend on the node, nor on a newer opset."""
+        version = self.operator
+        return (
+            version is not None
+            and version.body is not None
+            and _body_opset(version) <= self.scope.opsets.get(version.domain, 1)
         )
 
     @cached_property
@@ -163,6 +172,10 @@ class ModelNode:
         return (element, self.scope.shape(name)) if element else None
 
 
+def _body_opset(version: OperatorVersion) -> int:
+    return 18 if version.name in OPSET_18_BODIES else version.since_version
+
+
 class ModelNodes:
     """The nodes of a model.
 
@@ -184,6 +197,7 @@ class ModelNodes:
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._visited: set[Scope] = set()
+        self._graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
 
@@ -194,6 +208,15 @@ class ModelNodes:
         for each in self.nodes:
             opset = each.scope.opset_of(each.node.domain)
             found[each.domain, each.node.op_type, opset, each.types].append(each)
+        return found
+
+    @cached_property
+    def repeated_names(self) -> list[tuple[str, str]]:
+        """The place of each graph with a node name that repeats, and the name."""
+        found: list[tuple[str, str]] = []
+        for place, graph in self._graphs:
+            counts = Counter(each.name for each in graph.node if each.name)
+            found += ((place, name) for name, count in counts.items() if count > 1)
         return found
 
     def body(self, node: ModelNode) -> ModelNodes | CannotConvert:
@@ -216,6 +239,8 @@ class ModelNodes:
             reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
             raise InvalidModel(reason, place=path, remedy="inline the functions")
         for each in survey(scope, path, _status, keeps_lines=True).walk():
+            if depth == 0:
+                self._graphs.append((each.path, each.scope.container))
             for record in each.candidates:
                 proto = each.scope.proto_of(record)
                 place = node_place(each.path, proto)

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from opshift.analysis.runtime_support.check_support import ModelSupport, RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNode, ModelNodes
+from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.analysis.runtime_support.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
@@ -166,7 +167,7 @@ class _Candidates:
     """Conversions of a model, which runtimes share."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
-        self.nodes = ModelNodes(model, registry)
+        model, self.nodes = ordered(model, registry)
         self._opsets = {name: each for name, each in self.nodes.opsets.items() if registry.has_domain(name)}
         self._model = model
         self._registry = registry

@@ -29,13 +29,16 @@ COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""
 
-IMPROVED_KEYS: Final = {"evidence", "falls_back", "restrictions", "wrong"}
+IMPROVED_KEYS: Final = {
+    "evidence", "expands_outdated_bodies", "falls_back", "internal_operators", "restrictions", "schemas",
+    "validates_nodes", "wrong",
+}  # fmt: skip
 """Keys that may be improved after publication."""
 
 OWN_KEYS: Final = frozenset({"runtime", "version", "extends", "evidence"})
 """Keys that a file does not inherit."""
 
-MERGED_KEYS: Final = ("operators", "restrictions", "wrong")
+MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schemas", "wrong")
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 
@@ -143,7 +146,7 @@ def _complete(data: dict[str, object], base: Runtime) -> dict[str, object]:
         own = data.get(key, {})
         if isinstance(own, dict):
             merged = {**getattr(base, key), **own}
-            complete[key] = {name: each for name, each in sorted(merged.items()) if each not in ([], "")}
+            complete[key] = {name: each for name, each in sorted(merged.items()) if each not in ([], "", {})}
     return complete
 
 

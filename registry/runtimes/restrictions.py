@@ -39,6 +39,10 @@ class Condition(Record):
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
+    differing: tuple[str, ...] = ()
+    """Constant inputs whose elements are not all equal."""
+    opsets: tuple[Version, Version] | None = None
+    """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
 

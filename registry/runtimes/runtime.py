@@ -11,6 +11,7 @@ from opshift.model.types import short_type
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import ElementName, Types, Version
 from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.runtimes.schemas import SchemaDifference
 
 
 class Kernel(Record):
@@ -79,6 +80,8 @@ class Runtime(Record):
     """Newest supported IR version; missing if it is not documented or not checked."""
     expands_functions: bool
     """Whether it replaces nodes without a kernel by the function body of the operator."""
+    expands_outdated_bodies: bool = False
+    """Whether function bodies replace nodes even if the opset has other versions of their operators."""
     falls_back: str = ""
     """Name of the runtime that runs nodes without a kernel, such as that of the CPU."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)
@@ -87,6 +90,8 @@ class Runtime(Record):
     """Origin of this file; not inherited."""
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
+    internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
+    """Kernels of operators that the runtime writes into the models that it optimizes for a processor."""
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
@@ -94,6 +99,10 @@ class Runtime(Record):
     """
     wrong: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
+    validates_nodes: bool = False
+    """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
+    schemas: dict[str, SchemaDifference] = field(default_factory=dict)
+    """Schemas that differ from the definitions, by operator; an empty difference removes an inherited one."""
 
     @property
     def name(self) -> str:
@@ -111,15 +120,15 @@ class Runtime(Record):
                 not given do not count.
             inserts_casts: whether the runtime may cast the types of `computes_in` to wider ones.
         """
-        newest = self.opsets.get(operator.domain)
+        name = f"{operator.domain}.{operator.op_type}"
+        kernels = self.operators.get(name) or self.internal_operators.get(name, ())
+        newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
         if newest is None:
             reason = f"{self.name} does not know the domain {operator.domain}"
             return Support(None, reason, f"it knows {', '.join(self.opsets)}")
         if operator.since_version > newest:
             reason = f"{self.name} supports {operator.domain} up to opset {newest}, not {operator}"
             return Support(None, reason, f"convert the model to opset {newest} or older")
-        name = f"{operator.domain}.{operator.op_type}"
-        kernels = self.operators.get(name, ())
         found = [each for each in kernels if each.implements(operator.since_version)]
         computed = {name: self._computed_type(each) for name, each in types.items()}
         for given in (types, computed) if inserts_casts else (types,):

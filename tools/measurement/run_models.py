@@ -56,7 +56,13 @@ class Outcome(NamedTuple):
 class Worker:
     """Process that runs one model at a time, and is replaced if a model ends it."""
 
-    def __init__(self, python: str, loader: Path, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, python: str, loader: Path, seconds: float = SECONDS, folders: Sequence[Path] = ()
+    ) -> None:
+        """Start a process; `folders` come first in its search path of modules."""
+        self._environment = {**os.environ, **QUIET}
+        if folders:
+            self._environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
         self._command = [python, str(WORKER), str(loader)]
         self._seconds = seconds
         self._folder = tempfile.TemporaryDirectory()
@@ -68,7 +74,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **QUIET},
+            env=self._environment,
             start_new_session=True,
         )
         if self._read(START_SECONDS) != "ready":

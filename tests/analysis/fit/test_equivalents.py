@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import helper
 from support.execution import Feeds, assert_equal, build, run
@@ -46,3 +47,17 @@ def test_other_nodes_are_expressed_by_older_operators() -> None:
     fitted = fit(model, "onnxruntime-1.20.1")
     assert {domain for domain, _ in _operators(fitted.model)} == {""}
     assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
+def test_a_release_without_an_attribute_of_the_equivalent_gets_older_operators() -> None:
+    """The schema of com.microsoft.RotaryEmbedding in 1.16.3 has no attribute `num_heads`."""
+    model = onnx.parser.parse_model("""<ir_version: 12, opset_import: ["": 24]>
+    main (float[2, 4, 16] x, float[5, 4] c, float[5, 4] s, int64[2, 4] p) => (float[2, 4, 16] y) {
+        y = RotaryEmbedding <num_heads = 2> (x, c, s, p)
+    }""")
+    feeds = {"x": HEADS.reshape(2, 3, 40)[:, :, :32].reshape(-1)[:128].reshape(2, 4, 16)}
+    feeds |= {"c": CACHE[:5], "s": CACHE[:5], "p": POSITIONS[:, :4]}
+    fitted = fit(model, "onnxruntime-1.16.3")
+    assert {domain for domain, _ in _operators(fitted.model)} == {""}
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+    assert _operators(fit(model, "onnxruntime-1.17.3").model) == [("com.microsoft", "RotaryEmbedding")]

@@ -21,6 +21,7 @@ import opshift
 from opshift import DoesNotFit, fit
 from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.graphs import nested_nodes
+from opshift.registry.runtimes.restrictions import Condition, Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -165,6 +166,38 @@ def test_lists_all_nodes_that_prevent_it() -> None:
     assert error.missing[0].reason == "device-1 has no kernel of ai.onnx.Sin"
     assert error.missing[0].remedy.startswith("choose another runtime")
     assert pickle.loads(pickle.dumps(error)).missing == error.missing
+
+
+def test_lists_refused_nodes_and_those_without_a_kernel() -> None:
+    nodes = [
+        helper.make_node("StringSplit", ["s"], ["a", "n"]),
+        helper.make_node("Det", ["x"], ["y"]),
+        helper.make_node("Relu", ["x"], ["z"]),
+    ]
+    feeds = {"x": X[:, :3], "s": np.array(["a b"])}
+    outputs = {
+        "a": TensorProto.STRING,
+        "n": TensorProto.INT64,
+        "y": TensorProto.FLOAT,
+        "z": TensorProto.FLOAT,
+    }
+    model = build(nodes, feeds, outputs, 20)
+    with pytest.raises(DoesNotFit) as caught:
+        fit(model, _runtime(_kernels("Relu"), opsets={"ai.onnx": 19}))
+    assert [each.operator for each in caught.value.missing] == ["ai.onnx.StringSplit:20", "ai.onnx.Det:11"]
+
+
+def test_lists_the_nodes_of_the_opset_with_the_fewest() -> None:
+    """The same operators lack kernels at all opsets, but restrictions refuse more nodes at the nearest."""
+    restriction = Restriction(reason="never", versions=(14, 14), when=Condition())
+    nodes = [helper.make_node("Det", ["x"], ["y"]), helper.make_node("Relu", ["x"], ["z"])]
+    model = build(nodes, {"x": X[:, :3]}, ["y", "z"], 14)
+    runtime = _runtime(
+        _kernels("Relu"), opsets={"ai.onnx": 14}, restrictions={"ai.onnx.Relu": (restriction,)}
+    )
+    with pytest.raises(DoesNotFit) as caught:
+        fit(model, runtime)
+    assert (caught.value.opset, [each.operator for each in caught.value.missing]) == (13, ["ai.onnx.Det:11"])
 
 
 def test_sorts_nodes_and_lowers_the_ir_version() -> None:

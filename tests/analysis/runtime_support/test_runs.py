@@ -50,6 +50,35 @@ def test_finds_an_opset_between_gaps() -> None:
     assert result.conversion.opsets["ai.onnx"] == 14
 
 
+def test_sorts_nodes() -> None:
+    unordered = model("y = Relu (h) h = Relu (x)")
+    before = unordered.SerializeToString()
+    (result,) = opshift.runs(unordered, toy_runtime()).results
+    assert result.verdict == "runs"
+    assert unordered.SerializeToString() == before
+    unordered = model("y = Gelu (h) h = Gelu (x)")
+    (result,) = opshift.runs(unordered, OLD).results
+    assert result.verdict == "after conversion"
+    with pytest.raises(opshift.InvalidModel):
+        opshift.runs(model("y = Relu (h) h = Relu (y)"), toy_runtime())
+
+
+def test_operators_for_one_processor_may_run() -> None:
+    nodes = (
+        "h = com.microsoft.nchwc.ReorderInput (x) y = com.microsoft.nchwc.ReorderOutput <channels = 8> (h)"
+    )
+    text = model(nodes, "float[1, 8, 4, 4] x", opset=13)
+    text.opset_import.add(domain="com.microsoft.nchwc", version=1)
+    text.opset_import.add(domain="com.ms.internal.nhwc", version=1)
+    text.ir_version = 8
+    names = ["onnxruntime-1.16.3", "onnxruntime-1.31.1", "onnxruntime-cuda-1.20.1", "tract-0.23.9"]
+    results = opshift.runs(text, names).results
+    assert [each.verdict for each in results] == ["may run", "may run", "may run", "does not run"]
+    assert "depends on the processor" in results[0].support.uncertain[0]
+    (missing,) = results[3].support.missing[:1]
+    assert missing.remedy.startswith("optimize the original model")
+
+
 def test_names_the_nodes_that_prevent_it() -> None:
     (result,) = opshift.runs(model("a = Relu (x) b = Abs (a) y = Abs (b)"), toy_runtime()).results
     assert (result.verdict, result.conversion) == ("does not run", None)

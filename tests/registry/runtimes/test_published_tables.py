@@ -51,6 +51,20 @@ AXES = "axes = Constant<value_ints = [0]> ()"
         ),
         pytest.param("tensorrt-8.6", "y = ReduceSum (x, axes)", "float[2] x, int64[1] axes", "", id="older"),
         pytest.param("tensorrt-8.6", "y = Add (x, x)", "int64[2] x", "", id="int64 computed as int32"),
+        pytest.param("tensorrt-8.6", AXES + "y = Relu (x)", "float[2] x", "", id="int64 constant"),
+        pytest.param("tensorrt-8.6", "y = Cast <to = 7> (x)", "float[2] x", "", id="cast to int64"),
+        pytest.param("tensorrt-8.6", "y = Cast <to = 11> (x)", "float[2] x", "", id="cast to double"),
+        pytest.param("tensorrt-8.6", "y = Cast <to = 3> (x)", "int64[2] x", "", id="cast of int64"),
+        pytest.param(
+            "tensorrt-8.6", "y = Cast <to = 5> (x)", "int64[2] x", "no kernel of", id="cast to int16"
+        ),
+        pytest.param(
+            "tensorrt-8.6",
+            "y = ConstantOfShape <value = int64[1] {1}> (x)",
+            "int64[2] x",
+            "",
+            id="filled with int64",
+        ),
         pytest.param("migraphx-2.15", "y = com.microsoft.FastGelu (x)", "float[2] x", "", id="com.microsoft"),
         pytest.param(
             "migraphx-2.15",

@@ -1,0 +1,129 @@
+"""Compare predictions of `runs` with releases of onnxruntime, which load and run models.
+
+    python tools/measure_runs.py
+    python tools/measure_runs.py --count 1000 --release 1.20.1=~/releases/1.20.1 --release 1.31.1
+    python tools/measure_runs.py --models folder --log outcomes.jsonl
+
+The models are random networks that onnxruntime optimized and quantized, and that compute in several types, or
+those below a folder; a model may have a file of inputs `.npz` with the same name. The releases are the
+installed one, or those in folders as `pip install --no-deps --target` makes them; releases before 1.19 need
+numpy 1: separate several folders by `:`. The command prints the wrong predictions by cause, and returns 1 if
+more than 0.5 % are wrong, or one in which a kernel or schema is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from measurement.networks import NetworkModel
+from measurement.run_models import Outcome, Worker, loader_of
+from measurement.variants import random_variants
+from opshift.analysis.runtime_support.check_support import MissingKernel, ModelSupport, RuntimeCheck
+from opshift.analysis.runtime_support.model_nodes import ModelNodes
+from opshift.analysis.runtime_support.ordered_nodes import ordered
+from opshift.model.errors import InvalidModel
+from opshift.model.files import model_of
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime
+
+MAX_WRONG = 0.005
+
+
+class Release(NamedTuple):
+    """Release of onnxruntime, with a process in which models run."""
+
+    name: str
+    check: RuntimeCheck
+    worker: Worker
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 1 if predictions are less accurate than required."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--count", type=int, default=200, help="number of random models (default: 200)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", type=Path, help="folder with models instead of random ones")
+    parser.add_argument("--release", action="append", default=[], help="VERSION=FOLDER; may be repeated")
+    parser.add_argument("--log", type=Path, help="file for the wrong predictions")
+    options = parser.parse_args(arguments)
+    models = models_in(options.models) if options.models else random_variants(options.count, options.seed)
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        releases = [release(each, stack) for each in options.release or [onnxruntime.__version__]]
+        log = stack.enter_context(options.log.open("w", encoding="utf-8")) if options.log else None
+        for model in models:
+            for found in compare(model, releases):
+                counts[found["class"]] += 1
+                if found["class"].startswith("wrong"):
+                    print(f"{found['model']} on {found['release']}: {found['class']}: {found['text'][:300]}")
+                    if log:
+                        print(json.dumps(found), file=log, flush=True)
+    total = counts.total()
+    wrong = sum(count for name, count in counts.items() if name.startswith("wrong"))
+    print(f"{total} predictions, {wrong} wrong ({wrong / max(total, 1):.2%}): {dict(counts)}")
+    return int(wrong > MAX_WRONG * total or counts["wrong: does not run"] > 0)
+
+
+def release(text: str, stack: ExitStack) -> Release:
+    """Return a release, given its version and its folders."""
+    version, _, folders = text.partition("=")
+    paths = [Path(each).expanduser() for each in folders.split(":") if each]
+    runtime = get_runtime(f"onnxruntime-{version}")
+    worker = Worker(sys.executable, loader_of("onnxruntime"), folders=paths)
+    return Release(runtime.name, RuntimeCheck(runtime), stack.enter_context(closing(worker)))
+
+
+def models_in(folder: Path) -> Iterator[NetworkModel]:
+    """Yield the models below a folder, with their inputs."""
+    for path in sorted(folder.rglob("*.onnx")):
+        values = path.with_suffix(".npz")
+        feeds: Mapping[str, Any] = dict(np.load(values)) if values.exists() else {}
+        yield NetworkModel(str(path.relative_to(folder)), onnx.load(path), feeds)
+
+
+def compare(model: NetworkModel, releases: Sequence[Release]) -> Iterator[dict[str, str]]:
+    """Yield the class of each prediction about a model, with the reason."""
+    content, problem = model.model.SerializeToString(), ""
+    nodes: ModelNodes | None
+    try:
+        _, nodes = ordered(model_of(content)[0], default_registry())
+    except InvalidModel as error:
+        nodes, problem = None, str(error)
+    values = {f"in.{name}": each for name, each in model.feeds.items()}
+    for each in releases:
+        invalid = MissingKernel(("model",), "", {}, problem, "")
+        support = each.check.check(nodes) if nodes else ModelSupport((invalid,))
+        outcome = each.worker.run(content, values)
+        text = outcome.error if not support.missing else support.missing[0].reason
+        yield {
+            "model": model.name,
+            "release": each.name,
+            "class": prediction_class(support, outcome),
+            "text": text,
+            "uncertain": "; ".join(support.uncertain),
+        }
+
+
+def prediction_class(support: ModelSupport, outcome: Outcome) -> str:
+    """Return `right`, or the wrong prediction, and whether it is uncertain."""
+    # without expected outputs, a model that runs has too many
+    has_run = outcome.outcome in ("loads", "differs", "equal")
+    if support.missing:
+        return "right: does not run" if not has_run else "wrong: does not run"
+    verdict = "may run" if support.uncertain else "runs"
+    return f"{'right' if has_run else 'wrong'}: {verdict}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
