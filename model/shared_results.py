@@ -14,6 +14,10 @@ SharedResult = TypeVar("SharedResult", covariant=True)
 class CachedFunction(Protocol[*Arguments, SharedResult]):
     """Function with a cache of its results."""
 
+    @property
+    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
+        """The function itself."""
+
     def __call__(self, *args: *Arguments) -> SharedResult:
         """Return the result for some arguments."""
 

@@ -93,6 +93,7 @@ REVEALED = [
 REJECTED_LINES = [41, 42, 43, 44, 45, 46, 47, 48, 49]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_public_functions_have_precise_types(checker: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(checker) is None:

@@ -84,6 +84,7 @@ def test_wheel_is_small(wheel: zipfile.ZipFile) -> None:
     assert sum(each.compress_size for each in wheel.infolist()) < MAX_WHEEL_BYTES
 
 
+@pytest.mark.full
 def test_sdist_builds_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     for name in ("sdist", "source", "wheel"):
         (tmp_path / name).mkdir()

@@ -41,7 +41,7 @@ def threads() -> Executor:
     return ThreadPoolExecutor(3)
 
 
-@pytest.mark.parametrize("jobs", [None, 1, 2, 5])
+@pytest.mark.parametrize("jobs", [None, 1, 2, pytest.param(5, marks=pytest.mark.full)])
 def test_converts_in_processes(zoo: Path, jobs: int | None) -> None:
     assert statuses(jobs=jobs) == EXPECTED
     assert {opset(path) for path in Path("out").rglob("*.onnx")} == {17}
@@ -56,7 +56,7 @@ def test_converts_with_executor(zoo: Path, start: Callable[[], Executor]) -> Non
     assert Counter(each["status"] for each in records()) == EXPECTED
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.filterwarnings("ignore")
 def test_converts_with_dask(zoo: Path, processes: bool) -> None:
     distributed = pytest.importorskip("distributed")

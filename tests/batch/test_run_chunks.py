@@ -28,7 +28,7 @@ def flat(chunks: object) -> dict[object, object]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
-@pytest.mark.parametrize("jobs", [2, 5])
+@pytest.mark.parametrize("jobs", [2, pytest.param(5, marks=pytest.mark.full)])
 def test_dead_worker_costs_one_task(jobs: int) -> None:
     tasks = ["a", "kill 1", "b", "exit 1", "c", "kill 2", "d", "e", "f"]
     errors: list[Sequence[str]] = []

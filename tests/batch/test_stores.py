@@ -155,6 +155,7 @@ def test_names_in_a_store_do_not_leave_the_folder(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "evil.onnx").exists()
 
 
+@pytest.mark.full
 def test_data_files_of_two_folders_are_refused(server: Server, models: Path) -> None:
     files = fsspec.filesystem("s3", use_listings_cache=False)
     files.mkdir("two")

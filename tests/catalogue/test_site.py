@@ -31,6 +31,8 @@ from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry, load_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 
+pytestmark = pytest.mark.full  # the site of all definitions takes seconds to build
+
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
 URL = "https://example.com/operators"

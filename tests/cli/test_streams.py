@@ -226,6 +226,7 @@ def test_closed_streams(redirection: str, old_model: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_long_pipe_is_not_kept_in_memory(folder: Path) -> None:
     size = Path(large_file(folder, 200 << 20)).stat().st_size
     run_in_shell(f"ulimit -v 400000; cat large.onnx | {COMMAND} convert - - -t 17 -q > out.onnx")

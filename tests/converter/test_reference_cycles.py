@@ -38,9 +38,9 @@ def einsum() -> onnx.ModelProto:
     ("model", "target", "options"),
     [
         (softmax(), 18, {}),
-        (softmax(), 18, {"inplace": True}),
-        (softmax(), 9, {"ir_version": 4}),
-        (clip(), 18, {}),
+        pytest.param(softmax(), 18, {"inplace": True}, marks=pytest.mark.full),
+        pytest.param(softmax(), 9, {"ir_version": 4}, marks=pytest.mark.full),
+        pytest.param(clip(), 18, {}, marks=pytest.mark.full),
         (einsum(), 8, {}),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.execution import opset_of
@@ -114,6 +115,7 @@ def test_upgrade_and_return_preserve_outputs(journey: Journey) -> None:
     _check_round_trip(journey)
 
 
+@pytest.mark.full
 @needs_newest_onnx
 @given(journeys(up=False) | journeys(up=True), st.integers(1, NEWEST_OPSET))
 @PROFILE
@@ -126,6 +128,7 @@ def test_intermediate_opset_preserves_outputs(journey: Journey, intermediate: in
     _assert_same_outputs(result, journey.case)
 
 
+@pytest.mark.full
 @given(journeys(up=False) | journeys(up=True))
 @PROFILE
 def test_reversible_conversion_restores_the_nodes(journey: Journey) -> None:

@@ -288,6 +288,7 @@ CHAINS: list[tuple[str, NodeFactory]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make_nodes", [row[1] for row in CHAINS], ids=[row[0] for row in CHAINS])
 def test_infers_chains_of_5000_nodes(make_nodes: NodeFactory, scope_of: ScopeFactory) -> None:
     nodes = [each for i in range(5_000) for each in make_nodes(i, f"v{i - 1}" if i else "x", f"v{i}")]

@@ -236,6 +236,7 @@ def test_checkout_sees_a_changed_definition(tree: Path) -> None:
     assert [_convert(tree).stdout for _ in range(2)] == ["the test refuses it\n"] * 2
 
 
+@pytest.mark.full
 def test_an_invalid_definition_fails_conversions_of_its_operator_only(tree: Path) -> None:
     reduce_mean = tree / "opshift" / "opsets" / "ai.onnx" / "ReduceMean.yaml"
     gelu = tree / "opshift" / "opsets" / "ai.onnx" / "Gelu.yaml"
@@ -245,6 +246,7 @@ def test_an_invalid_definition_fails_conversions_of_its_operator_only(tree: Path
     assert "opsets/ai.onnx/ReduceMean.yaml" in _convert(tree).stderr.replace(os.sep, "/")
 
 
+@pytest.mark.full
 def test_an_invalid_list_of_releases_fails_conversions_but_no_import(tree: Path) -> None:
     (tree / "opshift" / "opsets" / "releases.yaml").write_text("onnx: 1\n", "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tree)}

@@ -70,7 +70,7 @@ def test_reports_deep_nesting_alike_with_every_libyaml(
     path = tmp_path / "a.yaml"
     path.write_text(INVALID[name][0][:20_000], encoding="utf-8")
     places = []
-    for parser in (yaml_files._Parser, yaml.SafeLoader):
+    for parser in (getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader):
         monkeypatch.setattr(yaml_files, "_Parser", parser)
         with pytest.raises(DefinitionError) as caught:
             load_yaml(path)

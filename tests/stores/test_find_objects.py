@@ -84,6 +84,7 @@ def test_refuses_missing_buckets_and_wildcards_in_buckets(server: Server) -> Non
         list(find_models(["s3://zoo-*/a.onnx"]))
 
 
+@pytest.mark.full
 def test_lists_pages_as_they_are_read(bucket: str, server: Server) -> None:
     store = fsspec.filesystem("s3")
     store.pipe({f"{bucket}/{number:04}.onnx": b"x" for number in range(1_100)})

@@ -44,6 +44,7 @@ def kinds(server: Server) -> list[str]:
     return [each.kind for each in server.requests()]
 
 
+@pytest.mark.full
 def test_copies_large_weights_in_the_store(bucket: str, server: Server, tmp_path: Path) -> None:
     large = model_bytes(tensors=10, elements=2_900_000)
     s3().pipe_file(f"{bucket}/in.onnx", large)
@@ -181,6 +182,7 @@ def test_aborts_an_upload(
     assert not s3().exists(f"{bucket}/out.onnx")
 
 
+@pytest.mark.full
 def test_terminated_command_leaves_nothing(bucket: str, server: Server, tmp_path: Path) -> None:
     (tmp_path / "in.onnx").write_bytes(model_bytes(tensors=10, elements=6 << 20))
     command = [sys.executable, "-m", "opshift", "convert", "in.onnx", f"{bucket}/out.onnx", "-t", "17", "-q"]

@@ -48,7 +48,7 @@ def thin(node, out):
 
 
 def _converted(target: int) -> bytes:
-    return opshift.convert_version(DATA, target)
+    return bytes(opshift.convert_version(DATA, target))
 
 
 def calls(folder: Path) -> dict[str, Callable[[], object]]:

@@ -352,6 +352,7 @@ def test_terminal_gets_failures_after_fifty_models(zoo: Path, width: int) -> Non
     assert output.count("convertible") == 61 + 1
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux reports the memory")
 def test_memory_does_not_grow_with_models(zoo: Path) -> None:
     script = (

@@ -211,6 +211,7 @@ def test_converts_external_data(tmp_path: Path) -> None:
         assert_equal(run(onnx.load(tmp_path / "out.onnx"), FEEDS), expected)
 
 
+@pytest.mark.full
 def test_converts_large_files(tmp_path: Path) -> None:
     weights = np.arange(1500 * 1001) % 16 - 8
     model = model_of("t = Transpose(big) d = DequantizeLinear(t, s, zp) y = Identity(d)", "int4")

@@ -277,6 +277,7 @@ op.Relu("x", outputs="y", alpha=1.0)
 WRONG_LINES = [*range(9, 16)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_type_checkers_accept_modules_and_find_wrong_calls(checker: str, folder: Path) -> None:
     if importlib.util.find_spec(checker) is None:
