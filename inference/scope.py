@@ -81,7 +81,7 @@ class Scope(InferenceScope):
         return Propagation(RANKS, self.inference_cache(RANKS))
 
     @cached_property
-    def element_facts(self) -> ElementFacts:
+    def element_facts(self) -> ElementFacts:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
         """Return what is known about the elements of the values of this scope."""
         return ElementFacts()
 

@@ -16,7 +16,8 @@ class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
         raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]  # they are overloaded
 
     def __reduce__(self) -> tuple[type[ReadOnlyDict[Key, Value]], tuple[dict[Key, Value]]]:
         """Pickle and copy through the constructor: the default sets the items one by one."""

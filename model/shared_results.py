@@ -17,9 +17,11 @@ class CachedFunction(Protocol[*Arguments, SharedResult]):
     @property
     def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
         """The function itself."""
+        ...
 
     def __call__(self, *args: *Arguments) -> SharedResult:
         """Return the result for some arguments."""
+        ...
 
     def cache_clear(self) -> None:
         """Forget all results."""
