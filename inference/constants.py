@@ -59,7 +59,7 @@ def cast(tensor: Tensor, target: str) -> Tensor | None:
     if not is_number or target not in (*EXACT_INTEGER_RANGES, "bool"):
         return None
     # Only an integer is looked up: for a float, Python would walk through the range.
-    if source in FLOAT_INTEGER_RANGES and not all(map(float.is_integer, values)):
+    if any(type(each) is float and not each.is_integer() for each in values):
         return None
     if target == "bool":
         return (

@@ -185,12 +185,10 @@ CASES = [
         "opset 20",
     ),
     Case(
-        "removed operator",
-        lambda: model_of(
-            node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), node("ImageScaler", ["x"], ["z"])
-        ),
+        "removed operator without a replacement",
+        lambda: model_of(node("ATen", ["x"], ["y"], operator="a")),
         ConversionRefused,
-        "ImageScaler was removed",
+        "calls a function of PyTorch",
     ),
     Case(
         "cycle",

@@ -35,7 +35,7 @@ def test_faulty_conversion_leaves_model_unchanged(inplace: bool, monkeypatch: py
         apply_plan(plan, model)
         model.graph.node[-1].output[0] = "z"
 
-    monkeypatch.setattr("opshift.converter.convert.apply_plan", apply_and_corrupt)
+    monkeypatch.setattr("opshift.converter.apply.apply_plan", apply_and_corrupt)
     model = parse_text(CLIP)
     before = model.SerializeToString()
     with pytest.raises(IllegalModel, match=r"after the conversion: graph\.output-made"):

@@ -45,7 +45,7 @@ def _interrupting(function: Callable[..., object], number: signal.Signals) -> Ca
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM])
 @pytest.mark.parametrize("options", [{}, {"check": True}, {"reversible": True}], ids=str)
-@pytest.mark.parametrize("name", ["_remove_leftovers", "_apply_container", "_update_versions"])
+@pytest.mark.parametrize("name", ["_remove_leftovers", "_apply_container", "_update_imports"])
 def test_interruption_of_conversion_in_place(
     name: str, options: Any, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:

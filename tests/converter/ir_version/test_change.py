@@ -181,7 +181,7 @@ def test_refuses_to_lower_an_unknown_ir_version() -> None:
 
 
 def test_keeps_the_argument_unchanged() -> None:
-    model = upsampling_model(13)
+    model = upsampling_model()
     model.ir_version = 8
     before = model.SerializeToString()
     convert_version(model, ir_version=3)
