@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from opshift.converter.constant_nodes import needs_cast
+from opshift.converter.folding.equal_values import EqualValues
 from opshift.converter.folding.no_ops import is_no_op
 from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
@@ -61,32 +62,44 @@ class Decisions(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What holds for all graphs of one model.
+    """What holds for all nodes of a graph or function and its subgraphs.
 
     Attributes:
-        fixed: names that keep their value and producer, such as outputs.
+        fixed: names whose producer remains, such as those of outputs.
+        repeated: names with several definitions, in different subgraphs.
         budget: budget of large values.
         takes_initializers: whether constants of the main graph become initializers, which have any type.
+        is_ordered: whether every value is produced before it is read.
+        has_training: whether the model has training graphs, where Dropout may drop elements.
+        has_devices: whether nodes name the tensors that they share between devices.
     """
 
     fixed: Set[str]
+    repeated: Set[str]
     budget: Budget
     takes_initializers: bool
+    is_ordered: bool
+    has_training: bool
+    has_devices: bool
+
+    def can_alias(self, names: Sequence[str], sources: Sequence[str]) -> bool:
+        """Return whether other values can replace values."""
+        is_free = self.fixed.isdisjoint(filter(None, names)) and self.repeated.isdisjoint((*names, *sources))
+        return is_free and not self.has_devices
 
 
 def decide(scope: InferenceScope, rules: Rules) -> Decisions:
     """Return the decisions about a graph or function and its subgraphs."""
     found = Decisions(scope.container, {}, {}, [])
+    equal_values = EqualValues(scope, found.aliases)
     for record in scope.node_records:
         if not any(record[4]):
             continue
         values = _constant_outputs(record, scope, rules)
         if values is not None:
             found.constants[record[4][0]] = values
-            continue
-        source = _alias(record, scope, rules)
-        if source is not None:
-            found.aliases[record[4][0]] = source
+        else:
+            found.aliases.update(_aliases(record, scope, rules, equal_values))
     found.nested.extend(decide(child, rules) for child in _children(scope))
     return found
 
@@ -135,12 +148,27 @@ def _has_place(name: str, value: Tensor, scope: InferenceScope, rules: Rules) ->
     return (is_initializer and name not in rules.fixed) or not needs_cast(value, scope.opset_of(""))
 
 
-def _alias(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
-    """Return the input that replaces the output of a node that changes nothing."""
-    _, domain, _, inputs, outputs = record
-    if canonical_domain(domain) != DEFAULT_DOMAIN or scope.is_call(record) or outputs[0] in rules.fixed:
-        return None
+def _aliases(
+    record: NodeRecord, scope: InferenceScope, rules: Rules, equal_values: EqualValues
+) -> dict[str, str]:
+    """Return the outputs of a node that other values replace, with these."""
+    outputs = record[4]
     try:
-        return inputs[0] if is_no_op(scope.node_of(record), scope) else None
+        source = _unchanged_input(record, scope, rules)
+        if source is not None and rules.can_alias(outputs, [source]):
+            return {outputs[0]: source}
+        found = equal_values.find(record) if rules.is_ordered else None
     except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+        return {}
+    if found is None or not rules.can_alias(outputs, found):
+        return {}
+    return {name: source for name, source in zip(outputs, found, strict=True) if name}
+
+
+def _unchanged_input(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
+    """Return the input that a node returns unchanged, or `None`."""
+    _, domain, op_type, inputs, _ = record
+    is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
+    if not is_standard or (rules.has_training and op_type == "Dropout"):
         return None
+    return inputs[0] if is_no_op(scope.node_of(record), scope) else None

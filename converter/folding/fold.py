@@ -7,7 +7,7 @@ override counts as known. Inputs, outputs and their names do not change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -102,8 +102,22 @@ def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
         if _has_dynamic_inputs(model):
             scope.evaluation.trusted_claims = frozenset(name for name, _ in options.shapes)
         declare_nodes(scope)
-        fixed = in_training | _fixed_names(container)
-        yield decide(scope, Rules(fixed, budget, is_modern and container is model.graph))
+        containers = list(nested_containers([container]))
+        repeated = _repeated_names(containers)
+        yield decide(
+            scope,
+            Rules(
+                in_training.union(repeated, *map(fixed_names, containers)),
+                repeated,
+                budget,
+                takes_initializers=is_modern and container is model.graph,
+                is_ordered=all(map(_is_ordered, containers)),
+                has_training=bool(model.training_info),
+                has_devices=any(
+                    getattr(node, "device_configurations", ()) for each in containers for node in each.node
+                ),
+            ),
+        )
 
 
 def _has_dynamic_inputs(model: ModelProto) -> bool:
@@ -112,15 +126,23 @@ def _has_dynamic_inputs(model: ModelProto) -> bool:
     return any(shape is None or None in shape for shape in shapes)
 
 
-def _fixed_names(root: ContainerProto) -> set[str]:
-    """Return names that no other may replace: those outside of nodes, and those with several definitions."""
-    fixed: set[str] = set()
+def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
+    """Return the names that several containers define."""
     definitions: Counter[str] = Counter()
-    for container in nested_containers([root]):
-        fixed |= fixed_names(container)
+    for container in containers:
         definitions.update(Container(container).predefined_names())
         definitions.update(name for node in container.node for name in node.output)
-    return fixed | {name for name, count in definitions.items() if count > 1}
+    return {name for name, count in definitions.items() if count > 1 and name}
+
+
+def _is_ordered(container: ContainerProto) -> bool:
+    """Return whether no node reads a value that a later node of its container produces."""
+    later = {name for node in container.node for name in node.output}
+    for node in container.node:
+        if not later.isdisjoint(filter(None, node.input)):
+            return False
+        later.difference_update(node.output)
+    return True
 
 
 def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
