@@ -50,13 +50,13 @@ class Decisions(NamedTuple):
 
     Attributes:
         container: the graph or function.
-        constants: values of the outputs of nodes that become constants, by name of the first output.
+        constants: values that become constants, by name: all outputs of their nodes.
         aliases: outputs of nodes that change nothing, with the input that replaces each.
         nested: decisions about the subgraphs of its nodes.
     """
 
     container: ContainerProto
-    constants: dict[str, list[Tensor]]
+    constants: dict[str, Tensor]
     aliases: dict[str, str]
     nested: list[Decisions]
 
@@ -97,7 +97,7 @@ def decide(scope: InferenceScope, rules: Rules) -> Decisions:
             continue
         values = _constant_outputs(record, scope, rules)
         if values is not None:
-            found.constants[record[4][0]] = values
+            found.constants.update(zip(record[4], values, strict=True))
         else:
             found.aliases.update(_aliases(record, scope, rules, equal_values))
     found.nested.extend(decide(child, rules) for child in _children(scope))

@@ -13,7 +13,7 @@ from copy import deepcopy
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
-from opshift.converter.folding.write_constants import write_constants
+from opshift.converter.folding.write_constants import detach_constants, write_constants
 from opshift.converter.ir_version.choose_version import freed_initializers
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
@@ -156,7 +156,7 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
     """Apply decisions to the containers of a model, and return the number of new constants."""
     for each in decisions:
         _rename(each, {})
-        _detach(each)
+        detach_constants(each)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     freed = freed_initializers(model, opset_imports(model.opset_import, model.ir_version), options)
     removal = Removal(_PureNodes(model, options.registry).is_pure)
@@ -191,15 +191,6 @@ def _source(name: str, names: Mapping[str, str]) -> str:
     while name in names:
         name = names[name]
     return name
-
-
-def _detach(decisions: Decisions) -> None:
-    """Make nodes with constant outputs independent of their inputs, so that these are dead."""
-    for node in decisions.container.node if decisions.constants else ():
-        if node.output and node.output[0] in decisions.constants:
-            del node.input[:]
-    for each in decisions.nested:
-        _detach(each)
 
 
 class _PureNodes:

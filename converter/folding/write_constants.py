@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from itertools import compress
 
-from opshift.converter.constant_nodes import add_constant_node
 from opshift.converter.folding.dead_nodes import fixed_names
 from opshift.converter.folding.decisions import Decisions
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.inference.constants import read_constant_node
 from opshift.model.attributes import TENSOR
-from opshift.model.graphs import ContainerProto, is_graph
-from opshift.model.messages import NodeProto
+from opshift.model.graphs import is_graph
+from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
+
+
+def detach_constants(decisions: Decisions) -> None:
+    """Replace nodes that become constants by nodes without inputs and value, one for each output.
+
+    What they read may thus be dead, and only those that remain get their value.
+    """
+    container = decisions.container
+    keys = [*range(len(container.node))]
+    for position in [*keys] if decisions.constants else ():
+        node = container.node[position]
+        outputs, name = node.output[:], node.name
+        if not outputs or outputs[0] not in decisions.constants:
+            continue
+        node.Clear()
+        node.op_type, node.name = "Constant", name
+        node.output.append(outputs[0])
+        for output in outputs[1:]:
+            container.node.add(op_type="Constant", output=[output])
+            keys.append(position)
+    if len(keys) > len(set(keys)):
+        sort_by_keys(container.node, keys)
+    for each in decisions.nested:
+        detach_constants(each)
 
 
 def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> int:
@@ -25,37 +49,27 @@ def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> i
     """
     container = decisions.container
     count = 0
-    if as_initializers:
-        count = _add_initializers(decisions, container, fixed_names(container))
-    if decisions.constants:
-        count += _add_constant_nodes(decisions, container)
+    if as_initializers and is_graph(container):
+        count = _add_initializers(decisions.constants, container)
+    for node in container.node if decisions.constants else ():
+        value = decisions.constants.get(node.output[0]) if node.output else None
+        if value is not None:
+            write_tensor(node.attribute.add(name="value", type=TENSOR).t, value)
+            count += 1
     return count + sum(map(write_constants, decisions.nested))
 
 
-def _add_initializers(decisions: Decisions, container: ContainerProto, fixed: set[str]) -> int:
-    """Replace nodes by initializers with the names of their outputs; return how many are not Constants."""
-    assert is_graph(container)
-    is_removed: list[bool] = []
-    count = 0
-    for node in container.node:
-        outputs = node.output[:]
-        is_removed.append(False)
-        if not fixed.isdisjoint(outputs):
-            continue
-        values = decisions.constants.get(outputs[0]) if outputs else None
-        if values is not None:
-            for name, value in zip(outputs, values, strict=True):
-                write_tensor(container.initializer.add(), value, name)
-            count += len(values)
-            is_removed[-1] = True
-        elif _is_constant(node):
-            is_removed[-1] = _move_constant(node, container)
-    removed = {
-        name for node, gone in zip(container.node, is_removed, strict=True) if gone for name in node.output
-    }
-    remove_messages(container.node, is_removed)
-    remove_messages(container.value_info, [each.name in removed for each in container.value_info])
-    return count
+def _add_initializers(constants: Mapping[str, Tensor], graph: GraphProto) -> int:
+    """Replace Constant nodes by initializers with the names of their outputs; return how many are new."""
+    fixed = fixed_names(graph)
+    is_removed = [
+        _is_constant(node) and node.output[0] not in fixed and _add_initializer(node, constants, graph)
+        for node in graph.node
+    ]
+    removed = {node.output[0] for node in compress(graph.node, is_removed)}
+    remove_messages(graph.node, is_removed)
+    remove_messages(graph.value_info, [each.name in removed for each in graph.value_info])
+    return len(removed.intersection(constants))
 
 
 def _is_constant(node: NodeProto) -> bool:
@@ -67,53 +81,17 @@ def _is_constant(node: NodeProto) -> bool:
     )
 
 
-def _move_constant(node: NodeProto, container: ContainerProto) -> bool:
+def _add_initializer(node: NodeProto, constants: Mapping[str, Tensor], graph: GraphProto) -> bool:
     """Add the value of a Constant as an initializer, and return whether it is a dense tensor."""
-    assert is_graph(container)
-    tensor = next((each.t for each in node.attribute if each.name == "value"), None)
-    if tensor is not None:
-        initializer = container.initializer.add()
-        initializer.CopyFrom(tensor)
-        initializer.name = node.output[0]
+    name = node.output[0]
+    stored = next((each.t for each in node.attribute if each.name == "value"), None)
+    if stored is not None:  # possibly large: it is not decoded
+        initializer = graph.initializer.add()
+        initializer.CopyFrom(stored)
+        initializer.name = name
         return True
     is_sparse = any(each.name == "sparse_value" for each in node.attribute)
-    value = None if is_sparse else read_constant_node(Node.from_proto(node))
-    if value is None:
-        return False
-    write_tensor(container.initializer.add(), value, node.output[0])
-    return True
-
-
-def _add_constant_nodes(decisions: Decisions, container: ContainerProto) -> int:
-    """Replace nodes by Constant nodes, one for each output."""
-    found = list(_folded_nodes(decisions, container))
-    keys = [*range(len(container.node))]
-    count = 0
-    for position, node, values in found:
-        named = list(zip(node.output[:], values, strict=True))
-        name = node.name
-        node.Clear()
-        node.op_type, node.name = "Constant", name
-        _write_value(node, *named[0])
-        for output, value in named[1:]:
-            add_constant_node(container, output, value)
-            keys.append(position)
-        count += len(named)
-    sort_by_keys(container.node, keys)
-    return count
-
-
-def _folded_nodes(
-    decisions: Decisions, container: ContainerProto
-) -> Iterator[tuple[int, NodeProto, list[Tensor]]]:
-    for position, node in enumerate(container.node):
-        outputs = node.output[:]
-        values = decisions.constants.get(outputs[0]) if outputs else None
-        if values is not None:
-            yield position, node, values
-
-
-def _write_value(node: NodeProto, name: str, value: Tensor) -> None:
-    node.output.append(name)
-    attribute = node.attribute.add(name="value", type=TENSOR)
-    write_tensor(attribute.t, value)
+    value = constants.get(name) or (None if is_sparse else read_constant_node(Node.from_proto(node)))
+    if value is not None:
+        write_tensor(graph.initializer.add(), value, name)
+    return value is not None
