@@ -50,6 +50,7 @@ def convert_many(
     infer_shapes: bool = False,
     keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
+    fold: bool = False,
     external: ExternalHandling = "copy",
     force: bool = False,
     opsets: Iterable[PathLike] = (),
@@ -65,7 +66,7 @@ def convert_many(
     Args:
         sources: files, folders and globs, or URLs of these; models keep their paths below the folder that is
             named.
-        target: as for `convert_version`; so are the other options up to `without`.
+        target: as for `convert_version`; so are the other options up to `fold`.
         out: the folder of the results, or its URL.
         executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
@@ -83,6 +84,7 @@ def convert_many(
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
         keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
         without: domains and operators that the results may not contain.
+        fold: fold values and remove nodes without an effect before the conversion; see `simplify`.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
         opsets: definitions of private domains, as for `--opsets`.
@@ -106,6 +108,7 @@ def convert_many(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=tuple([without] if isinstance(without, str) else without),
+        fold=fold,
         external=external,
         force=force,
         opsets=tuple(map(Path, opsets)),

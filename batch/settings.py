@@ -25,6 +25,7 @@ class Settings(NamedTuple):
     infer_shapes: bool = False
     keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
+    fold: bool = False
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -67,6 +68,7 @@ class Settings(NamedTuple):
             infer_shapes=self.infer_shapes,
             keep_initializer_inputs=self.keep_initializer_inputs,
             without=self.without,
+            fold=self.fold,
         )
 
 

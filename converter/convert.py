@@ -88,6 +88,7 @@ def convert_version(
     infer_shapes: bool = False,
     keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
+    fold: bool = False,
     registry: Registry | None = None,
 ) -> ModelObject | bytes:
     """Convert a model to other operator-set versions.
@@ -127,6 +128,8 @@ def convert_version(
             version 4 as inputs that callers can override, and optimize nothing that depends on them.
         without: domains such as `"com.microsoft"`, or operators such as `"ai.onnx.Gelu"`, that the result may
             not contain; `target` is then optional. Functions with such names are inlined.
+        fold: replace values that are the same in every run by constants, and remove nodes that have no
+            effect, before the conversion; `target` is then optional. See `simplify`.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -140,7 +143,7 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    if len(given) > 1 or (not given and ir_version is None and not without):
+    if len(given) > 1 or (not given and ir_version is None and not without and not fold):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",
             remedy="pass target or ir_version, such as convert_version(model, target=17)",
@@ -158,6 +161,7 @@ def convert_version(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=without,
+        fold=fold,
     )
     return convert_and_plan(model, options)[0]
 
@@ -212,6 +216,7 @@ def plan_version(
     infer_shapes: bool = False,
     keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
+    fold: bool = False,
     registry: Registry | None = None,
 ) -> Plan:
     """Plan a conversion without modifying the model.
@@ -228,6 +233,7 @@ def plan_version(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=without,
+        fold=fold,
     )
     return plan_with(model_of(model)[0], options)
 

@@ -75,6 +75,7 @@ class ConvertArguments(TypedDict, total=False):
     infer_shapes: bool
     keep_initializer_inputs: bool
     without: WithoutLike
+    fold: bool
 
 
 class Options(FrozenRecord):
@@ -95,6 +96,7 @@ class Options(FrozenRecord):
     keep_initializer_inputs: bool = False
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
+    fold: bool = False
 
     @classmethod
     def of(
@@ -112,6 +114,7 @@ class Options(FrozenRecord):
         infer_shapes: bool = False,
         keep_initializer_inputs: bool = False,
         without: WithoutLike = (),
+        fold: bool = False,
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
@@ -119,7 +122,7 @@ class Options(FrozenRecord):
         if removed and reversible:
             reason = "a reversible conversion would restore the operators in `without`"
             raise UsageError(reason, remedy="pass only one of reversible and without")
-        is_optional = target is None and bool(removed)
+        is_optional = target is None and (bool(removed) or fold)
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
@@ -136,6 +139,7 @@ class Options(FrozenRecord):
             infer_shapes,
             keep_initializer_inputs,
             without=removed,
+            fold=fold,
         )
 
 

@@ -57,6 +57,7 @@ class Evaluation:
         has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
         possible_types: function that returns the element types that values of the model can have; `None` if
             the types of some values are unknown. Set while a conversion is planned.
+        trusted_claims: names of the values whose claimed shapes are used; `None` for all values.
     """
 
     def __init__(self) -> None:
@@ -64,6 +65,7 @@ class Evaluation:
         self.has_dynamic_inputs: bool | None = None
         self._budget = MAX_EVALUATED_ELEMENTS
         self.possible_types: Callable[[], ElementTypes | None] | None = None
+        self.trusted_claims: frozenset[str] | None = None
 
     def spend(self, elements: int) -> bool:
         """Return whether the budget of the model allows to evaluate a large value; if so, reduce it."""

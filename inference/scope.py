@@ -199,12 +199,18 @@ class Scope(InferenceScope):
 
     def claimed_rank(self, name: str) -> int | None:
         """Return the rank that the model claims for a value, without its dimensions, for speed."""
+        if not self._trusts_claim(name):
+            return None
         declared = self.declared_type_proto(name)
         return len(declared.tensor_type.shape.dim) if declared is not None and has_shape(declared) else None
 
     def claimed_shape(self, name: str) -> Shape | None:
         """Return the shape that the model claims for a value that a node produces."""
-        return self._declared_shape(name, None)
+        return self._declared_shape(name, None) if self._trusts_claim(name) else None
+
+    def _trusts_claim(self, name: str) -> bool:
+        trusted = self.evaluation.trusted_claims
+        return trusted is None or name in trusted
 
     def _declared_shape(self, name: str, owner: str | None) -> Shape | None:
         declared = self.declared_type_proto(name)

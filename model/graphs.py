@@ -81,6 +81,8 @@ class Container:
         self._initializer_names = [*map(_get_name, self._initializer_protos)]
         self.constant_inputs: frozenset[str] = frozenset()
         """Inputs that callers cannot override, because the conversion makes them plain initializers."""
+        self.variables: frozenset[str] = frozenset()
+        """Initializers that training updates: their value is not constant."""
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -99,8 +101,8 @@ class Container:
         return self._sparse.get(name)
 
     def is_overridable(self, name: str) -> bool:
-        """Return whether a caller may provide the value: it is an input of the graph or function."""
-        return name in self._inputs and name not in self.constant_inputs
+        """Return whether a caller or training may replace the value, such as that of an input."""
+        return (name in self._inputs and name not in self.constant_inputs) or name in self.variables
 
     def own_declared_type(self, name: str) -> str | None:
         """Return the declared element type of a tensor, or the type string of another value."""

@@ -257,14 +257,14 @@ class Planner:
 
 
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
-    """Plan the conversion of a model, or of a copy with declared shapes or without types the target lacks."""
-    declared: tuple[str, ...] = ()
-    if options.shapes:
-        from opshift.converter.declared_shapes import with_declared_shapes  # few conversions need it
+    """Plan the conversion of a model, or of a prepared copy or one without types the target lacks."""
+    prepared: tuple[str, ...] = ()
+    if options.shapes or options.fold:
+        from opshift.converter.prepare import prepare  # few conversions need it
 
-        model, declared = with_declared_shapes(model, dict(options.shapes), options.registry, owned=owned)
+        model, prepared = prepare(model, options, owned=owned)
     ordered, plan = _plan_in_order(model, options)
-    plan = replace(plan, repairs=(*declared, *plan.repairs)) if declared else plan
+    plan = replace(plan, repairs=(*prepared, *plan.repairs)) if prepared else plan
     if not plan.refusals:
         return ordered, plan
     from opshift.converter.internal_types.replan import replan  # few models need it

@@ -45,6 +45,7 @@ def convert_file(
     infer_shapes: bool = False,
     keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
+    fold: bool = False,
     registry: Registry | None = None,
     external: ExternalHandling = "copy",
     force: bool = False,
@@ -67,6 +68,7 @@ def convert_file(
         infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
         keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
         without: domains and operators that the result may not contain.
+        fold: fold values and remove nodes without an effect before the conversion; see `simplify`.
         registry: the operator definitions.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
@@ -92,6 +94,7 @@ def convert_file(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=without,
+        fold=fold,
     )
 
     def change(model: ModelProto) -> Report:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from opshift.converter.convert_node import convert_node as convert_node
     from opshift.converter.errors import ConversionRefused as ConversionRefused
     from opshift.converter.report import Report as Report
+    from opshift.converter.simplify import simplify as simplify
     from opshift.converter.streaming.convert_file import convert_file as convert_file
     from opshift.model.errors import CannotConvert as CannotConvert
     from opshift.model.errors import InvalidModel as InvalidModel
@@ -94,6 +95,7 @@ _NAMES = {
     "converter.convert_node": ("ConvertedNode", "convert_node"),
     "converter.errors": ("ConversionRefused",),
     "converter.report": ("Report",),
+    "converter.simplify": ("simplify",),
     "converter.streaming.convert_file": ("convert_file",),
     "model.errors": ("CannotConvert", "InvalidModel", "OpshiftError", "UsageError"),
     "model.extensions": ("ExtensionFailed",),

@@ -51,6 +51,7 @@ def convert(
     infer_shapes: options.InferShapesOption = False,
     keep_initializer_inputs: options.KeepInitializerInputsOption = False,
     without: options.WithoutOption = None,
+    fold: options.FoldOption = False,
     reversible: Annotated[
         bool,
         typer.Option(
@@ -196,6 +197,7 @@ def convert(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=tuple(without or ()),
+        fold=fold,
         external=external,
         force=force,
         opsets=tuple(folders or ()),

@@ -73,6 +73,12 @@ COMMANDS = [
         ),
     ),
     Command(
+        "simplify",
+        "simplify",
+        "simplify",
+        ("model.onnx small.onnx", "model.onnx --in-place --shape 'x=1,3,224,224' --verify"),
+    ),
+    Command(
         "fit",
         "runtimes.fit",
         "fit",

@@ -196,6 +196,16 @@ WithoutOption = Annotated[
     ),
 ]
 
+FoldOption = Annotated[
+    bool,
+    typer.Option(
+        "--fold",
+        rich_help_panel=TARGET,
+        help="First replace values that are the same in every run by constants, and remove nodes without an "
+        "effect, as `opshift simplify` does; --target is then optional.",
+    ),
+]
+
 DomainOption = Annotated[
     str | None,
     typer.Option(

@@ -40,6 +40,7 @@ def plan(
     infer_shapes: options.InferShapesOption = False,
     keep_initializer_inputs: options.KeepInitializerInputsOption = False,
     without: options.WithoutOption = None,
+    fold: options.FoldOption = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
@@ -60,6 +61,7 @@ def plan(
         infer_shapes=infer_shapes,
         keep_initializer_inputs=keep_initializer_inputs,
         without=tuple(without or ()),
+        fold=fold,
         opsets=tuple(gate.folders or ()),
         adapters=tuple(gate.adapters or ()),
     )
@@ -109,7 +111,8 @@ class PlannedModel(NamedTuple):
         if self.report.refusals:
             return "refused"
         before, after = self.report.ir_version
-        return "convertible" if self.report.opsets or before != after else "unchanged"
+        is_changed = self.report.opsets or self.report.repairs or before != after
+        return "convertible" if is_changed else "unchanged"
 
     def findings(self) -> Iterator[Finding]:
         """Return the findings of the report."""

@@ -1,0 +1,1 @@
+"""Folding on request: known values become constants, and nodes without an effect are removed."""

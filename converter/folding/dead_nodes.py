@@ -1,0 +1,106 @@
+"""Removal of nodes, initializers and declarations that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Set
+from typing import NamedTuple
+
+from opshift.converter.repeated_fields import remove_messages
+from opshift.model.graphs import (
+    Container,
+    ContainerProto,
+    graphs_of,
+    initializer_inputs,
+    is_graph,
+)
+from opshift.model.messages import GraphProto, NodeProto
+
+
+class Removal(NamedTuple):
+    """Rules of a removal.
+
+    Attributes:
+        is_pure: whether a node can be removed if nothing reads its outputs.
+        removable_inputs: initializers that are graph inputs and are removed with their input if unread.
+    """
+
+    is_pure: Callable[[NodeProto], bool]
+    removable_inputs: Set[str] = frozenset()
+
+
+def remove_dead_nodes(container: ContainerProto, removal: Removal, kept: Iterable[str] = ()) -> set[str]:
+    """Remove what nothing reads from a graph or function and its subgraphs.
+
+    Args:
+        container: the graph or function.
+        removal: rules of the removal.
+        kept: names that others read.
+
+    Returns:
+        The names that the remaining nodes read from enclosing graphs.
+    """
+    captured = {
+        position: names for position, node in enumerate(container.node) if (names := _captures(node, removal))
+    }
+    is_live, needed = _live_nodes(container, captured, removal, {*fixed_names(container), *kept})
+    defined = Container(container).predefined_names()
+    removed: set[str] = set()
+    for position, node in enumerate(container.node):
+        outputs = node.output[:]
+        defined.update(outputs)
+        if not is_live[position]:
+            removed.update(outputs)
+    remove_messages(container.node, [not each for each in is_live])
+    if is_graph(container):
+        removed |= _remove_initializers(container, needed, removal.removable_inputs)
+    declarations = getattr(container, "value_info", ())
+    if removed and declarations:
+        remove_messages(declarations, [each.name in removed for each in declarations])
+    return needed - defined
+
+
+def fixed_names(container: ContainerProto) -> set[str]:
+    """Return the names of outputs and quantization annotations."""
+    names = set(Container(container).outputs)
+    for annotation in getattr(container, "quantization_annotation", ()):
+        names.add(annotation.tensor_name)
+        names.update(each.value for each in annotation.quant_parameter_tensor_names)
+    return names
+
+
+def _captures(node: NodeProto, removal: Removal) -> set[str]:
+    return {name for graph in graphs_of(node) for name in remove_dead_nodes(graph, removal)}
+
+
+def _live_nodes(
+    container: ContainerProto, captured: dict[int, set[str]], removal: Removal, needed: set[str]
+) -> tuple[list[bool], set[str]]:
+    """Return which nodes remain, and all names that they and others read."""
+    nodes = container.node
+    inputs = [node.input[:] for node in nodes]
+    producers = {name: position for position, node in enumerate(nodes) for name in node.output if name}
+    is_live = [not removal.is_pure(node) for node in nodes]
+    pending = [producers[name] for name in needed if name in producers]
+    pending += [position for position, is_kept in enumerate(is_live) if is_kept]
+    seen = set(pending)
+    while pending:
+        position = pending.pop()
+        is_live[position] = True
+        read = {*inputs[position], *captured.get(position, ())}
+        needed |= read
+        new = {producers[name] for name in read if name in producers} - seen
+        seen |= new
+        pending += new
+    return is_live, needed - {""}
+
+
+def _remove_initializers(graph: GraphProto, needed: Set[str], removable_inputs: Set[str]) -> set[str]:
+    """Remove unread initializers, and return their names; inputs remain, except removable ones."""
+    unread = {each.name for each in graph.initializer}
+    unread.update(each.values.name for each in graph.sparse_initializer)
+    unread -= needed | (initializer_inputs(graph) - removable_inputs)
+    remove_messages(graph.initializer, [each.name in unread for each in graph.initializer])
+    sparse = graph.sparse_initializer
+    remove_messages(sparse, [each.values.name in unread for each in sparse])
+    remove_messages(graph.input, [each.name in unread for each in graph.input])
+    return unread

@@ -1,0 +1,174 @@
+"""Decisions of folding about the nodes of one graph or function, before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from typing import NamedTuple
+
+from opshift.converter.constant_nodes import needs_cast
+from opshift.converter.folding.equal_values import EqualValues
+from opshift.converter.folding.no_ops import is_no_op
+from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
+from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
+from opshift.inference.facts import InferenceScope
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import ContainerProto, NodeRecord, graphs_of
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import can_pack_tensor
+
+MAX_BYTES = 4 << 20
+"""Maximum size of all folded values of a model with more than 64 elements, or with strings."""
+
+
+class Budget:
+    """Number of bytes that large folded values may still have."""
+
+    def __init__(self, size: int = MAX_BYTES) -> None:
+        self._left = size
+
+    def spend(self, tensor: Tensor) -> bool:
+        """Return whether a value is small or within the budget; if it is large, reduce the budget."""
+        is_string = tensor.element_type == "string"
+        if len(tensor.values) <= SMALL_SIZE and not is_string:
+            return True
+        size = sum(map(len, tensor.values)) if is_string else _size_of(tensor)
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+
+def _size_of(tensor: Tensor) -> int:
+    itemsize = {"b": 1, "B": 1, "?": 1, "h": 2, "H": 2, "e": 2, "i": 4, "I": 4, "f": 4}
+    return len(tensor.values) * itemsize.get(BY_NAME[tensor.element_type].code or "q", 8)
+
+
+class Decisions(NamedTuple):
+    """Decisions about the nodes of one graph or function.
+
+    Attributes:
+        container: the graph or function.
+        constants: values that become constants, by name: all outputs of their nodes.
+        aliases: outputs of nodes that change nothing, with the input that replaces each.
+        nested: decisions about the subgraphs of its nodes.
+    """
+
+    container: ContainerProto
+    constants: dict[str, Tensor]
+    aliases: dict[str, str]
+    nested: list[Decisions]
+
+
+class Rules(NamedTuple):
+    """What holds for all nodes of a graph or function and its subgraphs.
+
+    Attributes:
+        fixed: names whose producer remains, such as those of outputs.
+        repeated: names with several definitions, in different subgraphs.
+        budget: budget of large values.
+        takes_initializers: whether constants of the main graph become initializers, which have any type.
+        is_ordered: whether every value is produced before it is read.
+        has_training: whether the model has training graphs, where Dropout may drop elements.
+        has_devices: whether nodes name the tensors that they share between devices.
+    """
+
+    fixed: Set[str]
+    repeated: Set[str]
+    budget: Budget
+    takes_initializers: bool
+    is_ordered: bool
+    has_training: bool
+    has_devices: bool
+
+    def can_alias(self, names: Sequence[str], sources: Sequence[str]) -> bool:
+        """Return whether other values can replace values."""
+        is_free = self.fixed.isdisjoint(filter(None, names)) and self.repeated.isdisjoint((*names, *sources))
+        return is_free and not self.has_devices
+
+
+def decide(scope: InferenceScope, rules: Rules) -> Decisions:
+    """Return the decisions about a graph or function and its subgraphs."""
+    found = Decisions(scope.container, {}, {}, [])
+    equal_values = EqualValues(scope, found.aliases)
+    for record in scope.node_records:
+        if not any(record[4]):
+            continue
+        values = _constant_outputs(record, scope, rules)
+        if values is not None:
+            found.constants.update(zip(record[4], values, strict=True))
+        else:
+            found.aliases.update(_aliases(record, scope, rules, equal_values))
+    found.nested.extend(decide(child, rules) for child in _children(scope))
+    return found
+
+
+def declare_nodes(scope: InferenceScope) -> None:
+    """Make the outputs of the nodes of a scope and its subgraphs known to it."""
+    scope.defined_names.update(name for record in scope.node_records for name in record[4])
+    for record in scope.node_records:
+        proto = scope.proto_of(record)
+        for graph in graphs_of(proto):
+            child = scope.child(graph)
+            child.owner = proto
+            declare_nodes(child)
+
+
+def _children(scope: InferenceScope) -> Iterator[InferenceScope]:
+    for node in scope.container.node:
+        yield from map(scope.child, graphs_of(node))
+
+
+def _constant_outputs(record: NodeRecord, scope: InferenceScope, rules: Rules) -> list[Tensor] | None:
+    """Return the values of all outputs of a node that is not a Constant; `None` if one is not constant."""
+    _, domain, op_type, _, outputs = record
+    is_evaluated = op_type in EVALUATED and canonical_domain(domain) == DEFAULT_DOMAIN
+    if not (is_evaluated or scope.is_call(record)) or not all(outputs):
+        return None
+    values = []
+    for name in outputs:
+        value = _constant(name, scope)
+        if value is None or not can_pack_tensor(value) or not _has_place(name, value, scope, rules):
+            return None
+        values.append(value)
+    return values if all(map(rules.budget.spend, values)) else None
+
+
+def _constant(name: str, scope: InferenceScope) -> Tensor | None:
+    try:
+        return scope.constant(name)
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+        return None
+
+
+def _has_place(name: str, value: Tensor, scope: InferenceScope, rules: Rules) -> bool:
+    """Return whether an initializer or a Constant node can hold a value."""
+    is_initializer = rules.takes_initializers and scope.parent is None and not scope.is_function
+    return (is_initializer and name not in rules.fixed) or not needs_cast(value, scope.opset_of(""))
+
+
+def _aliases(
+    record: NodeRecord, scope: InferenceScope, rules: Rules, equal_values: EqualValues
+) -> dict[str, str]:
+    """Return the outputs of a node that other values replace, with these."""
+    outputs = record[4]
+    try:
+        source = _unchanged_input(record, scope, rules)
+        if source is not None and rules.can_alias(outputs, [source]):
+            return {outputs[0]: source}
+        found = equal_values.find(record) if rules.is_ordered else None
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+        return {}
+    if found is None or not rules.can_alias(outputs, found):
+        return {}
+    return {name: source for name, source in zip(outputs, found, strict=True) if name}
+
+
+def _unchanged_input(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
+    """Return the input that a node returns unchanged, or `None`."""
+    _, domain, op_type, inputs, _ = record
+    is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
+    if not is_standard or (rules.has_training and op_type == "Dropout"):
+        return None
+    return inputs[0] if is_no_op(scope.node_of(record), scope) else None

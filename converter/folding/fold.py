@@ -1,0 +1,222 @@
+"""Folding of a model: known values become constants, and nodes that change nothing are removed.
+
+Nothing is computed that the evaluator of constants does not know exactly, and nothing that a caller can
+override counts as known. Inputs, outputs and their names do not change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
+from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
+from opshift.converter.folding.write_constants import detach_constants, write_constants
+from opshift.converter.ir_version.choose_version import freed_initializers
+from opshift.converter.options import Options
+from opshift.converter.plan.changes import METADATA_KEY
+from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.root_scopes import root_scopes
+from opshift.model.graphs import (
+    Container,
+    ContainerProto,
+    bound_names,
+    captured_names,
+    graphs_of,
+    initializer_inputs,
+    nested_containers,
+    nested_nodes,
+    root_graphs,
+    training_graphs,
+)
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    called_function,
+    canonical_domain,
+    function_id,
+    opset_imports,
+)
+from opshift.model.types import shape_of
+from opshift.registry.registry import Registry
+
+
+def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:
+    """Return a folded model, and a sentence about the changes; a copy if it changes and is not owned.
+
+    An invalid model remains unchanged: the plan reports what is wrong.
+    """
+    if not model.HasField("graph") or not _is_supported(model):
+        return model, ()
+    decisions = list(_decide(model, options))
+    nodes, size = _node_count(model), model.ByteSize()
+    result = model
+    if not owned:
+        result = deepcopy(model)
+        pairs = zip(decisions, _containers(result), strict=True)
+        decisions = [_moved(each, copy) for each, copy in pairs]
+    constants = _apply(result, decisions, options)
+    if not constants and _node_count(result) == nodes and result.ByteSize() == size:
+        return model, ()
+    sentences = _describe(constants, nodes, _node_count(result))
+    if any(each.key == METADATA_KEY for each in result.metadata_props):
+        # the originals that it would restore may read values that no longer exist
+        remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
+        sentences = (*sentences, "the record of an earlier reversible conversion is removed by folding")
+    return result, sentences
+
+
+def _containers(model: ModelProto) -> Iterator[ContainerProto]:
+    yield from root_graphs(model)
+    yield from model.functions
+
+
+def _is_supported(model: ModelProto) -> bool:
+    """Return whether names identify the values of a model, and no function replaces Constant."""
+    shadowed = any(
+        each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
+        for each in model.functions
+    )
+    return not shadowed and all(map(_has_distinct_names, _containers(model)))
+
+
+def _has_distinct_names(root: ContainerProto) -> bool:
+    for container in nested_containers([root]):
+        outputs = [name for node in container.node for name in node.output if name]
+        predefined = Container(container).predefined_names()
+        if len(predefined.union(outputs)) < len(predefined) + len(outputs):
+            return False
+    return True
+
+
+def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
+    variables, in_training = frozenset(bound_names(model)), _names_in_training(model)
+    budget = Budget()
+    is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    for scope, container, _ in root_scopes(model, model, options.registry):
+        scope.variables = variables
+        if not is_modern and not options.keep_initializer_inputs and container is model.graph:
+            scope.constant_inputs = initializer_inputs(model.graph)
+        if _has_dynamic_inputs(model):
+            scope.evaluation.trusted_claims = frozenset(name for name, _ in options.shapes)
+        declare_nodes(scope)
+        containers = list(nested_containers([container]))
+        repeated = _repeated_names(containers)
+        yield decide(
+            scope,
+            Rules(
+                in_training.union(repeated, *map(fixed_names, containers)),
+                repeated,
+                budget,
+                takes_initializers=is_modern and container is model.graph,
+                is_ordered=all(map(_is_ordered, containers)),
+                has_training=bool(model.training_info),
+                has_devices=any(
+                    getattr(node, "device_configurations", ()) for each in containers for node in each.node
+                ),
+            ),
+        )
+
+
+def _has_dynamic_inputs(model: ModelProto) -> bool:
+    """Return whether shapes that an exporter states may hold for one size of the inputs only."""
+    shapes = [shape_of(value.type) for value in model.graph.input]
+    return any(shape is None or None in shape for shape in shapes)
+
+
+def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
+    """Return the names that several containers define."""
+    definitions: Counter[str] = Counter()
+    for container in containers:
+        definitions.update(Container(container).predefined_names())
+        definitions.update(name for node in container.node for name in node.output)
+    return {name for name, count in definitions.items() if count > 1 and name}
+
+
+def _is_ordered(container: ContainerProto) -> bool:
+    """Return whether no node reads a value that a later node of its container produces."""
+    later = {name for node in container.node for name in node.output}
+    for node in container.node:
+        if not later.isdisjoint(filter(None, node.input)):
+            return False
+        later.difference_update(node.output)
+    return True
+
+
+def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
+    """Return decisions about a copy of their container."""
+    graphs = [graph for node in container.node for graph in graphs_of(node)]
+    nested = [_moved(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
+    return decisions._replace(container=container, nested=nested)
+
+
+def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
+    """Apply decisions to the containers of a model, and return the number of new constants."""
+    for each in decisions:
+        _rename(each, {})
+        detach_constants(each)
+    is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    freed = freed_initializers(model, opset_imports(model.opset_import, model.ir_version), options)
+    removal = Removal(_PureNodes(model, options.registry).is_pure)
+    kept = _names_in_training(model)
+    if model.training_info:
+        kept.update(tensor.name for tensor in model.graph.initializer)
+    main, *others = decisions
+    remove_dead_nodes(main.container, removal._replace(removable_inputs=freed), kept)
+    for each in others:
+        remove_dead_nodes(each.container, removal, kept)
+    return write_constants(main, as_initializers=is_modern) + sum(map(write_constants, others))
+
+
+def _names_in_training(model: ModelProto) -> set[str]:
+    """Return the names of the main graph that training reads or updates."""
+    return bound_names(model).union(*(captured_names(each.graph) for each in training_graphs(model)))
+
+
+def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:
+    """Replace the outputs of nodes that change nothing, in their graph and its subgraphs."""
+    names = {**outer, **decisions.aliases}
+    if names:
+        for node in decisions.container.node:
+            for position, name in enumerate(node.input[:]):
+                if name in names:
+                    node.input[position] = _source(name, names)
+    for each in decisions.nested:
+        _rename(each, names)
+
+
+def _source(name: str, names: Mapping[str, str]) -> str:
+    while name in names:
+        name = names[name]
+    return name
+
+
+class _PureNodes:
+    """Nodes without an effect but their outputs: those of known domains and of local functions."""
+
+    def __init__(self, model: ModelProto, registry: Registry) -> None:
+        self._registry = registry
+        self._functions = {function_id(each): each for each in model.functions}
+
+    def is_pure(self, node: NodeProto) -> bool:
+        """Return whether a node can be removed if nothing reads its outputs."""
+        return any(node.output) and all(map(self._has_known_domain, self._nodes_of(node)))
+
+    def _nodes_of(self, node: NodeProto) -> Iterator[NodeProto]:
+        yield node
+        yield from nested_nodes(*graphs_of(node))
+
+    def _has_known_domain(self, node: NodeProto) -> bool:
+        domain = canonical_domain(node.domain)
+        return self._registry.has_domain(domain) or called_function(node) in self._functions
+
+
+def _node_count(model: ModelProto) -> int:
+    return sum(1 for _ in nested_nodes(*_containers(model)))
+
+
+def _describe(constants: int, before: int, after: int) -> tuple[str, ...]:
+    values = "1 value becomes a constant" if constants == 1 else f"{constants:,} values become constants"
+    return (f"folding: {values}, and {after:,} of {before:,} nodes remain",)
