@@ -103,7 +103,7 @@ def test_crop_and_resize_equals_the_kernel(mode: str, form: str) -> None:
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_crop_of_pixels_that_are_not_finite(mode: str) -> None:
-    """Points on pixels have their values; points beside infinite pixels are NaN, as in the kernel."""
+    """Points on pixels have their values; points next to infinite pixels are NaN, as in the kernel."""
     boxes = np.concatenate([[[0, 0, 1, 1], [0.25, 0.4, 0.75, 0.8]], BOXES]).astype(f)
     for size in ((5, 6), (4, 7)):
         given = case(
