@@ -33,20 +33,22 @@ class PixelTable(NamedTuple):
 
     name: str
     first_rows: str
-    """First row of each image: int64, shape (batch, 1)."""
+    """First row of each image: int64, shape (batch, 1), with a 1 for each dimension of the positions."""
     strides: tuple[Dimension, ...]
     """Number of rows from one pixel to the next along each axis."""
+    position_rank: int
+    """Number of dimensions of the positions in each image."""
 
 
 class PixelTaps(NamedTuple):
     """The pixels along one axis that contribute to each position, and their weights.
 
-    Both have the shape (taps, batch, positions).
+    Both have the shape (taps, batch, *positions).
     """
 
     pixels: str
     weights: str
-    """`""` for a single pixel of weight 1; `pixels` then has the shape (batch, positions)."""
+    """`""` for a single pixel of weight 1; `pixels` then has the shape (batch, *positions)."""
     tap_count: int
 
 
@@ -82,6 +84,7 @@ def emit_pixel_table(
     out: Rewriter,
     *,
     border: bool,
+    position_rank: int = 1,
 ) -> PixelTable:
     """Emit the pixel table of images.
 
@@ -91,6 +94,7 @@ def emit_pixel_table(
         sizes: the spatial dimensions.
         out: the rewriter.
         border: add one pixel of zeros at both ends of each axis.
+        position_rank: the number of dimensions of the positions in each image.
     """
     out = out.for_opset(OPSET)
     images = data
@@ -103,7 +107,8 @@ def emit_pixel_table(
     rank = 2 + len(sizes)
     channels_last = out.emit("Transpose", [data], perm=[0, *range(2, rank), 1])
     table = out.emit("Flatten", [channels_last], axis=rank - 1)
-    return PixelTable(table, _first_rows(images, batch, rows, out), tuple(reversed(strides)))
+    first_rows = _first_rows(images, batch, rows, position_rank, out)
+    return PixelTable(table, first_rows, tuple(reversed(strides)), position_rank)
 
 
 def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
@@ -118,24 +123,28 @@ def _strides(sizes: Sequence[Dimension], out: Rewriter) -> list[Dimension]:
     return strides
 
 
-def _first_rows(data: str, batch: int | None, rows: Dimension, out: Rewriter) -> str:
+def _first_rows(data: str, batch: int | None, rows: Dimension, position_rank: int, out: Rewriter) -> str:
+    ones = (1,) * position_rank
     if batch is not None and batch <= MAX_CONSTANT_ELEMENTS and isinstance(rows, int):
-        return out.tensor(Tensor("int64", (batch, 1), tuple(image * rows for image in range(batch))))
+        return out.tensor(Tensor("int64", (batch, *ones), tuple(image * rows for image in range(batch))))
     images = index_range(dimension_tensor(dimension(data, 0, out.for_opset(None)), out), out)
-    return out.emit("Mul", [reshape(images, (-1, 1), out), dimension_tensor(rows, out)])
+    return out.emit("Mul", [reshape(images, (-1, *ones), out), dimension_tensor(rows, out)])
 
 
-def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter) -> Expression:
+def per_tap(numbers: Sequence[float], element_type: str, out: Rewriter, position_rank: int = 1) -> Expression:
     """Return one constant for each tap of an axis."""
-    tensor = Tensor(element_type, (len(numbers), 1, 1), tuple(map(float, numbers)))
+    shape = (len(numbers), 1, *(1,) * position_rank)
+    tensor = Tensor(element_type, shape, tuple(map(float, numbers)))
     return Expression(out.tensor(tensor), element_type, out)
 
 
-def linear_taps(position: Expression, element_type: str, out: Rewriter) -> tuple[Expression, Expression]:
+def linear_taps(
+    position: Expression, element_type: str, out: Rewriter, position_rank: int = 1
+) -> tuple[Expression, Expression]:
     """Return the pixels before and after each position, and their weights."""
     lower = position.apply("Floor")
-    weights = abs(per_tap((1, 0), element_type, out) - (position - lower))
-    return lower + per_tap((0, 1), element_type, out), weights
+    weights = abs(per_tap((1, 0), element_type, out, position_rank) - (position - lower))
+    return lower + per_tap((0, 1), element_type, out, position_rank), weights
 
 
 def replace_infinite(value: str, number: float, element_type: str, out: Rewriter) -> str:
@@ -153,7 +162,7 @@ def pixel_indices(pixels: Expression, size: Length, out: Rewriter, *, border: bo
 
 
 def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) -> str:
-    """Emit the weighted sum over all combinations of taps, of shape (batch, positions, channels)."""
+    """Emit the weighted sum over all combinations of taps, of shape (batch, *positions, channels)."""
     out = out.for_opset(OPSET)
     rows = [
         taps.pixels if stride == 1 else out.emit("Mul", [taps.pixels, dimension_tensor(stride, out)])
@@ -162,7 +171,7 @@ def weighted_sum(table: PixelTable, axes: Sequence[PixelTaps], out: Rewriter) ->
     if not axes[0].weights:
         return out.emit("Gather", [table.name, fold("Add", (table.first_rows, *rows), out)])
     rows[-1] = out.emit("Add", [rows[-1], table.first_rows])
-    weights = [out.emit("Unsqueeze", [taps.weights], axes=[3]) for taps in axes]
+    weights = [out.emit("Unsqueeze", [taps.weights], axes=[2 + table.position_rank]) for taps in axes]
     # One Gather reads all taps of the last axis, for each combination of taps of the other axes.
     pairs = [
         zip(*(out.emit_all("Split", [each], taps.tap_count, axis=0) for each in pair), strict=True)

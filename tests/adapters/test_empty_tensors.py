@@ -109,3 +109,11 @@ def test_bits(shape: tuple[int, ...], op_type: str, form: str) -> None:
 @pytest.mark.parametrize("shape", [(0, 8, 2, 3), (1, 8, 0, 3)])
 def test_blocks_of_channels(shape: tuple[int, ...], form: str) -> None:
     _check("DepthToSpace", {"x": np.zeros(shape, np.float32)}, 13, (10,), form, blocksize=2, mode="CRD")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("grid", [(1, 2, 0, 2), (1, 0, 3, 2), (1, 0, 0, 2)])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_samples_without_points(mode: str, grid: tuple[int, ...], form: str) -> None:
+    feeds: Feeds = {"x": np.zeros((1, 2, 4, 6), np.float32), "g": np.zeros(grid, np.float32)}
+    _check("GridSample", feeds, 16, (15, 13, 9), form, mode=mode, padding_mode="zeros")

@@ -65,10 +65,20 @@ def _quantizes_data(sample: Sample) -> bool:
     return attributes.get("expert_weight_bits") == 8 and attributes.get("block_size", 0) > 0
 
 
-def _is_extreme(sample: Sample) -> bool:
-    """Return whether numbers are not finite, or their squares may exceed float32."""
-    arrays = [each for each in sample.inputs if each is not None and each.dtype.kind == "f"]
-    return any(not np.isfinite(each).all() or np.abs(each).max(initial=0) > 1e15 for each in arrays)
+def _has_mean_of_infinity(sample: Sample) -> bool:
+    """Return whether the mean is an output, and a summand of the normalized data is infinite."""
+    summands = (0, 1, 4) if sample.op_type == "SkipLayerNormalization" else (0,)
+    arrays = [sample.inputs[position] for position in summands if position < len(sample.inputs)]
+    has_mean = len(sample.outputs) > 1 and sample.outputs[1] is not None
+    return has_mean and any(np.isinf(each).any() for each in arrays if each is not None)
+
+
+def _is_float32_and_not_finite(sample: Sample) -> bool:
+    """Return whether the data is float32, and an input has infinity or NaN."""
+    data, *others = sample.inputs
+    assert data is not None
+    arrays = [data, *(each for each in others if each is not None)]
+    return data.dtype == np.float32 and not all(np.isfinite(each).all() for each in arrays)
 
 
 def _is_empty(sample: Sample) -> bool:
@@ -85,8 +95,8 @@ KERNEL_FAULTS = (
     _fault("QMoE", "The kernel quantizes the data if there are blocks of 8-bit weights.", _quantizes_data),
     _fault(
         "LayerNormalization SkipLayerNormalization",
-        "Statistics of infinite or very large numbers depend on the order of the sums.",
-        _is_extreme,
+        "The kernel writes NaN as the mean of data with infinite numbers of one sign.",
+        _has_mean_of_infinity,
     ),
     _fault(
         "LayerNormalization SkipLayerNormalization",
@@ -94,9 +104,9 @@ KERNEL_FAULTS = (
         _is_empty,
     ),
     _fault(
-        "CropAndResize GroupQueryAttention",
-        "Kernels skip infinite or very large numbers that have a weight of 0, in part.",
-        _is_extreme,
+        "GroupQueryAttention",
+        "The kernel of float32 writes 0 for scores of NaN, and multiplies only some hidden values by 0.",
+        _is_float32_and_not_finite,
     ),
     _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
     _fault(

@@ -28,6 +28,9 @@ OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
 NEW_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
+IMAGE_RANK = 4
+"""Rank of a batch of 2-D images with channels, the only one before version 20."""
+
 CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
 
@@ -40,18 +43,20 @@ ERROR = (
 
 
 class Interpolation(NamedTuple):
-    """Interpolation mode, padding mode and alignment of the grid."""
+    """Interpolation mode, padding mode and alignment of the grid, and the number of spatial dimensions."""
 
     mode: str
     padding: str
     align_corners: bool
+    rank: int
 
 
 @adapter("GridSample", 20, 16, error=ERROR)
 def rename_modes(node: Node, out: Rewriter) -> None:
     """Rename the modes of 2-D images; rewrite images of other ranks as lookups."""
-    if out.rank(node.inputs[0]) != 4:
-        expand_grid_sample(node, out)
+    rank = out.rank(node.inputs[0])
+    if rank != IMAGE_RANK:
+        _expand(node, rank - 2, out)
         return
     mode = node.attribute("mode", b"linear").decode()
     out.replace(node, attributes={**node.attributes, "mode": OLD_MODES.get(mode, mode.encode())})
@@ -60,18 +65,23 @@ def rename_modes(node: Node, out: Rewriter) -> None:
 @adapter("GridSample", 16, 15, error=ERROR)
 def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
+    _expand(node, IMAGE_RANK - 2, out)
+
+
+def _expand(node: Node, rank: int, out: Rewriter) -> None:
+    """Rewrite images with a number of spatial dimensions."""
     out = out.for_opset(OPSET)
     data, grid = node.inputs
     mode: str = node.attribute("mode", b"linear").decode()
     padding = node.attribute("padding_mode", b"zeros").decode()
     is_aligned = bool(node.attribute("align_corners", 0))
-    interpolation = Interpolation(NEW_MODES.get(mode, mode), padding, is_aligned)
+    sizes = [dimension(data, 2 + axis, out) for axis in range(rank)]
+    interpolation = Interpolation(NEW_MODES.get(mode, mode), padding, is_aligned, rank)
     if (interpolation.mode, padding) == ("cubic", "border"):
         out.allow(
             "approximate",
             "onnxruntime clamps the pixels of cubic interpolation to the border, others the coordinate",
         )
-    channels, *sizes = (dimension(data, axis, out) for axis in range(1, out.rank(data)))
     batch = out.known_dimension(data, 0)
     element_type = out.element_type(data)
     compute_type = element_type if interpolation.mode == "nearest" else COMPUTE_TYPES.get(element_type)
@@ -79,8 +89,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
         reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
         raise CannotConvert(reason, "result.undefined")
     data = _cast(data, element_type, compute_type, out)
-    table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros")
-    shape = _output_shape(grid, batch, channels, len(sizes), out)
+    table = emit_pixel_table(data, batch, sizes, out, border=padding == "zeros", position_rank=rank)
     grid = _cast(grid, out.element_type(grid), "float", out)
     # onnxruntime reads -1, too.
     grid = replace_infinite(grid, -1.0, "float", out)
@@ -89,8 +98,8 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
         _taps(_coordinate(grid, axis, lengths, interpolation, out), length, interpolation, compute_type, out)
         for axis, length in enumerate(lengths)
     ]
-    transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=[0, 2, 1])
-    sampled = out.emit("Reshape", [transposed, shape])
+    perm = [0, 1 + rank, *range(1, 1 + rank)]
+    sampled = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=perm)
     rename_output(_cast(sampled, compute_type, element_type, out), node, out)
 
 
@@ -104,19 +113,6 @@ def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
     return out.cast(value, target, opset=13 if "bfloat16" in (source, target) else OPSET)
 
 
-def _output_shape(grid: str, batch: int | None, channels: Dimension, spatial: int, out: Rewriter) -> str:
-    """Return the output shape, in which 0 copies an unknown batch size or number of channels."""
-    if isinstance(channels, str):
-        channels = 0
-    known = [out.known_dimension(grid, axis) for axis in range(1, spatial + 1)]
-    sizes = [size for size in known if size is not None]
-    if len(sizes) == spatial:
-        return out.int64([batch or 0, channels, *sizes])
-    grid_shape = out.emit("Shape", [grid])
-    lengths = out.emit("Slice", [grid_shape], starts=[1], ends=[1 + spatial], axes=[0])
-    return out.emit("Concat", [out.int64([0, channels]), lengths], axis=0)
-
-
 def _taps(
     coordinate: Expression, size: Length, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> PixelTaps:
@@ -127,7 +123,8 @@ def _taps(
     position = _bound(coordinate, size, interpolation, out)
     if mode == "nearest":
         return PixelTaps(pixel_indices(position, size, out, border=border), "", 1)
-    pixels, weights = linear_taps(position, "float", out) if mode == "linear" else _cubic_taps(position, out)
+    find_taps = linear_taps if mode == "linear" else _cubic_taps
+    pixels, weights = find_taps(position, "float", out, interpolation.rank)
     if interpolation.padding == "reflection":
         pixels = _reflect(pixels, size, interpolation)
     names = pixel_indices(pixels, size, out, border=border), _cast(weights.name, "float", element_type, out)
@@ -160,21 +157,24 @@ def _bound(coordinate: Expression, size: Length, interpolation: Interpolation, o
 def _coordinate(
     grid: str, axis: int, sizes: Sequence[Length], interpolation: Interpolation, out: Rewriter
 ) -> Expression:
-    """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
+    """Return the coordinate of each point of the grid along an axis, in pixels: (batch, *points)."""
     size = sizes[axis]
     # The grid lists the last axis first.
     normalized = out.emit("Gather", [grid, out.int64(len(sizes) - 1 - axis)], axis=len(sizes) + 1)
-    shifted = Expression(out.emit("Flatten", [normalized], axis=1), "float", out) + 1.0
+    shifted = Expression(normalized, "float", out) + 1.0
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 
-def _cubic_taps(position: Expression, out: Rewriter) -> tuple[Expression, Expression]:
+def _cubic_taps(
+    position: Expression, element_type: str, out: Rewriter, rank: int
+) -> tuple[Expression, Expression]:
     """Return the two pixels before each position and the two after it, and their weights."""
     lower = position.apply("Floor")
-    offsets, a = per_tap((-1, 0, 1, 2), "float", out), CUBIC_COEFFICIENT
+    offsets, a = per_tap((-1, 0, 1, 2), element_type, out, rank), CUBIC_COEFFICIENT
     distance = abs(position - lower - offsets)
     inner, outer = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
     first, second, third, last = (
-        per_tap((far, near, near, far), "float", out) for near, far in zip(inner, outer, strict=True)
+        per_tap((far, near, near, far), element_type, out, rank)
+        for near, far in zip(inner, outer, strict=True)
     )
     return lower + offsets, ((distance * first + second) * distance + third) * distance + last

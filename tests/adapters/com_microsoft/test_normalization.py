@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support.com_microsoft import NodeCase, assert_replaced, case, model_of, without_microsoft
-from support.forms import FORMS
+from support.forms import FORMS, RANKED_FORMS
 
 from opshift import ConversionRefused
 
@@ -159,3 +159,14 @@ def test_refuses_unknown_activation() -> None:
     given = case("GroupNorm", _floats(2, 3, 4, 8), GAMMA, BETA, groups=2, activation=2)
     with pytest.raises(ConversionRefused, match="activation is 2; 0 and 1 are defined"):
         without_microsoft(model_of(given)[0], 17)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+def test_normalizes_a_sum_of_float16_that_is_not_rounded(form: str) -> None:
+    """The rounded sums of a row are all 100, and have no difference from their mean."""
+    data = np.full((2, 3, 4), 100, np.float16)
+    skip = np.random.default_rng(5).normal(scale=0.01, size=data.shape).astype(np.float16)
+    gamma, beta = np.ones((2, 4), np.float16)
+    for outputs in ([np.float16], [np.float16, np.float32, np.float32, np.float16]):
+        given = case("SkipLayerNormalization", data, skip, gamma, beta, outputs=outputs, epsilon=1e-12)
+        assert_replaced(given, form, 17)

@@ -99,3 +99,24 @@ def test_crop_and_resize_equals_the_kernel(mode: str, form: str) -> None:
         for opset in (16, 20):
             given = case("CropAndResize", IMAGES, BOXES, BATCH, size, mode=mode, extrapolation_value=-2.5)
             assert_replaced(given, form, opset)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_crop_of_pixels_that_are_not_finite(mode: str) -> None:
+    """Points on pixels have their values; points next to infinite pixels are NaN, as in the kernel."""
+    boxes = np.concatenate([[[0, 0, 1, 1], [0.25, 0.4, 0.75, 0.8]], BOXES]).astype(f)
+    for size in ((5, 6), (4, 7)):
+        given = case(
+            "CropAndResize", SPECIAL, boxes, np.zeros(6, np.int32), np.array(size, np.int32), mode=mode
+        )
+        for target in (17, 12):
+            assert_replaced(given, "fed", target)
+
+
+SPECIAL = IMAGES.copy()
+SPECIAL[0, 0, 1, 1], SPECIAL[0, 1, 2, 3], SPECIAL[0, 2, 4, 5], SPECIAL[0, 2, 0, 0] = (
+    np.inf,
+    np.nan,
+    -np.inf,
+    1e30,
+)

@@ -142,6 +142,13 @@ def test_downgrades_grid_sample_of_partly_unknown_size(unknown: tuple[int, ...],
     assert_equal(run(convert_version(model, 15), fed), run(model, fed))
 
 
+def test_images_of_unknown_rank_have_two_dimensions() -> None:
+    feeds = {"x": IMAGES, "g": GRID}
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
+    model, fed = in_form("no shapes", [node], feeds, {"y": onnx.TensorProto.FLOAT}, 16)
+    assert_equal(run(convert_version(model, 15), fed), run(model, fed))
+
+
 def test_downgrades_grid_sample_of_volumes_of_unknown_size() -> None:
     feeds = {
         "x": RANDOM.standard_normal((2, 3, 3, 4, 5)).astype(np.float32),
@@ -155,7 +162,7 @@ def test_downgrades_grid_sample_of_volumes_of_unknown_size() -> None:
 
 def test_refuses_grid_sample_of_unknown_rank() -> None:
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
-    model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
+    model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 20, shapes=False)
     refused = refusal_of(model, 15)
     assert refused.reason == "the rank of 'x' is unknown"
     assert refused.remedy.startswith("declare the shape of 'x' with --shape x=...")
