@@ -63,7 +63,8 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
     runtime = subject.runtime
     for key, texts in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
         for text in texts:
-            if not _exists(text, subject, with_version=key == "wrong"):
+            is_internal = key == "restrictions" and text in runtime.internal_operators
+            if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
 
@@ -93,6 +94,8 @@ def _unknown_names(
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
+            if part == "opsets":
+                continue
             is_attribute = part in ("attributes", "captures", "untyped")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"

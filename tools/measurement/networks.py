@@ -186,7 +186,7 @@ def _layer_norm(net: Network, x: str) -> str:
 
 def _rms_norm(net: Network, x: str) -> str:
     square = net.node("Pow", x, net.number(2))
-    axes = {"axes": [-1]} if net.opset < 18 else {}
+    axes: dict[str, Any] = {"axes": [-1]} if net.opset < 18 else {}
     mean = net.node("ReduceMean", square, *([] if axes else [net.integers(-1)]), **axes)
     root = net.node("Sqrt", net.node("Add", mean, net.number(1e-6)))
     return str(net.node("Mul", net.node("Div", x, root), net.weight(net.channels)))
