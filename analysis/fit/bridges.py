@@ -64,12 +64,17 @@ class Bridges:
 
     def _casts(self, one: str, other: str) -> bool:
         """Return whether the runtime casts between two types, in both directions."""
+        return all(self._casts_right(*pair) for pair in ((one, other), (other, one)))
+
+    def _casts_right(self, source: str, target: str) -> bool:
+        """Return whether the runtime has a kernel of Cast for two types that is not known to be wrong."""
         cast = self._cast.id if self._cast else OperatorId(DEFAULT_DOMAIN, "Cast", 1)
-        pairs = ((one, other), (other, one))
-        return all(
-            self._runtime.kernel(cast, {"T1": type_string(source), "T2": type_string(target)})
-            for source, target in pairs
+        types = {"T1": type_string(source), "T2": type_string(target)}
+        wrong = (each.when.types for each in self._runtime.errors_of(cast) if each.when)
+        is_wrong = any(
+            all(types[name] in each for name, each in listed.items()) for listed in wrong if listed
         )
+        return bool(self._runtime.kernel(cast, types)) and not is_wrong
 
 
 def _with_bridges(

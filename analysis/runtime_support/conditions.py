@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
-from opshift.inference.scope import Scope
+from opshift.inference.facts import InferenceScope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.types import Dim, Shape, element_type_of
+from opshift.model.types import element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
+
+NEWEST: Final = 2**31 - 1
+"""Opset that is newer than every other one."""
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
@@ -37,8 +41,8 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     """Yield whether each part of a condition holds; `None` for unknown facts."""
     for name, allowed in condition.attributes.items():
         yield _attribute_is(node, name, allowed)
-    if condition.opsets is not None:
-        yield condition.opsets[0] <= node.scope.opset_of(DEFAULT_DOMAIN) <= condition.opsets[1]
+    first, last = condition.opsets or (0, NEWEST)
+    yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
     values = {name: value for value, name, _ in node.parameters()}
     if node.operator is None and (condition != Condition(attributes=condition.attributes)):
         yield None
@@ -54,30 +58,27 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
-    yield from _dimensions(condition, values, scope)
+    for name, axes in condition.dimensions.items():
+        shape = scope.shape(values[name]) if name in values else ()
+        for axis, sizes in ((int(number), sizes) for number, sizes in axes.items()):
+            size = None if shape is None else shape[axis] if -len(shape) <= axis < len(shape) else 1
+            yield name in values and _is_one_of(size, sizes)
+    yield from _constant_parts(condition, values, scope)
+    types = dict(node.types)
+    for name, accepted in condition.types.items():
+        yield name in types and _is_one_of(types[name], accepted)
+
+
+def _constant_parts(
+    condition: Condition, values: Mapping[str, str], scope: InferenceScope
+) -> Iterator[bool | None]:
+    """Yield whether each part about elements of constant inputs holds."""
     for name, elements in condition.values.items():
         constant = scope.constant(values[name]) if name in values else None
         yield name in values and (None if constant is None else set(constant.values) <= set(elements))
     for name in condition.differing:
         constant = scope.constant(values[name]) if name in values else None
         yield name in values and (None if constant is None else len(set(constant.values)) > 1)
-    types = dict(node.types)
-    for name, accepted in condition.types.items():
-        yield name in types and _is_one_of(types[name], accepted)
-
-
-def _dimensions(condition: Condition, values: Mapping[str, str], scope: Scope) -> Iterator[bool | None]:
-    for name, axes in condition.dimensions.items():
-        shape = scope.shape(values[name]) if name in values else ()
-        for axis, sizes in axes.items():
-            yield name in values and _is_one_of(_size(shape, int(axis)), sizes)
-
-
-def _size(shape: Shape | None, axis: int) -> Dim:
-    """Return the size of a dimension; a tensor of lower rank has size 1 there."""
-    if shape is None:
-        return None
-    return shape[axis] if -len(shape) <= axis < len(shape) else 1
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:

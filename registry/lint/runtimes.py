@@ -63,7 +63,7 @@ def runtime_note(subject: TreeRuntime) -> Iterator[Problem]:
     runtime = subject.runtime
     for key, texts in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
         for text in texts:
-            is_internal = text.partition(":")[0] in runtime.internal_operators
+            is_internal = key == "restrictions" and text in runtime.internal_operators
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield Problem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
@@ -94,7 +94,7 @@ def _unknown_names(
     parameters = {name for each in versions for name in _variables(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         for part, names in vars(condition).items():
-            if part == "opsets":  # numbers
+            if part == "opsets":
                 continue
             is_attribute = part in ("attributes", "captures", "untyped")
             known = attributes if is_attribute else parameters

@@ -39,7 +39,10 @@ class _Samples(CalibrationDataReader):  # type: ignore[misc]
 
     def __init__(self, feeds: Feeds) -> None:
         self._left = iter(
-            [{name: each * scale for name, each in feeds.items()} for scale in map(np.float32, (0.5, 1, 2))]
+            [
+                {name: each * scale for name, each in feeds.items()}
+                for scale in (np.float32(0.5), np.float32(1), np.float32(2))
+            ]
         )
 
     def get_next(self) -> Any:

@@ -57,3 +57,17 @@ def test_keeps_a_wrong_kernel_that_nothing_replaces(others: Any) -> None:
     fitted = fit(model, _runtime("Celu", *others, versions=(1, 13)))
     assert fitted.report.warnings == ("ai.onnx.Celu:12: `alpha` is ignored",)
     assert op_types(fitted.model) == ["Celu"]
+
+
+def test_moves_values_in_a_type_whose_casts_are_right() -> None:
+    """The kernels that cast 4-bit integers to int8 are wrong in onnxruntime 1.23.2."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["q"], to=TensorProto.INT4),
+        helper.make_node("Flatten", ["q"], ["f"]),
+        helper.make_node("Cast", ["f"], ["y"], to=TensorProto.FLOAT),
+    ]
+    model = build(nodes, {"x": X}, {"y": TensorProto.FLOAT}, 21, ir_version=10)
+    fitted = fit(model, "onnxruntime-1.23.2")
+    assert fitted.report.bridges == ("ai.onnx.Flatten:21: T in int32 instead of int4",)
+    assert fitted.report.warnings == ()
+    assert fit(model, "onnxruntime-1.22.1").report.bridges[0].endswith("int8 instead of int4")
