@@ -16,6 +16,12 @@ class CachedFunction(Protocol[*Arguments, SharedResult]):
 
     def __call__(self, *args: *Arguments) -> SharedResult:
         """Return the result for some arguments."""
+        ...
+
+    @property
+    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
+        """The function without a cache."""
+        ...
 
     def cache_clear(self) -> None:
         """Forget all results."""

@@ -41,7 +41,7 @@ def test_first_calls_in_threads_equal_later_ones(threads: int, seed: int, tmp_pa
 def mutable_parts(value: object, path: str) -> Iterator[str]:
     """Yield the paths of the parts of a shared object that a caller can modify."""
     if isinstance(value, FrozenRecord):
-        for field in fields(value):  # type: ignore[arg-type]  # a dataclass without the decorator
+        for field in fields(value):
             yield from mutable_parts(getattr(value, field.name), f"{path}.{field.name}")
     elif isinstance(value, tuple):
         for position, each in enumerate(value):
