@@ -43,11 +43,7 @@ class Settings(NamedTuple):
         from opshift.converter.options import Options
         from opshift.registry.registry import load_registry
 
-        if self.references:
-            from opshift.analysis.verification.references import load_references
-
-            for each in self.references:
-                load_references(each)
+        self.load_references()
         if self.adapters:
             from opshift.adapters.core.adapter_table import load_adapters
 
@@ -66,6 +62,14 @@ class Settings(NamedTuple):
             infer_shapes=self.infer_shapes,
             without=self.without,
         )
+
+    def load_references(self) -> None:
+        """Run the modules with references of private operators."""
+        if self.references:
+            from opshift.analysis.verification.references import load_references
+
+            for each in self.references:
+                load_references(each)
 
 
 @share_results  # for all models of a process; the digest distinguishes changed files

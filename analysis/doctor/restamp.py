@@ -1,9 +1,11 @@
-"""Correction of opset imports and the IR version of a model, without any other change."""
+"""Correction of opset imports and the IR version; nodes are replaced only if no opset has them all."""
 
 from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
+from opshift.converter.convert import convert_with
+from opshift.converter.options import Options
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelObject, model_of
 from opshift.model.messages import FunctionProto, ModelProto
@@ -24,7 +26,8 @@ def restamp(
 ) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
-    The nodes are not changed: the model computes what they mean at these opsets.
+    The nodes are not changed: the model computes what they mean at these opsets. Only if no opset is valid
+    for all nodes, those of operators that were deprecated or removed are replaced, as `convert_version` does.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object.
@@ -36,6 +39,7 @@ def restamp(
 
     Raises:
         InvalidModel: no opset of some domain is valid for all nodes.
+        ConversionRefused: a node cannot be replaced.
     """
     if is_onnx_ir(model):
         with OnnxIrMessage(model) as message:
@@ -48,7 +52,7 @@ def restamp(
     if not owned and not inplace:
         result = type(source)()
         result.CopyFrom(source)
-    apply_stamps(diagnosis, result)
+    fix_model(diagnosis, result, registry)
     return result.SerializeToString() if isinstance(model, BYTES_TYPES) else result
 
 
@@ -62,7 +66,30 @@ def require_fixable(diagnosis: Diagnosis) -> None:
         )
 
 
-def apply_stamps(diagnosis: Diagnosis, model: ModelProto) -> None:
+def fix_model(diagnosis: Diagnosis, model: ModelProto, registry: Registry | None = None) -> None:
+    """Write the fitting versions into the diagnosed model, or a copy of it, and replace nodes if necessary.
+
+    An error leaves the model unchanged.
+    """
+    replacing = [each for each in diagnosis.stamps if each.replaced]
+    if not replacing:
+        _apply_stamps(diagnosis, model)
+        return
+    target = {each.domain: each.fitting for each in replacing if each.fitting is not None}
+    # the import of the model itself, if there is one: a conversion has one target for functions, too
+    target |= {
+        each.domain: each.fitting
+        for each in diagnosis.stamps
+        if each.place == "model" and each.domain in target and each.fitting is not None
+    }
+    fixed = type(model)()
+    fixed.CopyFrom(model)
+    _apply_stamps(diagnosis, fixed)
+    fixed, _ = convert_with(fixed, Options.of(target, registry=registry, inplace=True))
+    model.CopyFrom(fixed)
+
+
+def _apply_stamps(diagnosis: Diagnosis, model: ModelProto) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
     owners: dict[str, ModelProto | FunctionProto] = {"model": model}
