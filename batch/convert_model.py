@@ -152,7 +152,10 @@ def _convert(
             raise UsageError(reason, place=task.source, remedy=remedy)
         states = {**states_of(_with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
-            verification = verify_file(task.source, written.path, settings, options.registry)
+            from opshift.model.files import read_model
+
+            result = read_model(written.path)
+            verification = verify_file(task.source, result, settings, options.registry)
     files = {**states, **states_of(_with_data(task.output, copied))}
     report = written.report
     is_same = report.sizes is not None and report.sizes[0] == report.sizes[1] and not settings.shapes
@@ -170,14 +173,13 @@ def _with_data(model: str, data: tuple[str, ...]) -> list[str]:
 
 def verify_file(
     source: FileLike,
-    converted: Path,
+    converted: ModelProto,
     settings: Settings,
     registry: Registry,
     progress: Progress | None = None,
 ) -> Verification:
     """Compare the outputs of the original and the converted model."""
     from opshift.analysis.verification.verify import verify
-    from opshift.model.files import read_model
 
     inputs: dict[str, object] = {}
     if settings.inputs:
@@ -187,7 +189,7 @@ def verify_file(
     inputs |= dict(settings.input_files)
     return verify(
         source,
-        read_model(converted),
+        converted,
         inputs,
         tolerance=settings.tolerance,
         registry=registry,

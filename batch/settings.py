@@ -45,11 +45,7 @@ class Settings(NamedTuple):
         from opshift.converter.options import Options
         from opshift.registry.registry import load_registry
 
-        if self.references:
-            from opshift.analysis.verification.references import load_references
-
-            for each in self.references:
-                load_references(each)
+        self.load_references()
         if self.adapters:
             from opshift.adapters.core.adapter_table import load_adapters
 
@@ -70,6 +66,14 @@ class Settings(NamedTuple):
             without=self.without,
             fold=self.fold,
         )
+
+    def load_references(self) -> None:
+        """Run the modules with references of private operators."""
+        if self.references:
+            from opshift.analysis.verification.references import load_references
+
+            for each in self.references:
+                load_references(each)
 
 
 @share_results  # for all models of a process; the digest distinguishes changed files

@@ -8,12 +8,13 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
+
+
 # Not a MappingProxyType: that can be neither pickled nor serialized by `json` and pydantic.
 class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
     """Dictionary whose methods that modify it raise TypeError; `|` and `copy` return a plain one."""
-
-    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = _refuse

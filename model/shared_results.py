@@ -14,13 +14,13 @@ SharedResult = TypeVar("SharedResult", covariant=True)
 class CachedFunction(Protocol[*Arguments, SharedResult]):
     """Function with a cache of its results."""
 
-    @property
-    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
-        """The function itself."""
-        ...
-
     def __call__(self, *args: *Arguments) -> SharedResult:
         """Return the result for some arguments."""
+        ...
+
+    @property
+    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
+        """The function without a cache."""
         ...
 
     def cache_clear(self) -> None:

@@ -4,16 +4,15 @@ Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is
 annotations, and `registry/lint` checks that the operator is consistent.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
-from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json, json_values
 from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.registry.attribute_values import Number, Scalar, Value, stored_value
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
@@ -24,13 +23,6 @@ AttributeTypeName = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
     "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSORS", "TYPE_PROTOS",
 ]  # fmt: skip
-
-# Strict, because pydantic takes `true` for 1 otherwise.
-Number = Annotated[int, Checked(strict=True)] | Annotated[float, Checked(strict=True)]
-
-Scalar = Number | str
-
-Value = Scalar | tuple[Scalar, ...]
 
 UNBOUNDED = 2**31 - 1
 """The maximum arity of a variadic parameter, as in ONNX."""
@@ -281,26 +273,6 @@ class Operator(Record):
         found = next((each for each in reversed(self.versions) if each.since_version <= opset), None)
         is_removed = found and found.removal and found.removal.removed_in <= opset
         return None if is_removed else found
-
-
-def stored_value(value: Value, kind: str) -> Value:
-    """Return a value as a model stores it in an attribute of a type: floating-point numbers are float32.
-
-    Raises:
-        ValueError: a number is out of range for float32.
-    """
-    if isinstance(value, tuple):
-        return tuple(_stored_scalar(item, kind.removesuffix("S")) for item in value)
-    return _stored_scalar(value, kind)
-
-
-def _stored_scalar(value: Scalar, kind: str) -> Scalar:
-    if kind == "FLOAT" and isinstance(value, int | float):
-        rounded = round_to_float32(value)
-        if math.isinf(rounded) and not math.isinf(value):
-            raise ValueError(f"{value!r} is out of range for float32")
-        return rounded
-    return value
 
 
 def _min_arity(parameters: tuple[Parameter, ...]) -> int:

@@ -1,7 +1,8 @@
 """Diagnosis of a model: the opsets at which its nodes are valid, and the opset imports that it declares."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
@@ -23,6 +24,18 @@ from opshift.registry.registry import Registry, default_registry
 
 EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 """Status that includes every node in the survey."""
+
+
+class _NodeOpsets(NamedTuple):
+    """Operator, the opsets at which a node is valid, and the one from which other operators replace it."""
+
+    operator: str
+    valid: frozenset[int]
+    replaced_from: int | None
+
+    def is_possible(self, opset: int) -> bool:
+        """Return whether a node is valid at an opset, or can be replaced there."""
+        return opset in self.valid or (self.replaced_from is not None and opset >= self.replaced_from)
 
 
 @reading_onnx_ir
@@ -94,16 +107,16 @@ class _Doctor:
 
     def _stamps(self, place: str, opsets: Mapping[str, int], parts: list[ContainerSurvey]) -> list[Stamp]:
         """Return a stamp for each domain that the graphs or the function import or use."""
-        valid_opsets: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
+        found: dict[str, set[_NodeOpsets]] = {domain: set() for domain in opsets}
         for part in parts:
             for node, scope, path in _nodes(part):
                 domain = canonical_domain(node.domain)
-                valid = self._examine(node, scope, path, opsets.get(domain))
-                if valid is not None:
-                    valid_opsets.setdefault(domain, set()).add(valid)
-        return [self._stamp(place, domain, opsets, valid) for domain, valid in valid_opsets.items()]
+                examined = self._examine(node, scope, path, opsets.get(domain))
+                if examined is not None:
+                    found.setdefault(domain, set()).add(examined)
+        return [self._stamp(place, domain, opsets, nodes) for domain, nodes in found.items()]
 
-    def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> frozenset[int] | None:
+    def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> _NodeOpsets | None:
         domain = canonical_domain(node.domain)
         is_call = (domain, node.op_type) in self._functions
         valid = None if is_call else self._validity.opsets(node, scope)
@@ -116,20 +129,22 @@ class _Doctor:
         elif opset not in valid:
             reason = self._validity.violation(node, scope, opset)
         self._nodes.append(NodeValidity(path, f"{domain}.{node.op_type}", opset_ranges(valid), reason))
-        return valid
+        return _NodeOpsets(node.op_type, valid, self._validity.replaced_from(node, valid))
 
     def _stamp(
-        self, place: str, domain: str, opsets: Mapping[str, int], valid_opsets: Iterable[frozenset[int]]
+        self, place: str, domain: str, opsets: Mapping[str, int], nodes: Collection[_NodeOpsets]
     ) -> Stamp:
         opset = opsets.get(domain)
         if self._registry.is_open(domain):
             return Stamp(place, domain, opset, (), opset)
         published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
-        common = published.intersection(*valid_opsets)
+        common = published.intersection(*(each.valid for each in nodes))
+        possible = common or [each for each in published if all(node.is_possible(each) for node in nodes)]
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
         # of two opsets at the same distance, the newer one
-        fitting = min(common, key=lambda each: (abs(each - preferred), -each), default=None)
-        return Stamp(place, domain, opset, opset_ranges(common), fitting)
+        fitting = min(possible, key=lambda each: (abs(each - preferred), -each), default=None)
+        lacking = {each.operator for each in nodes if fitting is not None and fitting not in each.valid}
+        return Stamp(place, domain, opset, opset_ranges(common), fitting, tuple(sorted(lacking)))
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the likely opset of a domain that is not imported, released with the declared versions."""

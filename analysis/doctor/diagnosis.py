@@ -41,11 +41,13 @@ class Stamp:
     opsets: OpsetRanges
     fitting: int | None
     """The valid opset that is nearest to `opset`; `None` without one."""
+    replaced: tuple[str, ...] = ()
+    """Operators that `fitting` lacks, and whose nodes must be replaced because no opset is valid for all."""
 
     @property
     def fits(self) -> bool:
         """Whether all nodes are valid at the declared opset."""
-        return self.opset is not None and self.opset == self.fitting
+        return self.opset is not None and self.opset == self.fitting and not self.replaced
 
 
 @dataclass(frozen=True)

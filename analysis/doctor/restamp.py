@@ -1,9 +1,14 @@
-"""Correction of the opset imports, the IR version and the inputs of a model; nodes do not change."""
+"""Correction of the opset imports, the IR version and the inputs of a model.
+
+Nodes are replaced only if no opset has them all.
+"""
 
 from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis
+from opshift.converter.convert import convert_with
+from opshift.converter.options import Options
 from opshift.converter.repeated_fields import remove_messages
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelObject, model_of
@@ -47,8 +52,9 @@ def restamp(
 ) -> ModelObject | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
-    The nodes are not changed: the model computes what they mean at these opsets. Since IR version 4,
-    initializers that are graph inputs stop being inputs.
+    The nodes are not changed: the model computes what they mean at these opsets. Only if no opset is valid
+    for all nodes, those of operators that were deprecated or removed are replaced, as `convert_version` does.
+    Since IR version 4, initializers that are graph inputs stop being inputs.
 
     Args:
         model: a ModelProto, serialized bytes, a path, or a file object.
@@ -61,6 +67,7 @@ def restamp(
 
     Raises:
         InvalidModel: no opset of some domain is valid for all nodes.
+        ConversionRefused: a node cannot be replaced.
     """
     if is_onnx_ir(model):
         with OnnxIrMessage(model) as message:
@@ -78,7 +85,7 @@ def restamp(
     if not owned and not inplace:
         result = type(source)()
         result.CopyFrom(source)
-    apply_stamps(diagnosis, result, keep_initializer_inputs=keep_initializer_inputs)
+    fix_model(diagnosis, result, registry, keep_initializer_inputs=keep_initializer_inputs)
     return result.SerializeToString() if isinstance(model, BYTES_TYPES) else result
 
 
@@ -92,11 +99,41 @@ def require_fixable(diagnosis: Diagnosis) -> None:
         )
 
 
-def apply_stamps(diagnosis: Diagnosis, model: ModelProto, *, keep_initializer_inputs: bool = False) -> None:
-    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it.
+def fix_model(
+    diagnosis: Diagnosis,
+    model: ModelProto,
+    registry: Registry | None = None,
+    *,
+    keep_initializer_inputs: bool = False,
+) -> None:
+    """Write the fitting versions into the diagnosed model, or a copy of it, and replace nodes if necessary.
 
-    Initializers stop being graph inputs unless `keep_initializer_inputs` is given.
+    Initializers stop being graph inputs unless `keep_initializer_inputs` is given. An error leaves the model
+    unchanged.
     """
+    replacing = [each for each in diagnosis.stamps if each.replaced]
+    if not replacing:
+        _apply_stamps(diagnosis, model, keep_initializer_inputs)
+        return
+    target = {each.domain: each.fitting for each in replacing if each.fitting is not None}
+    # the import of the model itself, if there is one: a conversion has one target for functions, too
+    target |= {
+        each.domain: each.fitting
+        for each in diagnosis.stamps
+        if each.place == "model" and each.domain in target and each.fitting is not None
+    }
+    fixed = type(model)()
+    fixed.CopyFrom(model)
+    _apply_stamps(diagnosis, fixed, keep_initializer_inputs)
+    options = Options.of(
+        target, registry=registry, inplace=True, keep_initializer_inputs=keep_initializer_inputs
+    )
+    fixed, _ = convert_with(fixed, options)
+    model.CopyFrom(fixed)
+
+
+def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inputs: bool) -> None:
+    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
     if not keep_initializer_inputs:
         removed = frozenset(diagnosis.overridable)

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
 from opshift.analysis.doctor.shape_violations import SHAPE_VIOLATIONS, shape_violation
+from opshift.converter.rewrite.routes import replaced_from
 from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
@@ -51,6 +52,15 @@ class OpsetValidity:
                     valid.update(opsets)
             self._cache[key] = frozenset(valid)
         return self._cache[key]
+
+    def replaced_from(self, node: Node, valid: frozenset[int]) -> int | None:
+        """Return the opset from which other operators replace a node, given the opsets at which it is valid.
+
+        A node means what the last version before the replacement defines, so it must be valid there.
+        """
+        operator = self._registry.operator(node.op_type, canonical_domain(node.domain))
+        first = replaced_from(operator) if operator else None
+        return first if first and first - 1 in valid else None
 
     def violation(self, node: Node, scope: Scope, opset: int) -> str:
         """Return the reason why a node is invalid at an opset; empty if it is valid."""

@@ -131,10 +131,15 @@ class RuntimeCheck:
         missing = (*self._model_problems(model), *self._missing_kernels(model))
         return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
 
+    def newest_import(self, domain: str) -> int | None:
+        """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
+        newest = self._runtime.newest_import(domain)
+        return self._fallback.newest_import(domain) if newest is None and self._fallback else newest
+
     def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime
         for domain, opset in model.opsets.items():
-            newest = runtime.opsets.get(domain, opset)
+            newest = self.newest_import(domain) or opset
             if opset > newest:
                 reason = f"{runtime.name} supports opset {newest} of {domain}, the model has {opset}"
                 remedy = f"convert the model to opset {newest} or older"

@@ -177,7 +177,8 @@ class _Candidates:
         """Return whether a runtime runs the model, as it is or after a conversion to the nearest opset."""
         check = RuntimeCheck(runtime)
         support = check.check(self.nodes)
-        is_too_new = any(opset > runtime.opsets.get(name, opset) for name, opset in self.nodes.opsets.items())
+        newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
+        is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
         nearest = None
         for opsets in self._promising_opsets(runtime, support) if support.missing else ():
             attempt = self._attempt(check, opsets, runtime.ir_version)
@@ -213,7 +214,14 @@ class _Candidates:
         If the opset of the model is too new, the newest one that the runtime supports is always among them.
         """
         source = self._opsets
-        own = {domain: min(opset, runtime.opsets.get(domain, opset)) for domain, opset in source.items()}
+        newest_opsets = runtime.opsets
+        supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
+        # an opset that the registry lacks cannot be a target; its import stays
+        own = {
+            domain: opset
+            for domain, opset in supported.items()
+            if domain == DEFAULT_DOMAIN or opset <= self._registry.newest_opset(domain)
+        }
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
         nearest = sorted(range(1, newest + 1), key=lambda each: (abs(each - source[DEFAULT_DOMAIN]), -each))

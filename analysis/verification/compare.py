@@ -41,9 +41,7 @@ def compare_output(
     """
     first = next((array for _, array in _leaves(original[0])), None)
     element_type = "" if first is None else array_element_type(first)
-    allowed = TOLERANCES.get(element_type, EXACT)
-    if tolerance is not None and element_type in TOLERANCES:
-        allowed = Tolerance(tolerance, tolerance)
+    allowed = _tolerance_of(element_type, tolerance)
     pairs = enumerate(zip(original, converted, strict=True))
     differences = [each for sample, pair in pairs for each in _compare_values(sample, *pair, allowed)]
     shape = None if first is None or isinstance(original[0], list | Mapping) else first.shape
@@ -67,6 +65,21 @@ def compare_output(
         reason,
         worst,
     )
+
+
+def agreeing_elements(one: Array, other: Array, tolerance: float | None) -> Array:
+    """Return for each element of two numeric arrays of one type and shape whether they agree."""
+    with np.errstate(all="ignore"):  # infinities and NaN are expected here
+        first, second = _widen(one), _widen(other)
+        same = (first == second) | (np.isnan(first) & np.isnan(second))
+        allowed = _allowed(np.abs(first), _tolerance_of(array_element_type(one), tolerance))
+        return np.asarray(same | (np.abs(first - second) <= allowed))
+
+
+def _tolerance_of(element_type: str, tolerance: float | None) -> Tolerance:
+    if element_type not in TOLERANCES:
+        return EXACT
+    return TOLERANCES[element_type] if tolerance is None else Tolerance(tolerance, tolerance)
 
 
 def _compare_values(

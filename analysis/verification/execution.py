@@ -9,9 +9,11 @@ import numpy as np
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.dimension_sizes import ModelInput
 from opshift.analysis.verification.inputs import Feeds, generate_inputs
+from opshift.analysis.verification.nonfinite import NonfiniteInputs, replaceable_inputs, run_nonfinite
 from opshift.analysis.verification.result import (
     CannotVerify,
     InputUsed,
+    OutputCompared,
     Runtime,
     Verification,
     VerificationFailed,
@@ -75,7 +77,10 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         # a difference between two runtimes may be theirs, and not the conversion's
         worst = next((each.worst for each in verification.outputs if not each.equal), None)
         feeds = result.samples[worst.sample if worst else 0]
-        if verification.equal or not pair.is_mixed:
+        if verification.equal:
+            _require_elements(verification)
+            return _with_nonfinite(verification, result, request, registry)
+        if not pair.is_mixed:
             _require_elements(verification)
             return verification, feeds
         mixed_result = mixed_result or (verification, feeds)
@@ -83,6 +88,27 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         reason = "no inputs and runtimes were found with which both models run"
         raise CannotVerify(f"{reason}: {'; '.join(dict.fromkeys(reasons))}", remedy=PROVIDE_INPUTS)
     return mixed_result
+
+
+def _with_nonfinite(
+    verification: Verification, result: RunResult, request: RunRequest, registry: Registry
+) -> tuple[Verification, Feeds]:
+    """Compare models that agree on infinities and NaN, too; return the inputs of a different sample."""
+    feeds = result.samples[0]
+    if request.runtime != "auto":
+        return verification, feeds
+    models = request.original, request.converted
+    replaceable = replaceable_inputs(request.inputs, request.given)
+    inputs = NonfiniteInputs(*models, feeds, replaceable, request.seed)
+    found = run_nonfinite(inputs, request.tolerance, registry)
+    if not found.samples:
+        return verification, feeds
+    outputs = _compare_outputs(found.original, found.converted, request)
+    worst = next((each.worst for each in outputs if not each.equal), None)
+    if worst is None:
+        return replace(verification, nonfinite=len(found.samples)), feeds
+    changed = replace(verification, nonfinite=len(found.samples), outputs=outputs)
+    return changed, found.samples[worst.sample]
 
 
 def _require_same_names(request: RunRequest) -> None:
@@ -115,13 +141,17 @@ def _verify_run(result: RunResult, pair: RuntimePair, request: RunRequest) -> Ve
     verification = Verification(runtimes, len(result.samples), request.seed, tuple(used), ())
     if result.failure:
         raise VerificationFailed(verification, f"the converted model does not run: {result.failure}")
+    return replace(verification, outputs=_compare_outputs(result.original, result.converted, request))
+
+
+def _compare_outputs(
+    original: SampleOutputs, converted: SampleOutputs, request: RunRequest
+) -> tuple[OutputCompared, ...]:
     outputs = []
     for position, value in enumerate(request.original.model.graph.output):
-        original, converted = (
-            [sample[position] for sample in each] for each in (result.original, result.converted)
-        )
-        outputs.append(compare_output(value.name, original, converted, request.tolerance))
-    return replace(verification, outputs=tuple(outputs))
+        one, other = ([sample[position] for sample in each] for each in (original, converted))
+        outputs.append(compare_output(value.name, one, other, request.tolerance))
+    return tuple(outputs)
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:

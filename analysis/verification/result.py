@@ -102,6 +102,8 @@ class Verification:
         seed: seed of the generated inputs.
         inputs, outputs: inputs and outputs of the models; outputs are empty if the converted model does not
             run.
+        nonfinite: the number of input sets with infinities and NaN. Only elements on which onnxruntime and
+            onnx.reference agree are compared for them. If they differ, the outputs are about them.
     """
 
     runtimes: tuple[str, str]
@@ -109,6 +111,7 @@ class Verification:
     seed: int
     inputs: tuple[InputUsed, ...]
     outputs: tuple[OutputCompared, ...]
+    nonfinite: int = 0
 
     @property
     def equal(self) -> bool:

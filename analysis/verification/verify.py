@@ -33,6 +33,9 @@ def verify(
 ) -> Verification:
     """Run two models on the same inputs and compare all outputs.
 
+    If the outputs of small models agree, generated inputs with infinities and NaN are compared, too, for
+    elements on which onnxruntime and onnx.reference agree.
+
     Args:
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
             found relative to the path.

@@ -16,8 +16,8 @@ from opshift.model.attributes import (
     type_name,
     types_in,
 )
+from opshift.registry.attribute_values import Scalar
 from opshift.registry.models import Attribute as Declared
-from opshift.registry.models import Scalar
 
 
 @rule("attribute.name", ERROR, "IR: Attributes", "name the attribute")

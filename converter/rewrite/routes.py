@@ -138,6 +138,14 @@ class Router:
         raise AssertionError("unreachable: the operator is not in effect at the target")
 
 
+def replaced_from(operator: Operator) -> int | None:
+    """Return the opset that has other operators in place of one; `None` without such an opset."""
+    last = operator.versions[-1]
+    if last.removal:
+        return None if isinstance(last.removal.up, Refuse) else last.removal.removed_in
+    return last.since_version if _replaced_version(operator, last) else None
+
+
 def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
     """Return the version whose nodes other operators replace at the opset that deprecates them.
 

@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from opshift.registry.attribute_values import stored_value
 from opshift.registry.frozen import Frozen
-from opshift.registry.models import Attribute, stored_value
+from opshift.registry.models import Attribute
 
 Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
 

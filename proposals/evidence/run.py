@@ -21,7 +21,8 @@ from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.staged_registry import reference_file
 from opshift.proposals.evidence.cases import Arrays
-from opshift.registry.models import OperatorVersion, stored_value
+from opshift.registry.attribute_values import stored_value
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 

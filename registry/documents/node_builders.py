@@ -13,7 +13,8 @@ from typing import Final, get_args
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import model_domain
-from opshift.registry.models import Attribute, AttributeTypeName, OperatorVersion, Parameter, Value
+from opshift.registry.attribute_values import Value
+from opshift.registry.models import Attribute, AttributeTypeName, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.selection import opsets_at
 

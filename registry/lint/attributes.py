@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opshift.registry.attribute_values import Scalar
 from opshift.registry.lint.rule_table import Problem, nearest, rule
-from opshift.registry.models import Attribute, OperatorVersion, Scalar
+from opshift.registry.models import Attribute, OperatorVersion
 
 _SCALARS: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str}
 _NOUNS = {"INT": "an integer", "FLOAT": "a number", "STRING": "a string, in quotes if it looks like a number"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated
 
-from opshift.registry.models import Scalar
+from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import Axis, Types, Version
 

@@ -76,6 +76,11 @@ class Runtime(Record):
     """Name of another runtime: keys and operators that the file does not have are those of this runtime."""
     opsets: dict[str, Version]
     """Newest supported opset of each domain."""
+    imports: dict[str, Version | str] = field(default_factory=dict)
+    """Newest opset of other domains that a model may import; the name of a domain for that of `opsets`.
+
+    Runtimes refuse to load a model with a newer one, even if no node needs it.
+    """
     ir_version: Version | None = None
     """Newest supported IR version; missing if it is not documented or not checked."""
     expands_functions: bool
@@ -108,6 +113,11 @@ class Runtime(Record):
     def name(self) -> str:
         """Name such as `onnxruntime-1.31.1`."""
         return f"{self.runtime}-{self.version}"
+
+    def newest_import(self, domain: str) -> int | None:
+        """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
+        newest = self.opsets.get(domain, self.imports.get(domain))
+        return self.opsets[newest] if isinstance(newest, str) else newest
 
     def kernel(
         self, operator: OperatorId, types: Mapping[str, str], *, inserts_casts: bool = True

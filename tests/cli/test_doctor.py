@@ -52,7 +52,14 @@ def test_prints_findings_as_json(run: Run, mislabeled_model: Path) -> None:
     data = json.loads(run("doctor", "old.onnx", "--format", "json").stdout)
     assert data["fits"] is False
     assert data["stamps"] == [
-        {"place": "model", "domain": "ai.onnx", "opset": 13, "opsets": [[1, 10]], "fitting": 10}
+        {
+            "place": "model",
+            "domain": "ai.onnx",
+            "opset": 13,
+            "opsets": [[1, 10]],
+            "fitting": 10,
+            "replaced": [],
+        }
     ]
     assert data["ir_version"] == {"stated": 3, "needed": 4, "fitting": 5}
     assert {each["operator"] for each in data["nodes"]} == {"ai.onnx.Conv", "ai.onnx.Clip"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.execution import Array, assert_equal, build, op_types, run
+from support.execution import Feeds, assert_equal, build, op_types, run
 
 import opshift
 from opshift.registry.models import OperatorVersion
@@ -19,7 +19,7 @@ from opshift.registry.steps import Refuse
 def misplaced(opset: int, *nodes: onnx.NodeProto, rank: int = 4) -> onnx.ModelProto:
     """Return a model with nodes that read `x` and constants."""
     feeds = {"x": np.zeros((1, 2, 3, 4)[-rank:], np.float32)}
-    constants: dict[str, Array] = {
+    constants: Feeds = {
         "scales": np.array([1, 1, 2, 1.5], np.float32),
         "indices": np.array([[[[0, -1, 2, -3]]]], np.int64),
         "updates": np.array([[[[5, 6, 7, 8]]]], np.float32),
@@ -76,14 +76,14 @@ def removed_operators() -> Iterator[OperatorVersion]:
 
 
 def legacy_node(name: str) -> onnx.NodeProto:
-    known: dict[str, dict[str, Any]] = {
+    special: Mapping[str, Mapping[str, Any]] = {
         "ConstantFill": {"shape": [2, 2]},
         "GivenTensorFill": {"shape": [2, 2], "values": [1.0, 2.0, 3.0, 4.0]},
         "Crop": {"border": [0, 0, 1, 1]},
         "ImageScaler": {"scale": 2.0, "bias": [1.0, 2.0]},
         "Scale": {"scale": 3.0},
     }
-    attributes = known.get(name, {"alpha": 2.0, "beta": 3.0})
+    attributes = special.get(name, {"alpha": 2.0, "beta": 3.0})
     if name in ("ConstantFill", "GivenTensorFill"):
         return helper.make_node(name, [], ["y"], **attributes)
     if name == "DynamicSlice":

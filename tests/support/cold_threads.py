@@ -48,7 +48,8 @@ def thin(node, out):
 
 
 def _converted(target: int) -> bytes:
-    return bytes(opshift.convert_version(DATA, target))
+    converted: bytes = opshift.convert_version(DATA, target)
+    return converted
 
 
 def calls(folder: Path) -> dict[str, Callable[[], object]]:

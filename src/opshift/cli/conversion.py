@@ -117,11 +117,9 @@ def convert_file(
             written = stack.enter_context(conversion)
         if settings.verify and written.path:
             # the temporary file, which replaces `out` only at the end of the block
-            from opshift.batch.convert_model import verify_file
+            from opshift.cli.verification import compare_with_source
+            from opshift.model.files import read_model
 
-            message = f"Comparing {source} with its conversion"
-            with show_progress(message, quiet=quiet) as progress, add_file_to_errors(source):
-                verification = verify_file(
-                    model_input(source), written.path, settings, options.registry, progress
-                )
+            result = read_model(written.path)
+            verification = compare_with_source(source, result, settings, options.registry, quiet=quiet)
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from opshift.batch.settings import Settings
-from opshift.cli import options
+from opshift.cli import options, verification
 from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.paths import named_files, output_file, require_file
+from opshift.cli.paths import output_file, require_file
 from opshift.cli.streams import STDOUT
 from opshift.model.errors import UsageError
 
@@ -76,62 +74,12 @@ def convert(
             help="Check the model against ONNX's specification before and after.",
         ),
     ] = False,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            rich_help_panel=options.VERIFICATION,
-            help="Run both models on the same inputs, and write nothing unless the outputs agree.",
-        ),
-    ] = False,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(
-            "--inputs",
-            rich_help_panel=options.VERIFICATION,
-            metavar="FILE",
-            help="With --verify: an .npz file of inputs; missing inputs are generated.",
-        ),
-    ] = None,
-    input_files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            rich_help_panel=options.VERIFICATION,
-            metavar="NAME=FILE",
-            help="With --verify: an input from an .npy or .npz file, or from a .pb file with a TensorProto. "
-            "May be repeated.",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            "--tolerance",
-            rich_help_panel=options.VERIFICATION,
-            metavar="X",
-            min=0.0,
-            help="With --verify: the maximum difference of floats, relative and absolute.",
-        ),
-    ] = None,
-    references: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--verify-with",
-            rich_help_panel=options.VERIFICATION,
-            metavar="MODULE",
-            help="With --verify: a module or Python file with references of private operators, see "
-            "`opshift.reference`. It is executed. May be repeated.",
-        ),
-    ] = None,
-    custom_ops: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--custom-ops",
-            rich_help_panel=options.VERIFICATION,
-            metavar="LIBRARY",
-            help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
-        ),
-    ] = None,
+    verify: verification.VerifyOption = False,
+    inputs: verification.VerifyInputsOption = None,
+    input_files: verification.VerifyInputFilesOption = None,
+    tolerance: verification.ToleranceOption = None,
+    references: verification.ReferencesOption = None,
+    custom_ops: verification.CustomOpsOption = None,
     jobs: several.JobsOption = 1,
     dask: Annotated[
         str | None,
@@ -181,12 +129,10 @@ def convert(
     The result is written completely or not at all. The input file is not changed, except with --in-place.
     --out converts several models and all models in folders; failures do not stop the others.
     """
-    if not verify and (inputs or input_files or tolerance is not None or references or custom_ops):
-        reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
-        raise UsageError(reason, remedy="add --verify")
+    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
-    settings = Settings(
+    settings = compared._replace(
         target=tuple(target or ()),
         ir_version=ir_version,
         allow=tuple(allow or ()),
@@ -202,12 +148,6 @@ def convert(
         force=force,
         opsets=tuple(folders or ()),
         adapters=tuple(adapters or ()),
-        verify=verify,
-        inputs=inputs,
-        input_files=tuple(named_files(input_files or [])),
-        tolerance=tolerance,
-        references=tuple(references or ()),
-        custom_ops=tuple(custom_ops or ()),
     )
     sources = _sources(source, more, files_from)
     gate = GateOptions(

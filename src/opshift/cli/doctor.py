@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from opshift.batch.settings import Settings
-from opshift.cli import options
+from opshift.cli import options, verification
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
@@ -23,12 +23,14 @@ from opshift.cli.paths import output_file, require_file
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
+from opshift.cli.verification_text import write_verification
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
+    from opshift.analysis.verification.result import Verification
     from opshift.cli.findings.finding import Finding
     from opshift.model.messages import ModelProto
 
@@ -54,6 +56,12 @@ def doctor(
     ] = False,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
+    verify: verification.VerifyOption = False,
+    inputs: verification.VerifyInputsOption = None,
+    input_files: verification.VerifyInputFilesOption = None,
+    tolerance: verification.ToleranceOption = None,
+    references: verification.ReferencesOption = None,
+    custom_ops: verification.CustomOpsOption = None,
     *,
     gate: GateOptions,
 ) -> None:
@@ -61,13 +69,19 @@ def doctor(
 
     The inputs, outputs, attributes and types of each node are compared with the operator's definition at
     every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and makes
-    initializers that are inputs, too, constants. Exits with 1 if a version is wrong and not fixed. With
-    --target, also plans the conversion of models with correct versions, and exits with 1 if one is refused.
+    initializers that are inputs, too, constants. If no version is valid because operators were deprecated or
+    removed, it replaces their nodes. Exits with 1 if a version is wrong and not fixed. With --target, also
+    plans the conversion of models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
-    if (in_place or keep_initializer_inputs) and not fix:
-        name = "--in-place" if in_place else "--keep-initializer-inputs"
-        raise UsageError(f"{name} requires --fix", remedy="add --fix")
+    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
+    given = {
+        "--in-place": in_place,
+        "--verify": verify,
+        "--keep-initializer-inputs": keep_initializer_inputs,
+    }
+    for option in (option for option, is_given in given.items() if is_given and not fix):
+        raise UsageError(f"{option} requires --fix", remedy="add --fix")
     if not fix:
         settings = plan_settings(target, gate)  # before any model is read
         inspect = partial(diagnose_file, settings=settings)
@@ -86,29 +100,44 @@ def doctor(
     if is_url(path):
         reason, remedy = "--fix writes local files only", "name a local file, and copy it to the store"
         raise UsageError(reason, place=path, remedy=remedy)
-    _fix(source, out, path, gate, keep_initializer_inputs)
+    _fix(source, out, path, compared, gate, keep_initializer_inputs)
 
 
-def _fix(source: str, out: str | None, path: str, gate: GateOptions, keep_initializer_inputs: bool) -> None:
-    """Write a model with corrected versions."""
-    from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
+def _fix(
+    source: str,
+    out: str | None,
+    path: str,
+    compared: Settings,
+    gate: GateOptions,
+    keep_initializer_inputs: bool,
+) -> None:
+    """Write a model with corrected versions; with `--verify`, only if its outputs are the same."""
+    from opshift.analysis.doctor.restamp import fix_model, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.files import read_model, write_model
+    from opshift.registry.registry import load_registry
 
     is_quiet = gate.quiet or gate.form is Format.JSON
     with show_progress(f"Reading {source}", quiet=is_quiet), add_file_to_errors(source):
         model = read_model(model_input(source))
         found = _diagnosed(source, model, gate.folders or ())
-    data = {**found.as_dict(), "output": out}
-    print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     # only the locations of external data are needed, not the weights
     with open_without_weights(model_input(source)) as skeleton:
         files = external_files(skeleton.SerializeToString(), source)
         require_not_overwritten(files, Path(source).parent, Path(path))
-    with add_file_to_errors(source):
-        require_fixable(found.diagnosis)
-    apply_stamps(found.diagnosis, model, keep_initializer_inputs=keep_initializer_inputs)
+    registry = load_registry(gate.folders or ())
+    try:
+        with add_file_to_errors(source):
+            require_fixable(found.diagnosis)
+            fix_model(found.diagnosis, model, registry, keep_initializer_inputs=keep_initializer_inputs)
+        if compared.verify:
+            compared.load_references()
+            verified = verification.compare_with_source(source, model, compared, registry, quiet=is_quiet)
+            found = found._replace(verification=verified)
+    finally:  # the diagnosis explains an error
+        data = {**found.as_dict(), "output": out}
+        print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     with add_file_to_errors(path), model_output(path) as place:
         write_model(model, place)
 
@@ -119,6 +148,7 @@ class DiagnosedModel(NamedTuple):
     source: str
     diagnosis: Diagnosis
     planned: PlannedModel | None = None
+    verification: Verification | None = None
 
     @property
     def result(self) -> str:
@@ -159,7 +189,8 @@ class DiagnosedModel(NamedTuple):
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         planned = {"plan": self.planned.as_dict()} if self.planned else {}
-        return {"input": self.source, "output": None, **self.diagnosis.as_dict(), **planned}
+        compared = {"verification": self.verification.as_dict()} if self.verification else {}
+        return {"input": self.source, "output": None, **self.diagnosis.as_dict(), **planned, **compared}
 
     def write(self, page: Page) -> None:
         """Print the diagnosis and the plan."""
@@ -167,6 +198,8 @@ class DiagnosedModel(NamedTuple):
         if self.planned:
             page.blank()
             self.planned.write(page)
+        if self.verification:
+            write_verification(page, self.verification)
 
 
 def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
@@ -225,6 +258,7 @@ def _verdict(stamp: Stamp) -> str:
     declared = "not imported" if stamp.opset is None else str(stamp.opset)
     if not stamp.fits:
         advice = "no opset is valid for all nodes" if stamp.fitting is None else f"use {stamp.fitting}"
+        advice += f", with {', '.join(stamp.replaced)} replaced" if stamp.replaced else ""
         return f"{declared}, does not fit: {advice}"
     valid = f", fits; all nodes are valid at {_ranges_text(stamp.opsets)}" if stamp.opsets else ""
     return f"{declared}{valid}"

@@ -81,6 +81,8 @@ def write_verification(page: Page, verification: Verification) -> None:
     if verification.inputs[MAX_INPUTS:]:
         inputs.append(f"and {count_text(len(verification.inputs) - MAX_INPUTS, 'more input')}")
     page.prose(f"{count_text(verification.samples, 'sample')} of {', '.join(inputs)}")
+    if verification.nonfinite:
+        page.line(f"{count_text(verification.nonfinite, 'sample')} with infinities and NaN")
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
     page.line(f"run with {runtimes}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from opshift.cli import completion, options
+from opshift.cli import completion, options, verification
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
@@ -14,10 +14,13 @@ from opshift.cli.page import Page
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.progress import BYTES, show_progress
 from opshift.cli.streams import STDOUT, model_input, model_output
+from opshift.cli.verification_text import write_verification
+from opshift.model.files import read_model
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import FitReport
+    from opshift.analysis.verification.result import Verification
     from opshift.converter.report import Report
     from opshift.model.messages import ModelProto
 
@@ -40,6 +43,12 @@ def fit(
     force: options.ForceOption = False,
     allow: options.AllowOption = None,
     external: options.ExternalOption = "copy",
+    verify: verification.VerifyOption = False,
+    inputs: verification.VerifyInputsOption = None,
+    input_files: verification.VerifyInputFilesOption = None,
+    tolerance: verification.ToleranceOption = None,
+    references: verification.ReferencesOption = None,
+    custom_ops: verification.CustomOpsOption = None,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,
@@ -57,6 +66,8 @@ def fit(
     from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime
 
+    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
+    compared.load_references()
     found = get_runtime(runtime)
     settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
     source = require_file(source)
@@ -72,16 +83,33 @@ def fit(
             reports.append(report)
             return report.conversions[-1]
 
+    verified: Verification | None = None
     handling = "keep" if written == STDOUT else external
     is_quiet = quiet or form is Format.JSON
     with (
         show_progress(f"Fitting {source}", quiet=is_quiet, unit=BYTES) as progress,
         model_output(written) as path,
-        converting(model_input(source), path, change, handling, force, progress),
+        converting(
+            model_input(source), path, change, handling, force, progress, needs_file=verify
+        ) as conversion,
     ):
-        pass
-    fitted = FittedFile(source, written, imports, reports[0])
+        if verify and conversion.path:
+            _require_same_interface(source, reports[0])
+            result = read_model(conversion.path)
+            verified = verification.compare_with_source(
+                source, result, compared, settings.registry, quiet=is_quiet
+            )
+    fitted = FittedFile(source, written, imports, reports[0], verified)
     print_result(form, fitted.as_dict(), fitted.write, quiet=quiet, on_stderr=written == STDOUT)
+
+
+def _require_same_interface(source: str, report: FitReport) -> None:
+    """Raise CannotVerify if the types of inputs or outputs changed."""
+    from opshift.analysis.verification.result import CannotVerify
+
+    if report.interface:
+        reason = "the types of inputs or outputs changed, so both models cannot run on the same inputs"
+        raise CannotVerify(reason, place=source, remedy="fit without --verify, and compare typical inputs")
 
 
 class FittedFile(NamedTuple):
@@ -91,10 +119,12 @@ class FittedFile(NamedTuple):
     out: str
     imports: dict[str, int]
     report: FitReport
+    verification: Verification | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
-        return {"input": self.source, "output": self.out, **self.report.as_dict()}
+        compared = {"verification": self.verification.as_dict()} if self.verification else {}
+        return {"input": self.source, "output": self.out, **self.report.as_dict(), **compared}
 
     def write(self, page: Page) -> None:
         """Print what changed."""
@@ -111,6 +141,8 @@ class FittedFile(NamedTuple):
             page.heading(title)
             for each in sentences:
                 page.prose(each, indent=2)
+        if self.verification:
+            write_verification(page, self.verification)
 
 
 def _step(before: object, after: object) -> str:

@@ -1,0 +1,117 @@
+"""Options of commands that compare the outputs of a model with those of its original, and the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opshift.batch.settings import Settings
+from opshift.cli.errors import add_file_to_errors
+from opshift.cli.options import VERIFICATION
+from opshift.cli.paths import named_files
+from opshift.cli.progress import show_progress
+from opshift.cli.streams import model_input
+from opshift.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from opshift.analysis.verification.result import Verification
+    from opshift.model.messages import ModelProto
+    from opshift.registry.registry import Registry
+
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        rich_help_panel=VERIFICATION,
+        help="Run both models on the same inputs, and write nothing unless the outputs agree.",
+    ),
+]
+
+VerifyInputsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--inputs",
+        rich_help_panel=VERIFICATION,
+        metavar="FILE",
+        help="With --verify: an .npz file of inputs; missing inputs are generated.",
+    ),
+]
+
+VerifyInputFilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        rich_help_panel=VERIFICATION,
+        metavar="NAME=FILE",
+        help="With --verify: an input from an .npy or .npz file, or from a .pb file with a TensorProto. "
+        "May be repeated.",
+    ),
+]
+
+ToleranceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        rich_help_panel=VERIFICATION,
+        metavar="X",
+        min=0.0,
+        help="With --verify: the maximum difference of floats, relative and absolute.",
+    ),
+]
+
+ReferencesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--verify-with",
+        rich_help_panel=VERIFICATION,
+        metavar="MODULE",
+        help="With --verify: a module or Python file with references of private operators, see "
+        "`opshift.reference`. It is executed. May be repeated.",
+    ),
+]
+
+CustomOpsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--custom-ops",
+        rich_help_panel=VERIFICATION,
+        metavar="LIBRARY",
+        help="With --verify: a library of custom operators for onnxruntime. May be repeated.",
+    ),
+]
+
+
+def settings_of(
+    verify: bool,
+    inputs: Path | None,
+    input_files: Sequence[str] | None,
+    tolerance: float | None,
+    references: Sequence[str] | None,
+    custom_ops: Sequence[Path] | None,
+) -> Settings:
+    """Return the settings of a comparison; raise UsageError for options without `--verify`."""
+    if not verify and (inputs or input_files or tolerance is not None or references or custom_ops):
+        reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
+        raise UsageError(reason, remedy="add --verify")
+    return Settings(
+        verify=verify,
+        inputs=inputs,
+        input_files=tuple(named_files(input_files or [])),
+        tolerance=tolerance,
+        references=tuple(references or ()),
+        custom_ops=tuple(custom_ops or ()),
+    )
+
+
+def compare_with_source(
+    source: str, result: ModelProto, settings: Settings, registry: Registry, *, quiet: bool
+) -> Verification:
+    """Compare the outputs of a model file with those of its result; raise an error if they differ."""
+    from opshift.batch.convert_model import verify_file
+
+    message = f"Comparing {source} with its conversion"
+    with show_progress(message, quiet=quiet) as progress, add_file_to_errors(source):
+        return verify_file(model_input(source), result, settings, registry, progress)

@@ -1,0 +1,113 @@
+"""Conversions that are wrong for infinities or NaN only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.execution import build
+
+from opshift import VerificationFailed, verify
+
+X = np.zeros((4, 5), np.float32)
+
+CONSTANTS = {
+    "zero": np.float32(0),
+    "one": np.float32(1),
+    "large": np.float32(3e38),
+    "small": np.float32(-3e38),
+}
+
+
+def model_of(*nodes: onnx.NodeProto, opset: int = 17) -> onnx.ModelProto:
+    initializers = {name: np.array(value) for name, value in CONSTANTS.items()}
+    return build(nodes, {"x": X}, ["y"], opset, initializers=initializers)
+
+
+def node(op_type: str, inputs: Sequence[str], output: str = "y", **attributes: object) -> onnx.NodeProto:
+    return helper.make_node(op_type, inputs, [output], **attributes)
+
+
+IDENTITY = model_of(node("Identity", ["x"]))
+
+WRONG = {
+    "an infinity becomes the largest number": (IDENTITY, model_of(node("Clip", ["x", "small", "large"]))),
+    "NaN becomes 0": (
+        IDENTITY,
+        model_of(node("IsNaN", ["x"], "n"), node("Where", ["n", "zero", "x"])),
+    ),
+    "a negative infinity becomes positive": (
+        IDENTITY,
+        model_of(
+            node("IsInf", ["x"], "n", detect_positive=0),
+            node("Neg", ["x"], "m"),
+            node("Where", ["n", "m", "x"]),
+        ),
+    ),
+    "NaN is not equal to itself": (
+        model_of(node("Equal", ["x", "x"], "e"), node("Cast", ["e"], to=1)),
+        model_of(
+            node("IsInf", ["x"], "i"),
+            node("Or", ["i", "i"], "j"),
+            node("Not", ["j"], "k"),
+            node("Or", ["j", "k"], "t"),
+            node("Cast", ["t"], to=1),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("original", "converted"), WRONG.values(), ids=WRONG)
+def test_finds_conversions_that_are_wrong_for_special_values_only(
+    original: onnx.ModelProto, converted: onnx.ModelProto
+) -> None:
+    with pytest.raises(VerificationFailed) as caught:
+        verify(original, converted)
+    found = caught.value.verification
+    assert found.nonfinite
+    assert not found.equal
+    # numbers do not show it
+    assert verify(original, converted, runtime="onnxruntime").equal
+    assert verify(original, converted, {"x": X}).equal
+
+
+@pytest.mark.parametrize("element_type", ["float", "double", "float16"])
+def test_accepts_equal_models(element_type: str) -> None:
+    number = {"float": 1, "double": 11, "float16": 10}[element_type]
+    x = X.astype(helper.tensor_dtype_to_np_dtype(number))
+    model = build([node("Identity", ["x"])], {"x": x}, {"y": number}, 17)
+    found = verify(model, model)
+    assert (found.equal, found.samples, found.nonfinite) == (True, 3, 3)
+
+
+def test_ignores_results_that_runtimes_define_differently() -> None:
+    """Clip of onnxruntime has a limit if none is given, and that of onnx.reference has none."""
+    original = model_of(node("Clip", ["x", "small"]))
+    converted = model_of(node("Max", ["x", "small"]))
+    assert verify(original, converted).equal
+
+
+def test_ignores_integers_of_infinities_and_nan() -> None:
+    original = model_of(node("Cast", ["x"], "i", to=7), node("Identity", ["i"]))
+    converted = model_of(
+        node("IsNaN", ["x"], "n"), node("Where", ["n", "one", "x"], "w"), node("Cast", ["w"], to=7)
+    )
+    for each in (original, converted):
+        each.graph.output[0].type.tensor_type.elem_type = 7
+    assert verify(original, converted).equal
+
+
+def test_keeps_inputs_of_the_caller() -> None:
+    found = verify(IDENTITY, IDENTITY, {"x": X})
+    assert (found.equal, found.nonfinite) == (True, 0)
+
+
+def test_does_not_run_large_models_in_the_reference() -> None:
+    x = np.zeros((300, 300), np.float32)
+    model = build([node("Identity", ["x"])], {"x": x}, ["y"], 17)
+    assert math.prod(x.shape) > 1 << 16
+    assert verify(model, model).nonfinite == 0
