@@ -11,6 +11,7 @@ import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from support.execution import build
 
+from opshift.inference.constants import cast
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
@@ -490,3 +491,9 @@ def test_attribute_references_are_not_constant(
     nodes = [node("Constant", [], ["c"], value_int=1), referring]
     scope = scope_of(helper.make_function("local", "F", [], ["b"], nodes, imports), imports)
     assert scope.constant("b") is None
+
+
+def test_casts_partly_known_floats_to_integers() -> None:
+    assert cast(Tensor("float", (2,), (2.0, None)), "int64") == Tensor("int64", (2,), (2, None))
+    assert cast(Tensor("float", (2,), (2.5, None)), "int64") is None
+    assert cast(Tensor("float", (1,), (float("nan"),)), "int64") is None
