@@ -56,7 +56,7 @@ def _tolerance(mask: Array | None, attributes: dict[str, Any]) -> float:
     such as -1e30, all scores are equal.
     """
     value = attributes.get("mask_filter_value", -10000.0)
-    step = float(np.spacing(f32(abs(value))))
+    step = float(np.spacing(f32(min(abs(value), 1e10))))
     return 0.0 if mask is None or step > 1 else 2 * step
 
 
