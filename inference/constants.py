@@ -59,7 +59,7 @@ def cast(tensor: Tensor, target: str) -> Tensor | None:
     if not is_number or target not in (*EXACT_INTEGER_RANGES, "bool"):
         return None
     # Only an integer is looked up: for a float, Python would walk through the range.
-    if any(type(each) is float and not each.is_integer() for each in values):
+    if source in FLOAT_INTEGER_RANGES and not all(map(_may_be_integer, values)):
         return None
     if target == "bool":
         return (
@@ -68,6 +68,10 @@ def cast(tensor: Tensor, target: str) -> Tensor | None:
             else Tensor(target, tensor.dims, tuple(map(_truth, values)))
         )
     return _cast_integers(tensor, target)
+
+
+def _may_be_integer(element: object) -> bool:
+    return not isinstance(element, float) or element.is_integer()
 
 
 def _truth(element: int | None) -> bool | None:

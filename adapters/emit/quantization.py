@@ -104,24 +104,33 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
     """Reshape or repeat scales or zero points so that they broadcast with the data.
 
     Raises:
-        CannotConvert: quantization is blocked, and the ranks differ or that of the data is unknown.
+        CannotConvert: quantization is blocked, and the ranks differ or that of the data is unknown;
+            or it is not, and the scale or zero point has more than one dimension.
     """
     if not scheme.block_size and is_per_tensor(scheme, out):
         return name if out.known_rank(scheme.data) else as_scalar(name, out)
     rank = out.rank(scheme.data)
     axis = scheme.axis % rank
+    _require_valid_ranks(scheme, rank, out)
     if scheme.block_size:
-        for each in (scheme.scale, scheme.zero_point):
-            found = out.known_rank(each)
-            if found not in (None, rank):  # broadcasting could apply it along another axis
-                reason = f"{each!r} has rank {found}, but blocks of {scheme.data!r} require rank {rank}"
-                raise CannotConvert(reason, "node.invalid", remedy="correct the shape, or remove block_size")
         # The last block may be shorter than the others, hence the exact dimension.
         size = out.require_elements(out.dimension(scheme.data, axis))
         blocks = [position // scheme.block_size for position in range(size)]
         return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
     trailing = rank - 1 - axis
     return reshape(name, (-1, *[1] * trailing), out, opset=ARITHMETIC_OPSET) if trailing else name
+
+
+def _require_valid_ranks(scheme: QuantizationScheme, rank: int, out: Rewriter) -> None:
+    """Refuse scales and zero points of another rank, which broadcasting could apply along another axis."""
+    for each in filter(None, (scheme.scale, scheme.zero_point)):
+        found = out.known_rank(each)
+        if scheme.block_size and found not in (None, rank):
+            reason = f"{each!r} has rank {found}, but blocks of {scheme.data!r} require rank {rank}"
+            raise CannotConvert(reason, "node.invalid", remedy="correct the shape, or remove block_size")
+        if not scheme.block_size and found not in (None, 0, 1):
+            reason = f"{each!r} has rank {found}, but without block_size the rank is 0 or 1"
+            raise CannotConvert(reason, "node.invalid", remedy="correct the shape, or set block_size")
 
 
 def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
-from support.execution import Feeds, assert_equal, run, run_reference
+from support.execution import Feeds, assert_equal, build, run, run_reference
 from support.forms import FORMS, RANKED_FORMS, in_form
 
 from opshift import convert_version
@@ -117,3 +118,68 @@ def test_blocks_of_channels(shape: tuple[int, ...], form: str) -> None:
 def test_samples_without_points(mode: str, grid: tuple[int, ...], form: str) -> None:
     feeds: Feeds = {"x": np.zeros((1, 2, 4, 6), np.float32), "g": np.zeros(grid, np.float32)}
     _check("GridSample", feeds, 16, (15, 13, 9), form, mode=mode, padding_mode="zeros")
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+def test_elements_at_no_indices(form: str) -> None:
+    feeds: Feeds = {"x": np.zeros((3, 0), np.float32), "i": np.zeros((2, 0), np.int64)}
+    for axis in (0, 1):
+        _check("GatherElements", feeds, 13, (10, 9), form, axis=axis)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("boxes", [0, 2])
+def test_selection_among_no_boxes(boxes: int, form: str) -> None:
+    feeds: Feeds = {
+        "x": np.tile(np.array([0, 0, 1, 1], np.float32), (1, boxes, 1)),
+        "scores": np.ones((1, 2, boxes), np.float32),
+        "limit": np.array([3]),
+    }
+    node = helper.make_node("NonMaxSuppression", list(feeds), ["y"], name="node")
+    model, fed = in_form(form, [node], feeds, {"y": onnx.TensorProto.INT64}, 11)
+    expected = run(model, fed)
+    for target in (9, 8):
+        assert_equal(run(convert_version(model, target), fed), expected)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 2, 4, 5)])
+def test_updates_of_a_cache(shape: tuple[int, ...], count: int, form: str) -> None:
+    update = np.ones((*shape[:-2], count, shape[-1]), np.float32)
+    feeds: Feeds = {"x": np.zeros(shape, np.float32), "update": update, "starts": np.array([0, 1, 2])}
+    node = helper.make_node("TensorScatter", list(feeds), ["y"], name="node")
+    model, fed = in_form(form, [node], feeds, {"y": onnx.TensorProto.FLOAT}, 24)
+    expected = run_reference(model, fed)
+    assert_equal(run(convert_version(model, 23), fed), expected)
+
+
+def test_parts_of_nothing() -> None:
+    node = helper.make_node("Split", ["x"], ["y", "z"], name="node", axis=1)
+    feeds: Feeds = {"x": np.zeros((2, 0), np.float32)}
+    model = build([node], feeds, ["y", "z"], 13)
+    for target in (18, 21):
+        assert_equal(run(convert_version(model, target), feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("size", [0, 3])
+def test_products_of_empty_vectors(size: int, form: str) -> None:
+    feeds: Feeds = {"x": np.ones(size, np.float32), "z": np.ones(size, np.float32)}
+    _check("Einsum", feeds, 12, (11, 9), form, equation="i,i")
+    _check("Einsum", feeds, 12, (11, 9), form, equation="i,i->")
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("shape", [(0, 3, 4, 5), (2, 3, 4, 0), (2, 3, 4, 5)])
+def test_statistics_of_a_batch(shape: tuple[int, ...], form: str) -> None:
+    vectors: Feeds = {name: np.ones(3, np.float32) for name in ("scale", "bias", "mean", "var")}
+    feeds: Feeds = {"x": np.random.default_rng(1).normal(size=shape).astype(np.float32), **vectors}
+    node = helper.make_node("BatchNormalization", list(feeds), ["y", "m", "v"], name="node", training_mode=1)
+    outputs = dict.fromkeys(("y", "m", "v"), onnx.TensorProto.FLOAT)
+    model, fed = in_form(form, [node], feeds, outputs, 14)
+    found, expected = run(convert_version(model, 9), fed), run(model, fed)
+    # The statistics of nothing are undefined.
+    count = 3 if np.prod(shape) else 1
+    assert_equal(found[:count], expected[:count], 1e-5)
+    assert [each.shape for each in found] == [each.shape for each in expected]

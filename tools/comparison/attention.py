@@ -8,9 +8,6 @@ import numpy as np
 
 from comparison.draw import FLOATS, Array, Draw, Sample, generates
 
-MASKED = 5e-3
-"""Tolerance with masks: scores of queries without keys are rounded at the size of the mask's values."""
-
 LOWEST = float(np.finfo(np.float32).min)
 i32, f32 = np.int32, np.float32
 
@@ -51,6 +48,18 @@ def _attributes(draw: Draw, heads: int) -> dict[str, Any]:
     }
 
 
+def _tolerance(mask: Array | None, attributes: dict[str, Any]) -> float:
+    """Return the tolerance with a mask.
+
+    Scores of queries without keys are rounded to a multiple of the spacing of numbers at the mask's value.
+    A last bit of the score may decide between two of them; the results differ by about as much. At values
+    such as -1e30, all scores are equal.
+    """
+    value = attributes.get("mask_filter_value", -10000.0)
+    step = float(np.spacing(f32(min(abs(value), 1e10))))
+    return 0.0 if mask is None or step > 1 else 2 * step
+
+
 def _added(draw: Draw, batch: int, heads: int, queries: int, total: int, dtype: Any) -> Array | None:
     if draw.maybe(0.7):
         return None
@@ -88,7 +97,7 @@ def multi_head_attention(draw: Draw, op_type: str) -> Sample:
     elif draw.maybe(0.1):
         outputs += [None, None, dtype]
     inputs = [query, key, value, bias, mask, added, *pasts]
-    return Sample(op_type, inputs, outputs, attributes, tolerance=0.0 if mask is None else MASKED)
+    return Sample(op_type, inputs, outputs, attributes, tolerance=_tolerance(mask, attributes))
 
 
 @generates("Attention")
@@ -114,7 +123,7 @@ def attention(draw: Draw, op_type: str) -> Sample:
         _added(draw, batch, heads, queries, keys, dtype),
     ]
     outputs = [dtype, dtype] if draw.maybe(0.3 if past is None else 0.9) else [dtype]
-    return Sample(op_type, inputs, outputs, attributes, tolerance=0.0 if inputs[3] is None else MASKED)
+    return Sample(op_type, inputs, outputs, attributes, tolerance=_tolerance(inputs[3], attributes))
 
 
 @generates("QAttention")
@@ -137,8 +146,9 @@ def quantized_attention(draw: Draw, op_type: str) -> Sample:
     ]
     outputs = [f32, f32] if draw.maybe(0.3 if past is None else 0.9) else [f32]
     constants = frozenset({1, 3, 4, 6, 7}) if draw.maybe() else frozenset()
-    tolerance = 0.0 if inputs[5] is None else MASKED
-    return Sample(op_type, inputs, outputs, _attributes(draw, heads), constants, tolerance=tolerance)
+    attributes = _attributes(draw, heads)
+    tolerance = _tolerance(inputs[5], attributes)
+    return Sample(op_type, inputs, outputs, attributes, constants, tolerance=tolerance)
 
 
 @generates("GroupQueryAttention")

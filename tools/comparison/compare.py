@@ -29,8 +29,8 @@ NO_KERNEL = {
 TOLERANCES = {"float32": 2e-4, "float64": 1e-6, "float16": 2e-2}
 """Relative to the largest finite result, because kernels add up in another order."""
 
-FLOORS = {"float16": 0.25}
-"""Numbers that stand for a largest result that is smaller, because terms may cancel."""
+LEAST = 1e-3
+"""Number that stands for a largest result that is smaller, because terms may cancel."""
 
 OPERATORS = tuple(sorted(GENERATORS))
 
@@ -196,7 +196,6 @@ def _difference(found: Array, expected: Array, steps: int, least: float) -> str:
     if not finite.any():
         return ""
     actual, wanted = found[finite].astype(float), expected[finite].astype(float)
-    worst = float(
-        np.abs(actual - wanted).max() / max(np.abs(wanted).max(), FLOORS.get(expected.dtype.name, 1e-3))
-    )
+    largest = max(np.abs(wanted).max(), LEAST)
+    worst = float(np.abs(actual - wanted).max() / largest)
     return f"relative difference {worst:.2g}" if worst > tolerance else ""

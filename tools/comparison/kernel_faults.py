@@ -73,12 +73,16 @@ def _has_mean_of_infinity(sample: Sample) -> bool:
     return has_mean and any(np.isinf(each).any() for each in arrays if each is not None)
 
 
-def _is_float32_and_not_finite(sample: Sample) -> bool:
-    """Return whether the data is float32, and an input has infinity or NaN."""
-    data, *others = sample.inputs
+def _has_hidden_or_float32_not_finite(sample: Sample) -> bool:
+    """Return whether infinity or NaN is in an input of float32, or in a value of padding."""
+    data, value, lengths = (sample.inputs[position] for position in (0, 2, 5))
     assert data is not None
-    arrays = [data, *(each for each in others if each is not None)]
-    return data.dtype == np.float32 and not all(np.isfinite(each).all() for each in arrays)
+    assert lengths is not None
+    if data.dtype == np.float32:
+        return not all(np.isfinite(each).all() for each in sample.inputs if each is not None)
+    tokens = data if value is None else value
+    is_padding = np.arange(tokens.shape[1]) > lengths[:, None]
+    return not np.isfinite(tokens[is_padding]).all()
 
 
 def _is_empty(sample: Sample) -> bool:
@@ -105,8 +109,8 @@ KERNEL_FAULTS = (
     ),
     _fault(
         "GroupQueryAttention",
-        "The kernel of float32 writes 0 for scores of NaN, and multiplies only some hidden values by 0.",
-        _is_float32_and_not_finite,
+        "The kernel skips some hidden values that are not finite, and writes 0 for float32 scores of NaN.",
+        _has_hidden_or_float32_not_finite,
     ),
     _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
     _fault(

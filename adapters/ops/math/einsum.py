@@ -174,7 +174,7 @@ def _matrix_product(
     left_sizes, shared_sizes = (_sizes(first_term, labels, out) for labels in (left, shared))
     right_sizes = _sizes(second_term, right, out)
     first, second = (
-        reshape(term.value, [*copied, *(_product(group, out) for group in pair)], out)
+        reshape(term.value, [*copied, *_matrix_sizes(pair, bool(copied), out)], out)
         for term, pair in (
             (first_term, (left_sizes, shared_sizes)),
             (second_term, (shared_sizes, right_sizes)),
@@ -182,6 +182,17 @@ def _matrix_product(
     )
     value = reshape(out.emit("MatMul", [first, second]), [*copied, *left_sizes, *right_sizes], out)
     return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
+
+
+def _matrix_sizes(
+    groups: tuple[list[Dimension], list[Dimension]], has_batch: bool, out: Rewriter
+) -> list[Dimension]:
+    """Return the sizes of a matrix; that of a vector, which may be 0, is inferred: Reshape would copy it."""
+    rows, columns = (_product(group, out) for group in groups)
+    if not has_batch and 1 in (rows, columns):
+        # Only a size next to numbers other than 0 can be inferred.
+        return [each if isinstance(each, int) and each else -1 for each in (rows, columns)]
+    return [rows, columns]
 
 
 def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:

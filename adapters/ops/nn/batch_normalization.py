@@ -208,11 +208,15 @@ def expand_group_normalization(node: Node, out: Rewriter) -> None:
 
 def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
     """Return the mean and the population variance of each channel."""
-    flat = reshape(data, (0, 0, -1), out)
-    means = out.emit("ReduceMean", [flat], axes=[0, 2], keepdims=1)
-    deviation = out.emit("Sub", [flat, means])
+    rank = out.known_rank(data)
+    # Reshape cannot infer the last dimension of empty data.
+    if rank is None:
+        data, rank = reshape(data, (0, 0, -1), out), 3
+    axes = [0, *range(2, rank)]
+    means = out.emit("ReduceMean", [data], axes=axes, keepdims=1)
+    deviation = out.emit("Sub", [data, means])
     squares = out.emit("Mul", [deviation, deviation])
-    variance = out.emit("ReduceMean", [squares], axes=[0, 2], keepdims=0)
+    variance = out.emit("ReduceMean", [squares], axes=axes, keepdims=0)
     return reshape(means, (-1,), out), variance
 
 

@@ -13,7 +13,7 @@ from opshift.adapters.emit.indices import (
     index_depth,
     nonnegative_indices,
 )
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.emit.shapes import reshape, reshape_like
 
 
 @adapter("GatherND", 12, 11)
@@ -78,4 +78,4 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
     flat_data = reshape(data, (-1,), out)
     flat_indices = flatten_element_indices(data, indices, axis % rank, out)
     gathered = out.emit("Gather", [flat_data, flat_indices], axis=0)
-    out.emit("Reshape", [gathered, out.emit("Shape", [indices])], node.outputs)
+    reshape_like(gathered, indices, out.emit("Shape", [indices]), out, node.outputs)

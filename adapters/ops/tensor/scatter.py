@@ -22,7 +22,6 @@ from opshift.adapters.emit.shapes import (
     dimension_tensor,
     index_range,
     reshape,
-    shape_tensor,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
@@ -299,7 +298,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     if node.attribute("mode", b"linear") == b"circular":
         offsets = out.emit("Mod", [offsets, dimension_tensor(dimension(cache, axis, out), out)])
     # Only the batch dimension (if there are write indices) and the sequence dimension differ from 1.
-    shape = [-1 if node.input(2) else 1, *[1] * (axis - 1), count, *[1] * (rank - axis - 1)]
-    offsets = out.emit("Reshape", [offsets, shape_tensor(shape, out)])
+    axes = [*range(1 if node.input(2) else 0, axis), *range(axis + 1, rank)]
+    offsets = out.emit("Unsqueeze", [offsets, out.int64(axes)]) if axes else offsets
     indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
     out.emit("ScatterElements", [cache, indices, update], node.outputs, axis=axis)

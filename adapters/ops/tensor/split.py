@@ -20,11 +20,14 @@ def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
 @adapter("Split", 13, 18)
 def add_num_outputs(node: Node, out: Rewriter) -> None:
     """Without sizes, set `num_outputs` to the number of outputs."""
+    data, parts = node.inputs[0], len(node.outputs)
     if node.input(1):
         out.replace(node)
+    elif out.known_dimension(data, node.attribute("axis", 0)) == 0:
+        # onnxruntime accepts no `num_outputs` that exceeds the size.
+        out.replace(node, inputs=[data, out.int64([0] * parts)])
     else:
-        attributes = {**node.attributes, "num_outputs": len(node.outputs)}
-        out.replace(node, inputs=node.inputs[:1], attributes=attributes)
+        out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 
 @adapter("Split", 18, 13)

@@ -292,6 +292,20 @@ def test_repeats_block_zero_points_in_a_type_that_gather_supports(op_type: str) 
     assert inferred.graph.output[0].type.tensor_type.elem_type == output_type
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (2, 4)])
+@pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
+def test_refuses_a_matrix_of_scales_without_blocks(op_type: str, shape: tuple[int, ...]) -> None:
+    parameters: dict[str, Array] = {"s": np.ones(shape, np.float32), "z": np.zeros(shape, np.int8)}
+    types = (np.float32, np.int8) if op_type[0] == "Q" else (np.int8, np.float32)
+    data: Array = np.ones((2, 4), types[0])
+    model, feeds = _model(op_type, data, parameters, 13, types[1], False)
+    with pytest.raises(Exception, match=r"scale must be"):
+        run(model, feeds)
+    refusal = refusal_of(model, 12)
+    assert refusal.reason.endswith("'s' has rank 2, but without block_size the rank is 0 or 1")
+    assert refusal.remedy == "correct the shape, or set block_size"
+
+
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("wrong", ["s", "z"])
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
