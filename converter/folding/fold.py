@@ -60,7 +60,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     constants = _apply(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
         return model, ()
-    sentences = _describe(constants, nodes, _node_count(result))
+    sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
         # the originals that it would restore may read values that no longer exist
         remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
@@ -217,6 +217,7 @@ def _node_count(model: ModelProto) -> int:
     return sum(1 for _ in nested_nodes(*_containers(model)))
 
 
-def _describe(constants: int, before: int, after: int) -> tuple[str, ...]:
+def _describe(constants: int, before: int, after: int) -> str:
     values = "1 value becomes a constant" if constants == 1 else f"{constants:,} values become constants"
-    return (f"folding: {values}, and {after:,} of {before:,} nodes remain",)
+    nodes = f"{after:,} of {before:,} nodes remain"
+    return f"folding: {values}, and {nodes}" if constants else f"folding: {nodes}"

@@ -53,12 +53,13 @@ SIZES = (
     node("Reshape", "x dims", "r"),
     node("Relu", "r", "y"),
 )
-ZERO_AND_MINUS = {"zero": np.array([0]), "minus": np.array([-1])}
+ZERO_AND_MINUS: dict[str, Any] = {"zero": np.array([0]), "minus": np.array([-1])}
 
 
 def test_sizes_become_initializers() -> None:
     model = model_of(*SIZES, shape=(3, 2, 2), **ZERO_AND_MINUS)
-    result, report = convert(model, fold=True)
+    conversion = convert(model, fold=True)
+    result, report = conversion.model, conversion.report
     assert op_types(result) == ["Reshape", "Relu"]
     assert [each.name for each in result.graph.initializer] == ["dims"]
     assert numpy_helper.to_array(result.graph.initializer[0]).tolist() == [3, -1]
@@ -83,7 +84,7 @@ def test_folds_before_a_conversion() -> None:
     assert opshift.plan_version(model, 13, fold=True).graph.node_count == 2
 
 
-NO_OPS = {
+NO_OPS: dict[str, tuple[str, dict[str, Any], int]] = {
     "Identity": ("a", {}, 17),
     "Dropout": ("a", {}, 17),
     "Dropout in inference": ("a ratio false", {}, 17),
@@ -102,7 +103,7 @@ NO_OPS = {
     "Max": ("a", {}, 17),
     "Squeeze": ("a", {}, 17),
 }
-OPERANDS = {
+OPERANDS: dict[str, Any] = {
     "same": np.array([3, 4]),
     "ones": np.array([1, 1]),
     "zeros": np.array([0, 0]),
@@ -124,7 +125,7 @@ def test_removes_nodes_that_return_their_input(name: str) -> None:
     assert not result.graph.initializer
 
 
-CHANGING = {
+CHANGING: dict[str, tuple[str, dict[str, Any], int]] = {
     "Dropout": ("a ratio true", {}, 17),
     "old Dropout": ("a", {}, 6),
     "Cast": ("a", {"to": TensorProto.DOUBLE}, 17),
@@ -140,7 +141,7 @@ CHANGING = {
 def test_keeps_nodes_that_change_their_input(name: str) -> None:
     inputs, attributes, opset = CHANGING[name]
     op_type = next(each for each in name.split() if each[0].isupper())
-    operands = {
+    operands: dict[str, Any] = {
         "ratio": np.float32(0.5),
         "true": np.array(True),
         "other": np.array([4, 3]),
@@ -280,9 +281,9 @@ def test_nodes_on_devices_keep_their_inputs() -> None:
 def test_records_of_earlier_conversions_are_removed() -> None:
     nodes = node("Neg", "x", "a"), node("Identity", "a", "b"), node("Softmax", "b", "y", axis=0)
     model = convert_version(model_of(*nodes, opset=13), 11, reversible=True)
-    result, report = convert(model, fold=True)
-    assert not result.metadata_props
-    assert "record" in report.repairs[-1]
+    conversion = convert(model, fold=True)
+    assert not conversion.model.metadata_props
+    assert "record" in conversion.report.repairs[-1]
     assert convert(simplify(model), 13).report.refusals == ()
 
 
@@ -292,7 +293,7 @@ def test_invalid_models_are_reported_as_without_folding() -> None:
     for model in (twice, undefined):
         for arguments in ({"fold": True}, {"ir_version": 8}):
             with pytest.raises(opshift.InvalidModel, match=r"twice|not produced"):
-                convert_version(model, **arguments)  # type: ignore[call-overload]
+                convert_version(model, **arguments)
 
 
 def test_unsorted_nodes_are_folded() -> None:
