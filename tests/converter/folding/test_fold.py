@@ -1,4 +1,4 @@
-"""Folding: what becomes constant, what is removed, and what remains."""
+"""Folding of constants, and removal of nodes without an effect."""
 
 from __future__ import annotations
 
@@ -229,6 +229,30 @@ def test_removes_what_no_output_depends_on() -> None:
     assert op_types(result) == ["Relu", "custom"]
     assert not result.graph.initializer
     assert not result.graph.value_info
+
+
+@pytest.mark.parametrize("domain", ["d", ""])
+def test_removes_dead_calls_of_functions_without_unknown_operators(domain: str) -> None:
+    nodes = node("Relu", "x", "y"), node("outer", "x", "z", domain="f")
+    model = model_of(*nodes)
+    imports = [helper.make_opsetid(each, 1) for each in ("d", "f")] + [*model.opset_import]
+    inner = node("inner", "a", "b", domain="f"), node("Neg", "a", "b", domain=domain)
+    for name, body in zip(("outer", "inner"), inner, strict=True):
+        model.functions.append(helper.make_function("f", name, ["a"], ["b"], [body], imports))
+    model.opset_import.extend(imports[:2])
+    assert len(simplify(model).graph.node) == (2 if domain else 1)
+
+
+def test_large_weights_are_copied_from_file_to_file(tmp_path: Path) -> None:
+    weights = np.arange(1 << 18, dtype=np.float32)
+    constant = helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weights))
+    nodes = constant, node("ReduceSum", "w", "t"), node("Add", "x t", "u"), node("Add", "u v", "y")
+    model = model_of(*nodes, v=weights[:1], unread=weights + 1)
+    onnx.save(model, tmp_path / "m.onnx")
+    convert_file(tmp_path / "m.onnx", tmp_path / "n.onnx", fold=True)
+    expected = simplify(model)
+    assert [each.name for each in expected.graph.initializer] == ["v", "w"]
+    assert onnx.load(tmp_path / "n.onnx") == expected
 
 
 def branches(*nodes: onnx.NodeProto, output: str) -> onnx.NodeProto:
