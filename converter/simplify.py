@@ -32,7 +32,7 @@ def simplify(model: ModelLike, **arguments: Unpack[SimplifyArguments]) -> ModelO
     """Replace values that are the same in every run by constants, and remove nodes that have no effect.
 
     These are nodes that return their input unchanged, nodes that compute the same as an earlier one, and
-    nodes, initializers and Constants that nothing reads. Every output stays equal, bit by bit. Values that
+    unread nodes, initializers and Constants. Every output stays equal, bit by bit. Values that
     depend on initializers that callers can override, or that training updates, are not constant.
     `convert_version(model, target, fold=True)` does the same before a conversion.
 

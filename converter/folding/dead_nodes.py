@@ -1,4 +1,4 @@
-"""Removal of nodes, initializers and declarations that nothing reads."""
+"""Removal of unread nodes, initializers and declarations."""
 
 from __future__ import annotations
 

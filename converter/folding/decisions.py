@@ -62,7 +62,7 @@ class Decisions(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What holds for all nodes of a graph or function and its subgraphs.
+    """Rules for all nodes of a graph or function and its subgraphs.
 
     Attributes:
         fixed: names whose producer remains, such as those of outputs.

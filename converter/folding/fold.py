@@ -31,9 +31,10 @@ from opshift.model.graphs import (
     root_graphs,
     training_graphs,
 )
-from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.messages import FunctionProto, ModelProto, NodeProto
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
+    LocalFunction,
     called_function,
     canonical_domain,
     function_id,
@@ -46,7 +47,7 @@ from opshift.registry.registry import Registry
 def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, tuple[str, ...]]:
     """Return a folded model, and a sentence about the changes; a copy if it changes and is not owned.
 
-    An invalid model remains unchanged: the plan reports what is wrong.
+    An invalid model remains unchanged: the plan reports its faults.
     """
     if not model.HasField("graph") or not _is_supported(model):
         return model, ()
@@ -60,7 +61,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     constants = _apply(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
         return model, ()
-    sentences = _describe(constants, nodes, _node_count(result))
+    sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
         # the originals that it would restore may read values that no longer exist
         remove_messages(result.metadata_props, [each.key == METADATA_KEY for each in result.metadata_props])
@@ -194,29 +195,32 @@ def _source(name: str, names: Mapping[str, str]) -> str:
 
 
 class _PureNodes:
-    """Nodes without an effect but their outputs: those of known domains and of local functions."""
+    """Nodes without an effect but their outputs: those of known domains, and calls of functions of such."""
 
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._registry = registry
-        self._functions = {function_id(each): each for each in model.functions}
+        self._pure: set[LocalFunction] = set()
+        pending = list(model.functions)
+        while found := [each for each in pending if self._is_pure_body(each)]:  # calls may be nested
+            self._pure.update(map(function_id, found))
+            pending = [each for each in pending if function_id(each) not in self._pure]
 
     def is_pure(self, node: NodeProto) -> bool:
         """Return whether a node can be removed if nothing reads its outputs."""
-        return any(node.output) and all(map(self._has_known_domain, self._nodes_of(node)))
+        return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
-    def _nodes_of(self, node: NodeProto) -> Iterator[NodeProto]:
-        yield node
-        yield from nested_nodes(*graphs_of(node))
+    def _is_pure_body(self, function: FunctionProto) -> bool:
+        return all(map(self._has_no_effect, nested_nodes(function)))
 
-    def _has_known_domain(self, node: NodeProto) -> bool:
-        domain = canonical_domain(node.domain)
-        return self._registry.has_domain(domain) or called_function(node) in self._functions
+    def _has_no_effect(self, node: NodeProto) -> bool:
+        return self._registry.has_domain(canonical_domain(node.domain)) or called_function(node) in self._pure
 
 
 def _node_count(model: ModelProto) -> int:
     return sum(1 for _ in nested_nodes(*_containers(model)))
 
 
-def _describe(constants: int, before: int, after: int) -> tuple[str, ...]:
+def _describe(constants: int, before: int, after: int) -> str:
     values = "1 value becomes a constant" if constants == 1 else f"{constants:,} values become constants"
-    return (f"folding: {values}, and {after:,} of {before:,} nodes remain",)
+    nodes = f"{after:,} of {before:,} nodes remain"
+    return f"folding: {values}, and {nodes}" if constants else f"folding: {nodes}"

@@ -1,4 +1,4 @@
-"""Nodes whose first output always equals their first input."""
+"""Nodes that return their first input unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.node import Node
 
 Test: TypeAlias = Callable[[Node, InferenceScope, int], bool]
-"""Whether a node of the default domain changes nothing; the number is the version of its operator."""
+"""Test of a node of the default domain, with the version of its operator: true if it changes nothing."""
 
 DROPOUT_WITHOUT_ATTRIBUTE_SINCE = 7
 """First version of Dropout that has no attribute for training."""

@@ -20,7 +20,7 @@ from opshift.model.tensors import write_tensor
 def detach_constants(decisions: Decisions) -> None:
     """Replace nodes that become constants by nodes without inputs and value, one for each output.
 
-    What they read may thus be dead, and only those that remain get their value.
+    Producers of their inputs may thus be dead, and only the nodes that remain get a value.
     """
     container = decisions.container
     keys = [*range(len(container.node))]

@@ -47,7 +47,7 @@ def simplify(
     """Fold a model at its opset.
 
     Values that are the same in every run become constants. Nodes that return their input, nodes that compute
-    the same as an earlier one, and what no output depends on are removed. Outputs stay equal, bit by bit.
+    the same as an earlier one, and unread values are removed. Outputs stay equal, bit by bit.
     Nothing is folded that callers can override.
     """
     settings = Settings(

@@ -165,7 +165,7 @@ class RandomNetwork(RandomGraph):
     def feeds(self, sizes: dict[str, int]) -> dict[str, Array]:
         random = np.random.default_rng(sum(sizes.values()))
         zeros = super().feeds(sizes)
-        return {name: random.normal(size=each.shape).astype(np.float32) for name, each in zeros.items()}
+        return {name: np.asarray(random.normal(size=each.shape), np.float32) for name, each in zeros.items()}
 
     def tensor(self) -> str:
         return self.pick(lambda array: array.dtype == np.float32)
