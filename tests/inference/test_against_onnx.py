@@ -25,7 +25,6 @@ INFERRED_ONLY_BY_ONNX = {
     **dict.fromkeys(["Adagrad", "Adam", "Momentum"], "outputs whose types are those of several inputs"),
     "LinearAttention": "the type of a state that starts at zero",
     "OptionalGetElement": "the type of a tensor that is not in an optional",
-    "Reshape": "dimensions computed from other dimensions in the function body of LayerNormalization",
 }
 """Operators with a step, and the ranks or types of their outputs that only ONNX infers."""
 

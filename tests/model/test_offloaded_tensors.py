@@ -109,10 +109,12 @@ def test_only_listed_modules_access_raw_bytes() -> None:
         "checker/rules/external_data.py",  # names the source of a rule
         "checker/rules/tensors.py",  # tensors that hold raw_data
         "converter/convert_node.py",
+        "converter/folding/equal_values.py",  # placeholders of equal payloads may differ, which is safe
         "converter/internal_types/widen_tensors.py",  # after `with_payload`
         "converter/function_body.py",  # converts to the project's message class
         "converter/ir_version/tensors.py",  # writes raw_data
         "converter/onnx_shapes.py",  # removes the payloads of large tensors
+        "converter/reversible/initializer_inputs.py",  # declarations of inputs
         "converter/rewrite_cache/cached_rewrite.py",  # small tensors, or their placeholders
         "model/files.py",
         "model/onnx_ir/message.py",  # writes raw_data

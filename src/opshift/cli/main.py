@@ -76,7 +76,7 @@ COMMANDS = [
         "simplify",
         "simplify",
         "simplify",
-        ("model.onnx small.onnx", "model.onnx --in-place --shape 'x=1,3,224,224' --verify"),
+        ("model.onnx small.onnx", "model.onnx --in-place --shape 'image=1,3,32,32' --verify"),
     ),
     Command(
         "fit",
