@@ -1,4 +1,4 @@
-"""Cache of a function whose results are shared by identity."""
+"""Cache of a function that returns one object per key to all threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*A
     """Cache the results of a function, so that all threads get the same object for the same arguments.
 
     `functools.cache` returns different objects to threads that call at the same time. This may also compute
-    a result more than once, but every caller gets the first one. It takes no lock: functions that import
+    a result more than once, but every caller gets the first one. It holds no lock: functions that import
     modules or call private code under a lock can deadlock with Python's import locks.
     """
     results: dict[tuple[*Arguments], Result] = {}

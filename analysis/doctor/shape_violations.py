@@ -1,4 +1,4 @@
-"""Shapes of inputs that some versions of an operator do not allow, although their definitions are alike."""
+"""Shapes of inputs that some versions of an operator do not allow, although their definitions are equal."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class RuntimeCheck:
         return self._kernels[question]
 
     def _inserts_casts(self, node: ModelNode) -> bool:
-        """Return whether the runtime computes a node in another type than its own.
+        """Return whether the runtime computes a node in a type that differs from that of the node.
 
         It casts inputs to a wider type, unless the node has a function body: then it casts the inputs of the
         nodes in the body. Values of wider types than those that the runtime has are narrow everywhere.

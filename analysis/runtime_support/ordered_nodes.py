@@ -1,4 +1,4 @@
-"""Read the nodes of a model whose nodes may be out of order."""
+"""Read the nodes of a model in an order in which each value is produced before it is read."""
 
 from __future__ import annotations
 

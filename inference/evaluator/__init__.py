@@ -1,1 +1,1 @@
-"""Evaluator of constants and shape elements: what is known about each element of a value."""
+"""Evaluator of constants and shape elements, element by element."""

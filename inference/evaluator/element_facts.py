@@ -1,4 +1,4 @@
-"""What is known about the elements of the values of one scope, each evaluated once."""
+"""Known elements of the values of one scope, each evaluated once."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class UnknownValue(Exception):
 
 
 class EvaluatedNode:
-    """Node with what is known about the elements of its inputs."""
+    """Node with the known elements of its inputs."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Defaults of attributes in adapters are those of the definitions."""
+"""Defaults of attributes in adapters equal the defaults in the definitions."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def pooling(draw: Draw, op_type: str) -> Sample:
 
 @generates("QLinearConcat")
 def concat(draw: Draw, op_type: str) -> Sample:
-    """Return operands with scales of their own."""
+    """Return operands with separate scales."""
     kind, shape = draw.pick(KINDS), draw.shape(1, 3)
     axis = draw.integer(-len(shape), len(shape) - 1)
     inputs: list[Array | None] = [_scale(draw), _zero(draw, kind, optional=False)]

@@ -264,5 +264,5 @@ def random_network(random: Random, opset: int | None = None) -> NetworkModel:
 
 
 def _has_batch(net: Network) -> bool:
-    """Return whether a Reshape states the size of the batch."""
+    """Return whether a Reshape fixes the size of the batch."""
     return any(each.op_type == "Reshape" for each in net.nodes)

@@ -109,7 +109,7 @@ def settings_of(
 def compare_with_source(
     source: str, result: ModelProto, settings: Settings, registry: Registry, *, quiet: bool
 ) -> Verification:
-    """Compare the outputs of a model file with those of its result; raise an error if they differ."""
+    """Compare the outputs of a model file with the outputs of its result; raise an error if they differ."""
     from opshift.batch.convert_model import verify_file
 
     message = f"Comparing {source} with its conversion"

@@ -15,7 +15,7 @@ from opshift.registry.models import OperatorVersion
 DOCS = Path(__file__).parents[3] / "docs" / "conversions.md"
 
 SAMPLES = 400
-"""Number of samples that vary all that a generator varies."""
+"""Number of samples that cover every choice of a generator."""
 
 REFUSED_ATTRIBUTES = {
     "Attention": {"do_rotary", "past_present_share_buffer", "rotary_embedding_dim"},

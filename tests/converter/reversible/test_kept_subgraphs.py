@@ -29,7 +29,7 @@ BRANCHES = {
 
 
 def branching_model(branch: str) -> onnx.ModelProto:
-    """Return a model whose branches have different ranks, which the declared types leave open."""
+    """Return a model with branches of different ranks, which the declared types leave open."""
     model = parser.parse_model(MODEL % BRANCHES[branch])
 
     def clear(graph: onnx.GraphProto) -> None:
