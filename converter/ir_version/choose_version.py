@@ -26,17 +26,20 @@ def plan_ir_change(
     allowances: Allowances,
     operators: Collection[tuple[str, str]],
     graph: ContainerPlan | None,
+    freed: frozenset[str],
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
     `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node, and
-    `graph` is the plan of the main graph if unread initializers are removed. Each use of an allowance is
-    recorded.
+    `graph` is the plan of the main graph if unread initializers are removed. `freed` is the result of
+    `freed_initializers`. Each use of an allowance is recorded.
     """
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
-        return IrChange(before, requested, freed_initializers=freed_initializers(model, imports, options))
+        if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
+            freed = frozenset()  # an import that was removed would have required a newer version
+        return IrChange(before, requested, freed_initializers=freed)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
     removed = removed_initializers(model, graph) if graph else ()

@@ -118,7 +118,8 @@ class Planner:
         changes = plan_imports(self._model, imports, target, self._registry.releases, operators, containers)
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
         cleaned = None if self._history else graph_plan  # the originals of a record read all initializers
-        ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned)
+        freed = graph.scope.constant_inputs
+        ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators, cleaned, freed)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
         return Plan(
