@@ -14,6 +14,7 @@ from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.streams import STDOUT
+from opshift.cli.verification import VerifyOption
 
 
 def simplify(
@@ -31,14 +32,7 @@ def simplify(
             help="Check the model against ONNX's specification before and after.",
         ),
     ] = False,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            rich_help_panel=options.VERIFICATION,
-            help="Run both models on the same inputs, and write nothing unless the outputs agree.",
-        ),
-    ] = False,
+    verify: VerifyOption = False,
     external: options.ExternalOption = "copy",
     folders: options.DefinitionsOption = None,
     quiet: options.QuietOption = False,
