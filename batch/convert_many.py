@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from opshift.batch.convert_model import convert_model, failure
 from opshift.batch.destinations import Destinations, without_links
@@ -20,7 +20,7 @@ from opshift.batch.outputs import foreign_objects, output_location, remove_unfin
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
-from opshift.converter.options import AllowLike, IrVersionLike, TargetLike, WithoutLike
+from opshift.converter.options import AllowLike, Flags, IrVersionLike, TargetLike, WithoutLike
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
@@ -43,19 +43,14 @@ def convert_many(
     skip_existing: bool = False,
     allow: AllowLike = (),
     ir_version: IrVersionLike = None,
-    check: bool = False,
-    reversible: bool = False,
-    bump: bool = False,
     shapes: Iterable[str] = (),
-    infer_shapes: bool = False,
-    keep_initializer_inputs: bool = False,
     without: WithoutLike = (),
-    fold: bool = False,
     external: ExternalHandling = "copy",
     force: bool = False,
     opsets: Iterable[PathLike] = (),
     adapters: Iterable[PathLike] = (),
     verify: bool = False,
+    **flags: Unpack[Flags],
 ) -> Generator[ModelOutcome]:
     """Convert models into a folder, and yield the outcome of each as it is done; failures are outcomes.
 
@@ -66,7 +61,7 @@ def convert_many(
     Args:
         sources: files, folders and globs, or URLs of these; models keep their paths below the folder that is
             named.
-        target: as for `convert_version`; so are the other options up to `fold`.
+        target: as for `convert_version`.
         out: the folder of the results, or its URL.
         executor: runs the conversions: any executor of the interface of `concurrent.futures`, such as
             `dask.distributed.Client.get_executor()`. Its workers need opshift, and the same paths.
@@ -75,21 +70,17 @@ def convert_many(
         ledger: the file that records outcomes; `opshift-ledger.jsonl` in `out` by default. In a store, the
             folder `opshift-ledger`, whose objects have the outcomes of about a second each.
         skip_existing: skip models whose output exists and is not in the ledger; by default they fail.
-        allow: the inexact rewrites to accept.
-        ir_version: the IR version of the results, or `"keep"`.
-        check: check all models against the specification's rules.
-        reversible: record the replaced nodes in the results.
-        bump: raise `model_version` of models that change.
+        allow: as for `convert_version`.
+        ir_version: as for `convert_version`.
         shapes: texts such as `"x=2,3,H,?"`.
-        infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
-        keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
-        without: domains and operators that the results may not contain.
-        fold: fold values and remove nodes without an effect before the conversion; see `simplify`.
+        without: as for `convert_version`.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
         opsets: definitions of private domains, as for `--opsets`.
         adapters: Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
+        flags: `check`, `reversible`, `bump`, `infer_shapes`, `keep_initializer_inputs` and `fold` as for
+            `convert_version`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same
@@ -101,19 +92,14 @@ def convert_many(
         target=tuple(_texts(target)),
         ir_version=None if ir_version is None else str(ir_version),
         allow=tuple([allow] if isinstance(allow, str) else allow),
-        check=check,
-        reversible=reversible,
-        bump=bump,
         shapes=tuple(shapes),
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
         without=tuple([without] if isinstance(without, str) else without),
-        fold=fold,
         external=external,
         force=force,
         opsets=tuple(map(Path, opsets)),
         adapters=tuple(map(Path, adapters)),
         verify=verify,
+        **flags,
     )
     names = [sources] if isinstance(sources, str | os.PathLike) else sources
     batch = Batch(

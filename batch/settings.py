@@ -42,7 +42,7 @@ class Settings(NamedTuple):
 
         Raises the errors of `convert_version` about options, and those of definitions and of executed files.
         """
-        from opshift.converter.options import Options
+        from opshift.converter.options import Flags, Options
         from opshift.registry.registry import load_registry
 
         self.load_references()
@@ -51,20 +51,16 @@ class Settings(NamedTuple):
 
             for path in self.adapters:
                 load_adapters(path)
+        flags = {each: getattr(self, each) for each in Flags.__annotations__}
         return Options.of(
             self.target or None,
             allow=self.allow,
             ir_version=self.ir_version,
+            shapes=self.shapes,
+            without=self.without,
             registry=load_registry(self.opsets),
             inplace=True,
-            check=self.check,
-            reversible=self.reversible,
-            bump=self.bump,
-            shapes=self.shapes,
-            infer_shapes=self.infer_shapes,
-            keep_initializer_inputs=self.keep_initializer_inputs,
-            without=self.without,
-            fold=self.fold,
+            **flags,
         )
 
     def load_references(self) -> None:

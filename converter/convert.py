@@ -6,19 +6,11 @@ from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_conversion
-from opshift.converter.options import (
-    AllowLike,
-    ConvertArguments,
-    IrVersionLike,
-    Options,
-    TargetLike,
-    WithoutLike,
-)
+from opshift.converter.options import ConvertArguments, Options, TargetLike
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.rewrite.routes import precompiled_routes
-from opshift.converter.shape_arguments import ShapesLike
 from opshift.model.errors import UsageError
 from opshift.model.files import (
     BYTES_TYPES,
@@ -78,18 +70,7 @@ def convert_version(
     target: TargetLike | None = None,
     *,
     target_version: int | None = None,
-    inplace: bool = False,
-    allow: AllowLike = (),
-    ir_version: IrVersionLike = None,
-    check: bool = False,
-    reversible: bool = False,
-    bump: bool = False,
-    shapes: ShapesLike = (),
-    infer_shapes: bool = False,
-    keep_initializer_inputs: bool = False,
-    without: WithoutLike = (),
-    fold: bool = False,
-    registry: Registry | None = None,
+    **arguments: Unpack[ConvertArguments],
 ) -> ModelObject | bytes:
     """Convert a model to other operator-set versions.
 
@@ -143,26 +124,13 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    if len(given) > 1 or (not given and ir_version is None and not without and not fold):
+    is_optional = any(map(arguments.get, ("without", "fold"))) or arguments.get("ir_version") is not None
+    if len(given) > 1 or not (given or is_optional):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",
             remedy="pass target or ir_version, such as convert_version(model, target=17)",
         )
-    options = Options.of(
-        given[0] if given else None,
-        allow=allow,
-        ir_version=ir_version,
-        registry=registry,
-        inplace=inplace,
-        check=check,
-        reversible=reversible,
-        bump=bump,
-        shapes=shapes,
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
-        without=without,
-        fold=fold,
-    )
+    options = Options.of(given[0] if given else None, **arguments)
     return convert_and_plan(model, options)[0]
 
 
@@ -207,34 +175,14 @@ def convert(
 
 @reading_onnx_ir
 def plan_version(
-    model: ModelLike,
-    target: TargetLike | None = None,
-    *,
-    allow: AllowLike = (),
-    ir_version: IrVersionLike = None,
-    shapes: ShapesLike = (),
-    infer_shapes: bool = False,
-    keep_initializer_inputs: bool = False,
-    without: WithoutLike = (),
-    fold: bool = False,
-    registry: Registry | None = None,
+    model: ModelLike, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
 ) -> Plan:
     """Plan a conversion without modifying the model.
 
     Returns the changes that `convert_version` would apply, or all reasons why it would refuse. Arguments and
     errors are those of `convert_version`.
     """
-    options = Options.of(
-        target,
-        allow=allow,
-        ir_version=ir_version,
-        registry=registry,
-        shapes=shapes,
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
-        without=without,
-        fold=fold,
-    )
+    options = Options.of(target, **arguments)
     return plan_with(model_of(model)[0], options)
 
 

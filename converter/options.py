@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import UsageError
@@ -61,21 +61,26 @@ class TargetPart(NamedTuple):
     runtime: str = ""
 
 
-class ConvertArguments(TypedDict, total=False):
-    """Keyword arguments of `convert` and `convert_version`."""
+class Flags(TypedDict, total=False):
+    """Options of a conversion that are on or off; `convert_version` describes all."""
 
-    allow: AllowLike
-    ir_version: IrVersionLike
-    registry: Registry | None
-    inplace: bool
     check: bool
     reversible: bool
     bump: bool
-    shapes: ShapesLike
     infer_shapes: bool
     keep_initializer_inputs: bool
-    without: WithoutLike
     fold: bool
+
+
+class ConvertArguments(Flags, total=False):
+    """Keyword arguments of `convert_version`, and of functions that convert or plan as it does."""
+
+    inplace: bool
+    allow: AllowLike
+    ir_version: IrVersionLike
+    shapes: ShapesLike
+    without: WithoutLike
+    registry: Registry | None
 
 
 class Options(FrozenRecord):
@@ -105,42 +110,26 @@ class Options(FrozenRecord):
         *,
         allow: str | Iterable[str] = (),
         ir_version: IrVersionLike = None,
+        shapes: ShapesLike = (),
+        without: WithoutLike = (),
         registry: Registry | None = None,
         inplace: bool = False,
-        check: bool = False,
-        reversible: bool = False,
-        bump: bool = False,
-        shapes: ShapesLike = (),
-        infer_shapes: bool = False,
-        keep_initializer_inputs: bool = False,
-        without: WithoutLike = (),
-        fold: bool = False,
+        **flags: Unpack[Flags],
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
+        if unknown := flags.keys() - Flags.__annotations__.keys():
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         registry = registry or default_registry()
         removed = read_without(without, registry)
-        if removed and reversible:
+        if removed and flags.get("reversible"):
             reason = "a reversible conversion would restore the operators in `without`"
             raise UsageError(reason, remedy="pass only one of reversible and without")
-        is_optional = target is None and (bool(removed) or fold)
+        is_optional = target is None and (bool(removed) or flags.get("fold", False))
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
-        return cls(
-            wanted,
-            registry,
-            read_allow(allow),
-            inplace,
-            check,
-            reversible,
-            bump,
-            declared,
-            infer_shapes,
-            keep_initializer_inputs,
-            without=removed,
-            fold=fold,
-        )
+        return cls(wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed, **flags)
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from opshift.converter.convert import convert_with
-from opshift.converter.options import AllowLike, IrVersionLike, Options, TargetLike, WithoutLike
+from opshift.converter.options import ConvertArguments, Options, TargetLike
 from opshift.converter.report import Report, conversion_report
-from opshift.converter.shape_arguments import ShapesLike
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
     ExternalHandling,
@@ -27,7 +27,6 @@ from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.tensor_pieces import Range
-from opshift.registry.registry import Registry
 from opshift.stores.source_file import open_source
 
 
@@ -36,19 +35,9 @@ def convert_file(
     out: str | os.PathLike[str] | WritableFile,
     target: TargetLike | None = None,
     *,
-    allow: AllowLike = (),
-    ir_version: IrVersionLike = None,
-    check: bool = False,
-    reversible: bool = False,
-    bump: bool = False,
-    shapes: ShapesLike = (),
-    infer_shapes: bool = False,
-    keep_initializer_inputs: bool = False,
-    without: WithoutLike = (),
-    fold: bool = False,
-    registry: Registry | None = None,
     external: ExternalHandling = "copy",
     force: bool = False,
+    **arguments: Unpack[ConvertArguments],
 ) -> Report:
     """Convert a model file of any size without loading its weights.
 
@@ -58,18 +47,7 @@ def convert_file(
         out: the path or URL of the file to write, which may be the same file. It is replaced as a whole, or
             not at all. Or a file object in binary mode: the model is written to a temporary file, then
             copied.
-        target: as for `convert_version`; so are the other arguments up to `registry`.
-        allow: the inexact rewrites to accept.
-        ir_version: the IR version of the result, or `"keep"`.
-        check: check both models against the specification's rules.
-        reversible: record the replaced nodes in the result, for a conversion back.
-        bump: raise `model_version` if the model changes.
-        shapes: shapes to declare before the conversion, and in the result.
-        infer_shapes: use shapes that the package `onnx` infers, if nodes are refused without them.
-        keep_initializer_inputs: keep initializers that are graph inputs if the IR version rises from below 4.
-        without: domains and operators that the result may not contain.
-        fold: fold values and remove nodes without an effect before the conversion; see `simplify`.
-        registry: the operator definitions.
+        target: as for `convert_version`; so are the other arguments, except that `inplace` has no effect.
         external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
             creates hard links to them, and `"keep"` ignores them, as for a file object `out`.
         force: replace existing files in the folder of `out` that have the names of external data files.
@@ -81,21 +59,7 @@ def convert_file(
         UsageError: the target is invalid, or a file would be overwritten.
         CannotWrite: the output cannot be written.
     """
-    options = Options.of(
-        target,
-        allow=allow,
-        ir_version=ir_version,
-        registry=registry,
-        inplace=True,
-        check=check,
-        reversible=reversible,
-        bump=bump,
-        shapes=shapes,
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
-        without=without,
-        fold=fold,
-    )
+    options = Options.of(target, **(arguments | {"inplace": True}))
 
     def change(model: ModelProto) -> Report:
         result, plan = convert_with(model, options)

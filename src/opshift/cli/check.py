@@ -14,7 +14,8 @@ from opshift.checker.findings import Finding, Level
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.gate.several import GateOptions
+from opshift.cli.option_records import expand_records
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
@@ -29,7 +30,7 @@ COLUMNS = (" errors", " warnings")
 """Columns of the rows of several models."""
 
 
-@gate_command
+@expand_records
 def check(
     sources: options.InputsArgument = None,
     target: options.TargetOption = None,

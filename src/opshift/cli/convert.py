@@ -6,18 +6,21 @@ from typing import Annotated
 
 import typer
 
-from opshift.cli import options, verification
+from opshift.cli import options
 from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.options import Format
+from opshift.cli.option_records import expand_records
+from opshift.cli.options import ConversionOptions, Format
 from opshift.cli.output import print_result
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.streams import STDOUT
+from opshift.cli.verification import ComparisonOptions
 from opshift.model.errors import UsageError
 
 
+@expand_records
 def convert(
     source: Annotated[
         str | None,
@@ -30,7 +33,8 @@ def convert(
             help="The file or URL to write, - for standard output, or more models with --out.",
         ),
     ] = None,
-    target: options.TargetOption = None,
+    *,
+    conversion: ConversionOptions,
     folder: Annotated[
         str | None,
         typer.Option(
@@ -43,13 +47,6 @@ def convert(
     ] = None,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
-    ir_version: options.IrVersionOption = None,
-    allow: options.AllowOption = None,
-    shape: options.ShapeOption = None,
-    infer_shapes: options.InferShapesOption = False,
-    keep_initializer_inputs: options.KeepInitializerInputsOption = False,
-    without: options.WithoutOption = None,
-    fold: options.FoldOption = False,
     reversible: Annotated[
         bool,
         typer.Option(
@@ -66,20 +63,8 @@ def convert(
             help="Raise model_version: MINOR if an opset or the IR version rises, else PATCH.",
         ),
     ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            rich_help_panel=options.VERIFICATION,
-            help="Check the model against ONNX's specification before and after.",
-        ),
-    ] = False,
-    verify: verification.VerifyOption = False,
-    inputs: verification.VerifyInputsOption = None,
-    input_files: verification.VerifyInputFilesOption = None,
-    tolerance: verification.ToleranceOption = None,
-    references: verification.ReferencesOption = None,
-    custom_ops: verification.CustomOpsOption = None,
+    check: options.CheckOption = False,
+    comparison: ComparisonOptions,
     jobs: several.JobsOption = 1,
     dask: Annotated[
         str | None,
@@ -129,21 +114,12 @@ def convert(
     The result is written completely or not at all. The input file is not changed, except with --in-place.
     --out converts several models and all models in folders; failures do not stop the others.
     """
-    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")
-    settings = compared._replace(
-        target=tuple(target or ()),
-        ir_version=ir_version,
-        allow=tuple(allow or ()),
+    settings = comparison.settings(conversion.settings())._replace(
         check=check,
         reversible=reversible,
         bump=bump,
-        shapes=tuple(shape or ()),
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
-        without=tuple(without or ()),
-        fold=fold,
         external=external,
         force=force,
         opsets=tuple(folders or ()),
@@ -165,7 +141,7 @@ def convert(
     if dry_run:
         from opshift.cli.plan import show_plans
 
-        if verify or skip_existing or dask:
+        if comparison.verify or skip_existing or dask:
             reason = "--verify, --skip-existing and --dask have no effect with --dry-run"
             raise UsageError(reason, remedy="remove them")
         if folder is None and source and len(sources) == 2:  # an error of OUT is that of the conversion

@@ -15,7 +15,8 @@ from opshift.cli import options, verification
 from opshift.cli.conversion_text import write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.gate.several import GateOptions
+from opshift.cli.option_records import expand_records
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
@@ -42,7 +43,7 @@ FIX = "correct the version with opshift doctor --fix"
 FREE = "remove them from the inputs with opshift doctor --fix, unless callers override them"
 
 
-@gate_command
+@expand_records
 def doctor(
     sources: options.InputsArgument = None,
     target: options.TargetOption = None,
@@ -56,13 +57,8 @@ def doctor(
     ] = False,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
-    verify: verification.VerifyOption = False,
-    inputs: verification.VerifyInputsOption = None,
-    input_files: verification.VerifyInputFilesOption = None,
-    tolerance: verification.ToleranceOption = None,
-    references: verification.ReferencesOption = None,
-    custom_ops: verification.CustomOpsOption = None,
     *,
+    comparison: verification.ComparisonOptions,
     gate: GateOptions,
 ) -> None:
     """Check models against their declared opsets and IR versions.
@@ -74,10 +70,10 @@ def doctor(
     plans the conversion of models with correct versions, and exits with 1 if one is refused.
     """
     names = sources or []
-    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
+    compared = comparison.settings()
     given = {
         "--in-place": in_place,
-        "--verify": verify,
+        "--verify": comparison.verify,
         "--keep-initializer-inputs": keep_initializer_inputs,
     }
     for option in (option for option, is_given in given.items() if is_given and not fix):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.checker.findings import Level
 from opshift.cli import completion
 
@@ -278,6 +279,15 @@ ExternalOption = Annotated[
     ),
 ]
 
+CheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        rich_help_panel=VERIFICATION,
+        help="Check the model against ONNX's specification before and after.",
+    ),
+]
+
 ForceOption = Annotated[
     bool, typer.Option("--force", "-f", rich_help_panel=OUTPUT, help="Replace OUT if it exists.")
 ]
@@ -294,6 +304,25 @@ OperatorArgument = Annotated[
 LevelOption = Annotated[
     Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
 ]
+
+
+class ConversionOptions(NamedTuple):
+    """Options of a conversion, in the order of the help; those of `opshift.batch.settings.Settings`."""
+
+    target: TargetOption = None
+    ir_version: IrVersionOption = None
+    allow: AllowOption = None
+    shapes: ShapeOption = None
+    infer_shapes: InferShapesOption = False
+    keep_initializer_inputs: KeepInitializerInputsOption = False
+    without: WithoutOption = None
+    fold: FoldOption = False
+
+    def settings(self) -> Settings:
+        """Return the options as settings."""
+        given: dict[str, Any] = {name: value for name, value in self._asdict().items() if value is not None}
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return Settings(**given | lists)
 
 
 def registry_with(folders: list[Path] | None) -> Registry:

@@ -15,8 +15,9 @@ from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, gate_command, single_file
-from opshift.cli.options import registry_with
+from opshift.cli.gate.several import GateOptions, single_file
+from opshift.cli.option_records import expand_records
+from opshift.cli.options import ConversionOptions, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
@@ -30,22 +31,15 @@ COLUMNS = ("opsets    ", " changed")
 """Columns of the rows of several models."""
 
 
-@gate_command
+@expand_records
 def plan(
     sources: options.InputsArgument = None,
-    target: options.TargetOption = None,
-    ir_version: options.IrVersionOption = None,
-    allow: options.AllowOption = None,
-    shape: options.ShapeOption = None,
-    infer_shapes: options.InferShapesOption = False,
-    keep_initializer_inputs: options.KeepInitializerInputsOption = False,
-    without: options.WithoutOption = None,
-    fold: options.FoldOption = False,
+    *,
+    conversion: ConversionOptions,
     explain: Annotated[
         bool, typer.Option("--explain", help="Describe each step, and list all operators.")
     ] = False,
     report: options.ReportOption = None,
-    *,
     gate: GateOptions,
 ) -> None:
     """Show the changes that `convert` would make, and their cost.
@@ -53,17 +47,8 @@ def plan(
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     Operators without a domain are those of ai.onnx. Several models get a row each, and a summary.
     """
-    settings = Settings(
-        target=tuple(target or ()),
-        ir_version=ir_version,
-        allow=tuple(allow or ()),
-        shapes=tuple(shape or ()),
-        infer_shapes=infer_shapes,
-        keep_initializer_inputs=keep_initializer_inputs,
-        without=tuple(without or ()),
-        fold=fold,
-        opsets=tuple(gate.folders or ()),
-        adapters=tuple(gate.adapters or ()),
+    settings = conversion.settings()._replace(
+        opsets=tuple(gate.folders or ()), adapters=tuple(gate.adapters or ())
     )
     show_plans(sources or [], settings, gate, report, explain=explain)
 

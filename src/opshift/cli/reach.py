@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.gate.several import GateOptions
+from opshift.cli.option_records import expand_records
 from opshift.cli.options import registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
@@ -26,7 +27,7 @@ COLUMNS = (" opset", " lowest", " highest")
 """Columns of the rows of several models."""
 
 
-@gate_command
+@expand_records
 def reach(
     sources: options.InputsArgument = None,
     domain: options.DomainOption = None,

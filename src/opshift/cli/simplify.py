@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from opshift.batch.settings import Settings
 from opshift.cli import options
 from opshift.cli.conversion import convert_file, read_settings
@@ -24,14 +20,7 @@ def simplify(
     force: options.ForceOption = False,
     shape: options.ShapeOption = None,
     keep_initializer_inputs: options.KeepInitializerInputsOption = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            rich_help_panel=options.VERIFICATION,
-            help="Check the model against ONNX's specification before and after.",
-        ),
-    ] = False,
+    check: options.CheckOption = False,
     verify: VerifyOption = False,
     external: options.ExternalOption = "copy",
     folders: options.DefinitionsOption = None,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -84,26 +83,30 @@ CustomOpsOption = Annotated[
 ]
 
 
-def settings_of(
-    verify: bool,
-    inputs: Path | None,
-    input_files: Sequence[str] | None,
-    tolerance: float | None,
-    references: Sequence[str] | None,
-    custom_ops: Sequence[Path] | None,
-) -> Settings:
-    """Return the settings of a comparison; raise UsageError for options without `--verify`."""
-    if not verify and (inputs or input_files or tolerance is not None or references or custom_ops):
-        reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
-        raise UsageError(reason, remedy="add --verify")
-    return Settings(
-        verify=verify,
-        inputs=inputs,
-        input_files=tuple(named_files(input_files or [])),
-        tolerance=tolerance,
-        references=tuple(references or ()),
-        custom_ops=tuple(custom_ops or ()),
-    )
+class ComparisonOptions(NamedTuple):
+    """Options of a comparison with the original, in the order of the help."""
+
+    verify: VerifyOption = False
+    inputs: VerifyInputsOption = None
+    input_files: VerifyInputFilesOption = None
+    tolerance: ToleranceOption = None
+    references: ReferencesOption = None
+    custom_ops: CustomOpsOption = None
+
+    def settings(self, others: Settings | None = None) -> Settings:
+        """Return the options as settings, with others; raise UsageError for options without `--verify`."""
+        needs_verify = (self.inputs, self.input_files, self.references, self.custom_ops)
+        if not self.verify and (any(needs_verify) or self.tolerance is not None):
+            reason = "--input, --inputs, --tolerance, --verify-with and --custom-ops require --verify"
+            raise UsageError(reason, remedy="add --verify")
+        return (others or Settings())._replace(
+            verify=self.verify,
+            inputs=self.inputs,
+            input_files=tuple(named_files(self.input_files or [])),
+            tolerance=self.tolerance,
+            references=tuple(self.references or ()),
+            custom_ops=tuple(self.custom_ops or ()),
+        )
 
 
 def compare_with_source(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, get_type_hints
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -96,25 +94,6 @@ class GateOptions(NamedTuple):
     def is_plain(self) -> bool:
         """Whether the output is not a list of findings."""
         return self.form in PLAIN_FORMATS and self.sarif is None
-
-
-def gate_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command that gets the options of `GateOptions` as its argument `gate`."""
-    types = get_type_hints(GateOptions, include_extras=True)
-    shared = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
-        for name, default in GateOptions._field_defaults.items()
-    ]
-    declared = signature(command, eval_str=True)
-    own = [each for each in declared.parameters.values() if each.name != "gate"]
-
-    @wraps(command)
-    def run(**arguments: object) -> None:
-        options = [arguments.pop(each.name) for each in shared]
-        command(**arguments, gate=GateOptions._make([command.__name__, *options]))
-
-    vars(run)["__signature__"] = declared.replace(parameters=[*own, *shared])  # which typer reads
-    return run
 
 
 def single_file(names: Sequence[str], options: GateOptions) -> str | None:

@@ -8,6 +8,7 @@ import typer
 
 from opshift.cli import completion, options, verification
 from opshift.cli.errors import add_file_to_errors
+from opshift.cli.option_records import expand_records
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from opshift.model.messages import ModelProto
 
 
+@expand_records
 def fit(
     source: options.InputArgument,
     runtime: Annotated[
@@ -39,16 +41,12 @@ def fit(
         ),
     ],
     out: options.OutputArgument = None,
+    *,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
     allow: options.AllowOption = None,
     external: options.ExternalOption = "copy",
-    verify: verification.VerifyOption = False,
-    inputs: verification.VerifyInputsOption = None,
-    input_files: verification.VerifyInputFilesOption = None,
-    tolerance: verification.ToleranceOption = None,
-    references: verification.ReferencesOption = None,
-    custom_ops: verification.CustomOpsOption = None,
+    comparison: verification.ComparisonOptions,
     folders: options.DefinitionsOption = None,
     adapters: options.AdaptersOption = None,
     quiet: options.QuietOption = False,
@@ -66,7 +64,7 @@ def fit(
     from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime
 
-    compared = verification.settings_of(verify, inputs, input_files, tolerance, references, custom_ops)
+    compared = comparison.settings()
     compared.load_references()
     found = get_runtime(runtime)
     settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
@@ -90,10 +88,10 @@ def fit(
         show_progress(f"Fitting {source}", quiet=is_quiet, unit=BYTES) as progress,
         model_output(written) as path,
         converting(
-            model_input(source), path, change, handling, force, progress, needs_file=verify
+            model_input(source), path, change, handling, force, progress, needs_file=compared.verify
         ) as conversion,
     ):
-        if verify and conversion.path:
+        if compared.verify and conversion.path:
             _require_same_interface(source, reports[0])
             result = read_model(conversion.path)
             verified = verification.compare_with_source(

@@ -20,7 +20,8 @@ from opshift.analysis.runtime_support.verdicts import (
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
-from opshift.cli.gate.several import GateOptions, gate_command
+from opshift.cli.gate.several import GateOptions
+from opshift.cli.option_records import expand_records
 from opshift.cli.options import registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
@@ -56,7 +57,7 @@ RuntimeOption = Annotated[
 ]
 
 
-@gate_command
+@expand_records
 def runs(
     sources: options.InputsArgument = None,
     runtime: RuntimeOption = None,
