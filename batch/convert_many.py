@@ -79,8 +79,8 @@ def convert_many(
         opsets: definitions of private domains, as for `--opsets`.
         adapters: Python files with adapters, as for `--adapters`.
         verify: run both models on the same inputs, and write nothing unless the outputs agree.
-        flags: `check`, `reversible`, `bump`, `infer_shapes`, `keep_initializer_inputs` and `fold` as for
-            `convert_version`.
+        flags: `check`, `reversible`, `bump`, `infer_shapes`, `keep_initializer_inputs`, `fold` and `exact`
+            as for `convert_version`.
 
     Raises:
         UsageError: an argument is invalid, a source is missing, or two of the first models have the same

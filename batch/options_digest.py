@@ -17,6 +17,7 @@ def options_digest(settings: Settings) -> str:
     inputs = (*filter(None, [settings.inputs]), *(path for _, path in settings.input_files))
     content = [
         sorted(target.opsets.items()),
+        sorted(target.limits.items()),
         [target.ir_version, target.requested_ir_version],
         # `force` decides which files may be replaced, and not their content
         settings._replace(target=(), ir_version=None, force=False),

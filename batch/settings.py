@@ -16,6 +16,7 @@ class Settings(NamedTuple):
     """Options of conversions: texts as on the command line, and paths that each worker reads."""
 
     target: tuple[str, ...] = ()
+    exact: bool = False
     ir_version: str | None = None
     allow: tuple[str, ...] = ()
     check: bool = False

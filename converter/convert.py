@@ -78,7 +78,9 @@ def convert_version(
         model: a ModelProto (the project's or `onnx`'s), an `onnx_ir.Model`, a `torch.onnx.ONNXProgram`, the
             bytes of a ModelProto, a path, or a file object in binary mode. It is not modified.
         target: opset version of the default domain, a mapping from domains to versions, a text such as
-            `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts.
+            `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts. Programs that run models, such
+            as `"onnxruntime-1.20"` or `"tensorrt-10.1"`, are upper limits: opsets that they support stay.
+            The nearest release stands for one that is not listed, and the report has a note.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
         inplace: modify the given ModelProto and avoid the copy; nothing is modified until the whole model is
             known to be convertible.
@@ -111,6 +113,7 @@ def convert_version(
             not contain; `target` is then optional. Functions with such names are inlined.
         fold: replace values that are the same in every run by constants, and remove nodes that have no
             effect, before the conversion; `target` is then optional. See `simplify`.
+        exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
         registry: operator definitions; by default the project's own.
 
     Returns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
@@ -13,6 +15,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
+from opshift.registry.releases import nearest_older
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
@@ -35,6 +38,11 @@ EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
 
 WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
+ONNX = "onnx"
+"""The product whose releases are exact targets: its opsets are those of a format, and not of a consumer."""
+
+INF = sys.maxsize
+
 MAX_DIGITS = 20
 """Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
 
@@ -44,21 +52,38 @@ class Target(FrozenRecord):
 
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
     supports, if there is one; `requested_ir_version` is the caller's. `runtimes` are the names of the target
-    releases of products whose kernels are known.
+    releases of products whose kernels are known. `limits` has the product that supports the opset of each
+    domain at most: a model keeps an older opset. `notes` are sentences about the releases.
     """
 
     opsets: Mapping[str, int]
     ir_version: int | None = None
     requested_ir_version: int | Literal["keep"] | None = None
     runtimes: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def for_imports(self, imports: Mapping[str, int]) -> Target:
+        """Return the target for a model with these opset imports: older opsets within the limits stay."""
+        kept = {each: imports[each] for each in self.limits if imports.get(each, INF) < self.opsets[each]}
+        notes = (
+            f"{each} {opset} stays, because {self.limits[each]} supports opsets up to {self.opsets[each]}"
+            for each, opset in kept.items()
+        )
+        return replace(self, opsets={**self.opsets, **kept}, limits={}, notes=(*self.notes, *notes))
 
 
 class TargetPart(NamedTuple):
-    """Opsets of one part of a target; with the IR version of a release, and the name of a runtime."""
+    """Opsets of one part of a target: exact, or at most those that a product supports.
+
+    With the IR version of a release, the name of a runtime, and a note if the release is not listed.
+    """
 
     opsets: Mapping[str, int]
     ir_version: int | None = None
+    product: str = ""
     runtime: str = ""
+    note: str = ""
 
 
 class Flags(TypedDict, total=False):
@@ -70,6 +95,7 @@ class Flags(TypedDict, total=False):
     infer_shapes: bool
     keep_initializer_inputs: bool
     fold: bool
+    exact: bool
 
 
 class ConvertArguments(Flags, total=False):
@@ -102,6 +128,7 @@ class Options(FrozenRecord):
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
     fold: bool = False
+    exact: bool = False
 
     @classmethod
     def of(
@@ -128,6 +155,8 @@ class Options(FrozenRecord):
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
+        if flags.get("exact"):
+            wanted = replace(wanted, limits={})
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
         return cls(wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed, **flags)
 
@@ -197,27 +226,41 @@ class Allowances:
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
     """Parse a conversion target, see `convert_version`; it may be `None` if an IR version is requested.
 
+    Several products together support what each of them supports.
+
     Raises:
         UsageError: the target has no valid form, or contains different opsets for one domain.
         UnknownOpset: an opset is below 1, or newer than all opsets in the registry.
         UnknownDomain: the registry has no definitions for a domain.
     """
-    opsets: dict[str, int] = {}
-    newest_ir = None
-    runtimes = []
+    exact: dict[str, int] = {}
+    most: dict[str, tuple[int, str]] = {}
     requested = _read_ir_version(ir_version)
-    for named, ir, runtime in _parts(() if target is None else target, registry):
-        for domain, opset in named.items():
-            if opsets.setdefault(canonical_domain(domain), opset) != opset:
-                both = f"{opsets[canonical_domain(domain)]} and {opset}"
-                reason = f"{canonical_domain(domain)} has two targets, {both}"
+    parts = list(_parts(() if target is None else target, registry))
+    for part in parts:
+        for domain, opset in zip(map(canonical_domain, part.opsets), part.opsets.values(), strict=True):
+            if part.product:
+                most[domain] = min(most.get(domain, (INF, "")), (opset, part.product))
+            elif exact.setdefault(domain, opset) != opset:
+                reason = f"{domain} has two targets, {exact[domain]} and {opset}"
                 raise UsageError(reason, remedy="pass only one")
-        # If several releases are targets, the oldest IR version is the limit.
-        newest_ir = min(filter(None, (ir, newest_ir)), default=None)
-        runtimes += [runtime] if runtime else []
+    for domain, opset in exact.items():
+        limit, product = most.pop(domain, (opset, ""))
+        if limit < opset:
+            reason = f"{domain} has two targets, {opset} and at most {limit} for {product}"
+            raise UsageError(reason, remedy="pass only one")
+    opsets = {**{domain: opset for domain, (opset, _) in most.items()}, **exact}
     if not opsets and (requested is None or target is not None):
         raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
-    return Target(_validated(opsets, registry), newest_ir, requested, tuple(runtimes))
+    return Target(
+        _validated(opsets, registry),
+        # If several releases are targets, the oldest IR version is the limit.
+        min((each.ir_version for each in parts if each.ir_version), default=None),
+        requested,
+        tuple(each.runtime for each in parts if each.runtime),
+        {domain: product for domain, (_, product) in most.items()},
+        tuple(each.note for each in parts if each.note),
+    )
 
 
 def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
@@ -252,16 +295,43 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
         return TargetPart({canonical_domain(domain): int(version)})
     if equals:
         raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
-    try:
-        release = registry.releases.named(text)
-    except UsageError:
-        runtime = _runtime_named(text)
-        if runtime is None:
-            raise
-        opsets = {domain: each for domain, each in runtime.opsets.items() if registry.has_domain(domain)}
-        return TargetPart(opsets, runtime.ir_version, runtime.name)
-    # Most conversions need neither data about kernels nor the modules that read them.
-    return TargetPart(release.opsets, release.ir_version, text if has_kernel_data(text) else "")
+    found = _release_named(text, registry)
+    if found is not None:
+        return found
+    product, _, version = text.rpartition("-")
+    nearest = _nearest_release(product, version, registry) if product != ONNX else None
+    found = None if nearest is None else _release_named(nearest, registry)
+    if found is None:
+        raise registry.releases.unknown_release(text)
+    return found._replace(note=f"{text} is not listed: {nearest}, the nearest release, is the target instead")
+
+
+def _release_named(name: str, registry: Registry) -> TargetPart | None:
+    """Return the release, or the runtime with data about its kernels, that has a name."""
+    product = name.rpartition("-")[0]
+    limited = "" if product == ONNX else name
+    release = registry.releases.find(name)
+    if release is not None:
+        # Most conversions need neither data about kernels nor the modules that read them.
+        return TargetPart(release.opsets, release.ir_version, limited, name if has_kernel_data(name) else "")
+    runtime = _runtime_named(name)
+    if runtime is None:
+        return None
+    opsets = {domain: each for domain, each in runtime.opsets.items() if registry.has_domain(domain)}
+    return TargetPart(opsets, runtime.ir_version, limited, runtime.name)
+
+
+def _nearest_release(product: str, version: str, registry: Registry) -> str | None:
+    """Return the release of a product that stands for one that is not listed, or `None`."""
+    from opshift.registry.runtimes.files import runtime_files  # few targets need them
+
+    names = (each.rpartition("-") for each in runtime_files())
+    known = [
+        *registry.releases.products.get(product, ()),
+        *(last for first, _, last in names if first == product),
+    ]
+    nearest = nearest_older(version, known)
+    return f"{product}-{nearest}" if nearest else None
 
 
 def _runtime_named(name: str) -> Runtime | None:

@@ -110,6 +110,8 @@ class Report(FrozenRecord):
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
         unreleased: targets that are not released yet, a sentence each.
+        notes: opsets that stay because the target supports them, and the release that stands for one that is
+            not listed, a sentence each.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
             the report of a plan that is not applied.
     """
@@ -132,6 +134,7 @@ class Report(FrozenRecord):
     nodes: tuple[int, int] = (0, 0)
     sizes: tuple[int, int] | None = None
     kept_operators: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -156,6 +159,7 @@ class Report(FrozenRecord):
             plan.model_version,
             plan.unreleased,
             nodes=nodes,
+            notes=plan.notes,
         )
 
     @property
@@ -190,6 +194,7 @@ class Report(FrozenRecord):
         counts += [f"{len(self.refusals):,} refused"] if self.refusals else []
         lines = [", ".join(versions) or "no versions change"]
         lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
+        lines += [f"note: {each}" for each in self.notes]
         lines += [f"warning: {each}" for each in self.warnings]
         changes = [str(each) for each in self.groups()]
         refusals = [f"refused: {each}" for each in self.refusal_groups()]

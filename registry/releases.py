@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,9 @@ from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Checked, Record, from_file_content
 
 RUNTIMES_REMEDY: Final = " that `opshift runtimes` lists"
+
+MAX_VERSION: Final = 40
+"""Number of characters of a version that are compared."""
 
 _NO_RELEASES: Final = ((), ())
 """The opsets of a domain without releases, and the first release with each."""
@@ -167,6 +171,14 @@ class Releases(Record):
         releases = (each for each in self.onnx.values() if each.opsets[DEFAULT_DOMAIN] <= default_opset)
         return max((each.opsets.get(domain, 0) for each in releases), default=0)
 
+    def find(self, name: str) -> Release | Consumer | None:
+        """Return a listed release by name, such as `onnx-1.12` or that of the patch `onnx-1.12.1`."""
+        product, _, version = name.rpartition("-")
+        known = self.products.get(product, {})
+        while version and version not in known:
+            version = version.rpartition(".")[0]
+        return known.get(version)
+
     def named(self, name: str) -> Release | Consumer:
         """Return a release by name: `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`.
 
@@ -175,20 +187,39 @@ class Releases(Record):
         Raises:
             UsageError: the product or its version is unknown.
         """
+        found = self.find(name)
+        if found is None:
+            raise self.unknown_release(name)
+        return found
+
+    def unknown_release(self, name: str) -> UsageError:
+        """Return the error for a name that no release has, with the known products or versions."""
         product, _, version = name.rpartition("-")
         known = self.products.get(product)
         if name in self.products:
             remedy = f"add a version: {', '.join(self.products[name])}, or one{RUNTIMES_REMEDY}"
-            raise UsageError(f"{name!r} names no version", remedy=remedy)
+            return UsageError(f"{name!r} names no version", remedy=remedy)
         if known is None:
             names = [f"{each}-{version}" for each, found in self.products.items() for version in found]
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
             products += f", or a runtime{RUNTIMES_REMEDY}"
-            raise UsageError(f"unknown release {name!r}", remedy=did_you_mean(name, names, products))
-        shorter = version
-        while shorter and shorter not in known:
-            shorter = shorter.rpartition(".")[0]
-        if not shorter:
-            remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
-            raise UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
-        return known[shorter]
+            return UsageError(f"unknown release {name!r}", remedy=did_you_mean(name, names, products))
+        remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
+        return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
+
+
+def version_numbers(version: str) -> list[int]:
+    """Return the numbers in a version, by which versions are sorted."""
+    return [int(each) for each in re.findall(r"\d+", version[:MAX_VERSION])]
+
+
+def nearest_older(version: str, known: Iterable[str]) -> str | None:
+    """Return the newest of the known versions that is older than a version, or `None`.
+
+    A version without its last numbers, such as 10, may be any 10.x: it is the oldest of these that is known.
+    """
+    versions, wanted = sorted(known, key=version_numbers), version_numbers(version)
+    parts = [each for each in versions if version_numbers(each)[: len(wanted)] == wanted]
+    older = [each for each in versions if version_numbers(each) < wanted]
+    found = parts[:1] or older[-1:]
+    return found[0] if wanted and found else None

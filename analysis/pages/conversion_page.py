@@ -24,7 +24,7 @@ def conversion_page(
         "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),
         "Allowed": _allowed(report),
-        "Notes": [_items((*report.warnings, *report.ir_steps))],
+        "Notes": [_items((*report.notes, *report.warnings, *report.ir_steps))],
         "Verification": _verification(verification, location) if verification else [],
         "Steps": _steps(report.groups()),
         "Changed nodes": _changed_nodes(report),

@@ -264,6 +264,8 @@ class Plan(FrozenRecord):
     """Repairs of the order of nodes and of opset imports, and replacements of types, a sentence each."""
     unreleased: tuple[str, ...] = ()
     """Targets that are not released yet, a sentence each."""
+    notes: tuple[str, ...] = ()
+    """Which opsets stay, because the target supports them, and which release stands for an unlisted one."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
     removed_imports: frozenset[str] = frozenset()

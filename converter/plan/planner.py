@@ -135,6 +135,7 @@ class Planner:
             self._history.updated_record(imports, ir) if self._history else None,
             (*changes.sentences, *(loss for each in containers for loss in each.losses())),
             tuple(self._registry.releases.unreleased(target.opsets)),
+            notes=target.notes,
             removed_imports=changes.removed,
         )
 
@@ -259,6 +260,9 @@ class Planner:
 
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
     """Plan the conversion of a model, or of a prepared copy or one without types the target lacks."""
+    if options.target.limits:
+        imports = opset_imports(model.opset_import, model.ir_version)
+        options = replace(options, target=options.target.for_imports(imports))
     prepared: tuple[str, ...] = ()
     if options.shapes or options.fold:
         from opshift.converter.prepare import prepare  # few conversions need it

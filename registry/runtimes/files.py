@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from opshift.registry.fingerprints import digest
 from opshift.registry.precompiled import CompiledFile, load_precompiled, packaged_entry, packaged_file
 from opshift.registry.record import from_file_content, to_plain_data
 from opshift.registry.registry import Registry, default_registry
+from opshift.registry.releases import version_numbers
 from opshift.registry.runtimes.runtime import Runtime
 
 RUNTIMES: Final = OPSETS / FOLDER
@@ -47,11 +47,6 @@ def runtime_files() -> Mapping[str, Path]:
     """Return the file of each runtime of the project by name, such as `onnxruntime-1.31.1`, oldest first."""
     files = sorted(RUNTIMES.glob("*/*.yaml"), key=lambda path: (path.parent.name, version_numbers(path.stem)))
     return MappingProxyType({f"{path.parent.name}-{path.stem}": path for path in files})
-
-
-def version_numbers(version: str) -> list[int]:
-    """Return the numbers in a version, by which versions are sorted."""
-    return [int(each) for each in re.findall(r"\d+", version)]
 
 
 def get_runtime(name: str) -> Runtime:

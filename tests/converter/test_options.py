@@ -7,7 +7,11 @@ from dataclasses import FrozenInstanceError
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
+from support.execution import build
 
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.options import ALLOW_VALUES, Options, TargetLike, read_allow, read_target
@@ -141,6 +145,61 @@ def test_reads_targets(target: TargetLike, opsets: Mapping[str, int], ir_version
     assert parsed.ir_version == ir_version
 
 
+LIMITS: list[tuple[str, TargetLike, dict[str, int], bool, dict[str, int]]] = [
+    ("older opset", "onnxruntime-1.14", {ONNX: 13}, False, {ONNX: 13, ML: 3}),
+    ("newer opset", "onnxruntime-1.14", {ONNX: 21}, False, {ONNX: 18, ML: 3}),
+    ("equal opset", "onnxruntime-1.14", {ONNX: 18}, False, {ONNX: 18, ML: 3}),
+    ("two domains", "onnxruntime-1.14", {ONNX: 21, ML: 2}, False, {ONNX: 18, ML: 2}),
+    ("exact", "onnxruntime-1.14", {ONNX: 13}, True, {ONNX: 18, ML: 3}),
+    ("release of ONNX", "onnx-1.13", {ONNX: 13}, False, {ONNX: 18, ML: 3, TRAINING: 1}),
+    ("two programs", ["onnxruntime-1.20", "tensorrt-8.6"], {ONNX: 21}, False, {ONNX: 17, ML: 5}),
+    ("program and an opset", ["onnxruntime-1.20", "15"], {ONNX: 13, ML: 2}, False, {ONNX: 15, ML: 2}),
+    ("unlisted release", "tensorrt-10.7", {ONNX: 22}, False, {ONNX: 20}),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "imports", "is_exact", "opsets"), [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS]
+)
+def test_programs_are_upper_limits(
+    target: TargetLike, imports: Mapping[str, int], is_exact: bool, opsets: Mapping[str, int]
+) -> None:
+    found = Options.of(target, exact=is_exact).target.for_imports(imports)
+    assert found.opsets == opsets
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("tensorrt-10.7", "tensorrt-10.1"),
+        ("tensorrt-9", "tensorrt-9.0"),
+        ("openvino-2024.4", "openvino-2022.1"),
+        ("openvino-2027.0", "openvino-2026.4.1"),
+        ("tract-1.0", "tract-0.23.9"),
+        ("onnxruntime-1.99", "onnxruntime-1.32.0"),
+    ],
+)
+def test_the_nearest_release_stands_for_an_unlisted_one(name: str, nearest: str) -> None:
+    found, known = Options.of(name).target, Options.of(nearest).target
+    assert (found.opsets, found.ir_version, found.runtimes) == (
+        known.opsets,
+        known.ir_version,
+        known.runtimes,
+    )
+    assert found.notes == (f"{name} is not listed: {nearest}, the nearest release, is the target instead",)
+
+
+def test_the_report_says_which_opset_stays() -> None:
+    def relu(opset: int) -> onnx.ModelProto:
+        values = {"x": np.zeros(2, np.float32)}
+        return build([helper.make_node("Relu", ["x"], ["y"])], values, ["y"], opset, ir_version=8)
+
+    report = convert(relu(13), "onnxruntime-1.14").report
+    assert report.notes == ("ai.onnx 13 stays, because onnxruntime-1.14 supports opsets up to 18",)
+    assert "note: ai.onnx 13 stays" in str(report)
+    assert not convert(relu(18), "onnxruntime-1.14").report.notes
+
+
 INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("boolean", False, UsageError, "False is not a target"),
     ("future opset", "99", UnknownOpset, "no opset 99 of ai.onnx"),
@@ -150,6 +209,13 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("opset that is not a number", "ai.onnx=new", UsageError, "'ai.onnx=new' is not a target"),
     ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "ai.onnx has two targets, 17 and 18"),
     ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "has two targets, 17 and 18"),
+    (
+        "more than a program supports",
+        ["onnxruntime-1.14", "21"],
+        UsageError,
+        "21 and at most 18 for onnxruntime",
+    ),
+    ("older than all releases", "tensorrt-1.0", UsageError, "unknown version '1.0' of tensorrt"),
     ("unknown product", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
     ("unknown release", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
     ("empty list", [], UsageError, "no target is given"),

@@ -122,8 +122,19 @@ TargetOption = Annotated[
         rich_help_panel=TARGET,
         metavar="TARGET",
         autocompletion=completion.complete_target,
-        help="An opset (17), the opset of a domain (ai.onnx.ml=3), or a release (onnx-1.12, "
-        "onnxruntime-1.14; `opshift targets` lists all). May be repeated.",
+        help="An opset (17), the opset of a domain (ai.onnx.ml=3), a release of ONNX (onnx-1.12), or a "
+        "program that runs the model (onnxruntime-1.20, tensorrt-10.1; `opshift targets` lists all): opsets "
+        "that it supports stay, and newer ones are lowered. May be repeated.",
+    ),
+]
+
+ExactOption = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        rich_help_panel=TARGET,
+        help="Convert to the newest opset that the program in --target supports, even if the model has an "
+        "older one.",
     ),
 ]
 
@@ -310,6 +321,7 @@ class ConversionOptions(NamedTuple):
     """Options of a conversion, in the order of the help; those of `opshift.batch.settings.Settings`."""
 
     target: TargetOption = None
+    exact: ExactOption = False
     ir_version: IrVersionOption = None
     allow: AllowOption = None
     shapes: ShapeOption = None
