@@ -69,6 +69,18 @@ def without_opset_imports(data: bytes) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+def with_import(data: bytes, domain: str, opset: int) -> bytes:
+    proto = onnx.load_from_string(data)
+    proto.opset_import.add(domain=domain, version=opset)
+    return bytes(proto.SerializeToString())
+
+
+UPSAMPLE = "(float[1, 1, 2, 2] x) => (float[1, 1, 4, 4] y) <float[4] s = {1, 1, 2, 2}> { y = Upsample(x, s) }"
+MUL = "(bfloat16[2] x) => (bfloat16[2] y) { y = Mul(x, x) }"
+GRU = (
+    "(float[2, 3, 1] x, float[1, 3, 1] w, float[1, 3, 1] r) => (float[2, 3, 1, 1] y)"
+    " { y = GRU <hidden_size = 1, layout = 1> (x, w, r) }"
+)
 RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
 GELU = "(float[2] x) => (float[2] y) { y = Gelu(x) }"
 MISH = "(float[2] x) => (float[2] y) { y = Mish(x) }"
@@ -107,6 +119,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case(model(GRID, 9, 20), (convert_to(16),)),
         Case(model(GELU, 9, 20), (convert_to(16),)),
     ),
+    "ONNX's version converter does not know the opset": (Case(model(RELU)),),
+    "The opset deprecates an operator": (Case(model(UPSAMPLE, 8, 11), (run_model, check_model)),),
     "The nodes are not in topological order": (Case(model(UNSORTED), (check_model,)),),
     "The model has no opset import": (Case(without_opset_imports(model(RELU)), (run_model, check_model)),),
     "Initializers have to be inputs": (Case(model(ADD, 3, 8), (check_model,)),),
@@ -117,6 +131,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "OpenVINO does not support an operator": (Case(model(NORMALIZATION)),),
     "RKNN does not support the opset": (Case(model(RELU, 9, 19)),),
     "An importer requires another opset": (Case(model(RELU, 8, 13)), Case(model(RELU, 9, 19))),
+    "The model imports several opsets": (Case(with_import(model(RELU), "com.microsoft", 1)),),
+    "The runtime does not compute in bfloat16": (Case(model(MUL)),),
+    "TensorRT narrows 64-bit integers": (Case(model(RELU)),),
+    "A recurrent operator has the layout 1": (Case(model(GRU), (run_model,)),),
     "An importer does not support an operator version": (Case(model(NORMALIZATION)),),
     "PyTorch cannot export an operator to the opset": (Case(model(NORMALIZATION)),),
 }
@@ -238,6 +256,22 @@ REPORTED = {
     "Exporting the operator 'aten::unflatten' to ONNX opset version 12 is not supported.": (
         "PyTorch cannot export an operator to the opset"
     ),
+    "RuntimeError: convert.h:86: assertInVersionRange: invalid version (must be between 1 and 21)": (
+        "ONNX's version converter does not know the opset"
+    ),
+    "Failed to convert the model to the target version 12 using the ONNX C API. The model was not modified": (
+        "ONNX's version converter cannot convert an operator"
+    ),
+    "lstm_base.h:53 onnxruntime::LSTMBase::LSTMBase(const OpKernelInfo &) layout_ == 0 was false.": (
+        "A recurrent operator has the layout 1"
+    ),
+    "Fatal error: QuickGelu(-1) is not a registered function/op": "The operator is unknown to the runtime",
+    "[W] Your ONNX model has been generated with INT64 weights, while TensorRT does not natively support "
+    "INT64. Attempting to cast down to INT32.": "TensorRT narrows 64-bit integers",
+    "[E] Unsupported ONNX data type: BFLOAT16 (16)": "The runtime does not compute in bfloat16",
+    "Model has multiple opset versions. This is legal": "The model imports several opsets",
+    "Upsample is deprecated, use Resize": "The opset deprecates an operator",
+    "No conversion rule found for operator 'Mish'": "An importer does not support an operator version",
     "ValueError: Unsupported ONNX opset version: 13": "PyTorch cannot export an operator to the opset",
 }
 

@@ -48,5 +48,24 @@ def test_suggests_code(run: Run) -> None:
 def test_exits_with_1_if_nothing_matches(run: Run) -> None:
     result = run("explain", "something", "else")
     assert result.exit_code == 1
-    assert "Nothing matches" in result.stdout
-    assert json.loads(run("explain", "else", "--format", "json").stdout) == {"errors": [], "refusals": {}}
+    assert "No known error matches" in result.stdout
+    document = json.loads(run("explain", "else", "--format", "json").stdout)
+    assert document == {"errors": [], "refusals": {}, "mentioned": []}
+
+
+@pytest.mark.parametrize(
+    ("message", "commands"),
+    [
+        ("cannot parse LayerNormalization", ["opshift show LayerNormalization"]),
+        ("no kernel of FastGelu", ["opshift show com.microsoft.FastGelu"]),
+        ("bad opset 13", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("bad opset version: 99", []),
+        ("bad ir_version 9", ["opshift convert model.onnx fixed.onnx --ir-version 9"]),
+        ("in com.microsoft", ["opshift convert model.onnx fixed.onnx --without com.microsoft"]),
+        ("Shape mismatch If it is", []),
+    ],
+)
+def test_falls_back_to_what_a_message_mentions(run: Run, message: str, commands: list[str]) -> None:
+    result = run("explain", message, "--format", "json")
+    assert [each["run"] for each in json.loads(result.stdout)["mentioned"]] == commands
+    assert result.exit_code == (not commands)

@@ -15,7 +15,7 @@ from opshift.model.message_text import hint_at_similar
 
 if TYPE_CHECKING:
     from opshift.registry.explanations.refusal_causes import Cause
-    from opshift.registry.explanations.tool_errors import ToolError
+    from opshift.registry.explanations.tool_errors import Solution, ToolError
 
 
 def explain(
@@ -33,15 +33,19 @@ def explain(
 
     Prints the cause of an error of a runtime, checker or converter, such as "Unsupported model IR version",
     and the commands that solve it. For the code of a refusal, such as type.unsupported, prints its meaning.
+    For another text, prints commands about the operators, opsets, IR versions and domains that it mentions.
     Exits with 1 if nothing matches.
     """
+    from opshift.registry.explanations.mentions import commands_about
     from opshift.registry.explanations.refusal_causes import refusal_causes
     from opshift.registry.explanations.tool_errors import tool_errors
     from opshift.registry.record import to_plain_data
+    from opshift.registry.registry import default_registry
 
     text = " ".join(message or ())
     errors = [each for each in tool_errors() if not message or each.matches(text)]
     causes = {code: each for code, each in refusal_causes().items() if not message or code == text}
+    mentioned = () if errors or causes else commands_about(text, default_registry())
 
     def write(page: Page) -> None:
         if not message:
@@ -54,16 +58,19 @@ def explain(
             _write_cause(page, code, cause)
         if not errors and not causes:
             similar = hint_at_similar(text, refusal_causes())
-            page.line(f"Nothing matches{similar or '.'}")
+            page.line(f"No known error matches{similar or '.'}")
+            for each in mentioned:
+                _write_command(page, each)
             page.line("`opshift explain` without a message lists all errors and codes.")
             page.line("If a program cannot load the model, run `opshift doctor` on it.")
 
     data = {
         "errors": [to_plain_data(each) for each in errors],
         "refusals": {code: to_plain_data(each) for code, each in causes.items()},
+        "mentioned": [to_plain_data(each) for each in mentioned],
     }
     print_result(form, data, write)
-    if not errors and not causes:
+    if not errors and not causes and not mentioned:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -72,10 +79,14 @@ def _write_error(page: Page, error: ToolError) -> None:
     page.prose(error.cause)
     page.blank()
     for command in error.commands:
-        page.line(command.run, style="cyan")
-        if command.note:
-            page.prose(command.note, indent=4)
+        _write_command(page, command)
     page.blank()
+
+
+def _write_command(page: Page, command: Solution) -> None:
+    page.line(command.run, style="cyan")
+    if command.note:
+        page.prose(command.note, indent=4)
 
 
 def _write_cause(page: Page, code: str, cause: Cause) -> None:
