@@ -59,6 +59,7 @@ def run_hook(name: str, arguments: list[str], folder: Path) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(
     ("name", "arguments", "problem"),
     [
@@ -208,6 +209,7 @@ def test_action_reports_findings(zoo: Path, installed: Path) -> None:
     assert result["ruleId"] == "node.operator"
 
 
+@pytest.mark.some_cases(4)
 @needs_bash
 @pytest.mark.parametrize(
     ("inputs", "code", "output"),
@@ -239,6 +241,7 @@ def test_inputs_of_action(zoo: Path, installed: Path, inputs: dict[str, str], co
     assert list(zoo.glob("*.sarif")) == []
 
 
+@pytest.mark.some_cases(4)
 @needs_bash
 @pytest.mark.parametrize("name", ["command", "paths", "target", "format", "sarif_file", "fail_on"])
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from opshift.cli.main import app
 from opshift.registry.explanations.tool_errors import tool_errors
 
+pytestmark = pytest.mark.every_case
+
 Tool = Callable[[bytes], object]
 
 

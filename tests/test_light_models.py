@@ -54,6 +54,7 @@ def test_onnx_has_nine_light_models() -> None:
     assert len(MODELS) == 9
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", MODELS)
 def test_converted_light_model_gives_reference_output(name: str, target: int) -> None:

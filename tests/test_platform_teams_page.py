@@ -59,6 +59,7 @@ def run_python(block: str, folder: Path) -> str:
     ).stdout
 
 
+@pytest.mark.full
 def test_commands_convert_the_bucket(folder: Path) -> None:
     expected = {model.path for model in models() if model.expected == "converted"}
     assert {path for path in Bucket("zoo-17").paths() if path.endswith(".onnx")} == expected

@@ -53,6 +53,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("action", "expected"), ENDINGS.values(), ids=ENDINGS)
 def test_worker_reports(action: str, expected: str, worker: Worker) -> None:
     outcome = worker.run(Case("self-test", "", action.encode(), ""), seconds=2)

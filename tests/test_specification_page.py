@@ -17,6 +17,8 @@ from opshift.proposals.rules.rule_table import rule_table as proposal_rule_table
 from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.lint.rule_table import rule_table as lint_rule_table
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "specification.md").read_text("utf-8")
 STATES = {"yes", "partly", "no", "other edition", "people"}

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 IMMUTABLE = (str, bytes, int, float, frozenset, Path, type(None))
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_first_calls_in_threads_equal_later_ones(threads: int, seed: int, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def packaged(wheel: zipfile.ZipFile) -> set[str]:
     return {name for name in wheel.namelist() if ".dist-info/" not in name} - COMPILED
 
 
+@pytest.mark.full
 def test_wheel_has_the_compiled_files(wheel: zipfile.ZipFile) -> None:
     assert set(wheel.namelist()) >= COMPILED
     assert not any(_source(name).exists() for name in COMPILED)

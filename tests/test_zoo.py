@@ -49,6 +49,7 @@ def test_outcomes_are_those_of_the_manifest() -> None:
     assert len(Counter(found)) == 3
 
 
+@pytest.mark.full
 def test_models_run() -> None:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

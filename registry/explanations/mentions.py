@@ -35,7 +35,7 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
     words = dict.fromkeys(
         each[0] for each in WORD.finditer(start) if each.start() and len(each[0]) >= MIN_NAME
     )
-    found = []
+    found: list[Solution] = []
     for word in words:
         known = [domain for domain in registry.domains() if registry.operator(word, domain) is not None]
         if known and len(found) < MAX_OPERATORS:

@@ -12,6 +12,8 @@ import pytest
 
 from opshift import default_registry
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = {("linear", "bilinear")}
 """Defaults of a later and an earlier version with the same meaning."""

@@ -112,6 +112,7 @@ def test_blocks_of_channels(shape: tuple[int, ...], form: str) -> None:
     _check("DepthToSpace", {"x": np.zeros(shape, np.float32)}, 13, (10,), form, blocksize=2, mode="CRD")
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("grid", [(1, 2, 0, 2), (1, 0, 3, 2), (1, 0, 0, 2)])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])

@@ -12,6 +12,8 @@ from opshift.converter.plan.planner import Planner
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.files import model_of
 
+pytestmark = pytest.mark.every_case
+
 NEVER_REWRITTEN = frozenset(
     {
         "Constant:11 -> 9",

@@ -27,6 +27,7 @@ def flat(chunks: object) -> dict[object, object]:
     return dict(pair for chunk in chunks for pair in chunk)  # type: ignore[attr-defined]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
 @pytest.mark.parametrize("jobs", [2, pytest.param(5, marks=pytest.mark.full)])
 def test_dead_worker_costs_one_task(jobs: int) -> None:

@@ -65,6 +65,7 @@ def records(store: Any, url: str) -> list[dict[str, Any]]:
     return [json.loads(line) for name in names for line in store.cat_file(name).splitlines()]
 
 
+@pytest.mark.full
 def test_from_store_to_store(store: tuple[str, Any]) -> None:
     url, files = store
     assert run(f"{url}/in", f"{url}/out") == FOUND
@@ -135,6 +136,7 @@ def test_results_without_lines_are_adopted(server: Server, models: Path) -> None
     assert Counter(each.status for each in found) == FOUND
 
 
+@pytest.mark.full
 def test_between_store_and_folder(server: Server, models: Path, tmp_path: Path) -> None:
     fsspec.filesystem("s3").mkdir("mixed")
     assert run(str(models), "s3://mixed/out") == FOUND
@@ -145,6 +147,7 @@ def test_between_store_and_folder(server: Server, models: Path, tmp_path: Path) 
     assert (back / "d" / "w.bin").read_bytes() == (models / "d" / "w.bin").read_bytes()
 
 
+@pytest.mark.full
 def test_names_in_a_store_do_not_leave_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def models(*_: object) -> Iterator[tuple[str, str]]:
         yield "memory://in/../../evil.onnx", "../../evil.onnx"

@@ -30,6 +30,7 @@ def test_data_match_the_schema(content: dict[str, str]) -> None:
     jsonschema.Draft202012Validator(schema).validate(json.loads(content[DATA]))
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     ("keys", "value"),
     [

@@ -17,6 +17,8 @@ from support.checker_cases.case import Case, parse_text
 from opshift.checker.check import check
 from opshift.checker.findings import Level
 
+pytestmark = pytest.mark.every_case
+
 CASES = (
     *models.CASES,
     *graphs.CASES,

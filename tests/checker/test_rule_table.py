@@ -14,6 +14,8 @@ from opshift.checker.findings import Level, Problem
 from opshift.checker.rule_table import Problems, rule, rule_table, rules_for
 from opshift.model.rule_table import DuplicateRule, RuleTable
 
+pytestmark = pytest.mark.every_case
+
 CASES = (
     *models.CASES,
     *graphs.CASES,

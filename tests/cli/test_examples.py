@@ -13,6 +13,8 @@ from typer.testing import Result
 
 from opshift.cli.main import COMMANDS
 
+pytestmark = pytest.mark.every_case
+
 Run = Callable[..., Result]
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,8 @@ from typer.testing import Result
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.explanations.tool_errors import tool_errors
 
+pytestmark = pytest.mark.every_case
+
 Run = Callable[..., Result]
 
 

@@ -14,6 +14,8 @@ from typer.testing import Result
 import opshift.cli
 from opshift.cli.main import COMMANDS
 
+pytestmark = pytest.mark.every_case
+
 Run = Callable[..., Result]
 PURPOSES = {"Target", "Shapes", "Output", "Exactness", "Private domains"}
 
@@ -43,6 +45,7 @@ def test_groups_options_by_purpose(command: str, run: Run) -> None:
         assert option in shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("command", [(), ("convert",), ("proposal",), ("opset", "export")], ids=" ".join)
 def test_help_in_a_terminal_is_the_plain_help(command: tuple[str, ...], width: int, run: Run) -> None:
@@ -55,6 +58,7 @@ def test_help_in_a_terminal_is_the_plain_help(command: tuple[str, ...], width: i
     assert " ".join(plain.split()) == " ".join(run(*command, "--help").stdout.split())
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])
 @pytest.mark.parametrize("arguments", [("--help",), ("list", "--opset", "17"), ("resolve", "Nothing")])
 def test_colours_can_be_switched_off(arguments: tuple[str, ...], variables: dict[str, str]) -> None:

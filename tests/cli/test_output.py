@@ -84,6 +84,7 @@ def test_narrow_terminal_keeps_names_complete(run: Run) -> None:
         assert max(map(len, ESCAPE.sub("", output).splitlines())) <= width
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -297,6 +297,7 @@ def _opshift(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("more", [["out.onnx"], ["-o", "out", "-j", "2"]], ids=["file", "folder"])
 def test_verifies_private_operators_with_references(private_options: list[str], more: list[str]) -> None:
     Path("old2.onnx").write_bytes(Path("old.onnx").read_bytes())
@@ -311,6 +312,7 @@ def test_verifies_private_operators_with_references(private_options: list[str], 
         assert each["verification"]["runtimes"][0].startswith("onnx.reference")
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -338,6 +340,7 @@ def test_references_require_verification(private_options: list[str], option: lis
     assert "require --verify" in done.stderr
 
 
+@pytest.mark.full
 def test_failing_adapter_is_reported_with_its_line(private_options: list[str]) -> None:
     Path("adapters.py").write_text(
         "from opshift.adapters import adapter\n"

@@ -142,6 +142,7 @@ MODELS: list[tuple[str, Callable[[int], onnx.ModelProto]]] = [
 ]
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("make", [row[1] for row in MODELS], ids=[row[0] for row in MODELS])
 def test_work_is_linear(make: Callable[[int], onnx.ModelProto]) -> None:
     small, large = make(SMALL), make(LARGE)

@@ -34,6 +34,7 @@ def einsum() -> onnx.ModelProto:
     return build([helper.make_node("Einsum", ["x"], ["y"], equation="iij->j")], FEEDS, ["y"], 12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("model", "target", "options"),
     [

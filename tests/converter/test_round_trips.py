@@ -102,12 +102,14 @@ def _check_round_trip(journey: Journey) -> None:
     _assert_same_outputs(returned, journey.case)
 
 
+@pytest.mark.full
 @given(journeys(up=False))
 @PROFILE
 def test_downgrade_and_return_preserve_outputs(journey: Journey) -> None:
     _check_round_trip(journey)
 
 
+@pytest.mark.full
 @needs_newest_onnx
 @given(journeys(up=True))
 @PROFILE

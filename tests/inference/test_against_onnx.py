@@ -118,6 +118,7 @@ def _operators_with_steps() -> frozenset[str]:
     return frozenset(names)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_agrees_with_onnx_on_node_cases(node_cases: list[NodeCase], scope_of: ScopeFactory) -> None:
     """For operators with a step, which may query facts, at least as much is inferred as by ONNX."""
@@ -151,6 +152,7 @@ def test_agrees_with_computed_outputs_of_node_cases(
     assert contradictions == []
 
 
+@pytest.mark.full
 @given(cases())
 @settings(
     max_examples=150,

@@ -362,6 +362,7 @@ def test_generated_files_are_fresh() -> None:
     assert not runpy.run_path(str(TOOL))["stale"]()
 
 
+@pytest.mark.full
 def test_all_modules_work_with_the_messages_of_protobuf_in_python() -> None:
     """These have no attributes for nested messages, which annotations mention."""
     script = (

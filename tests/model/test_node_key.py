@@ -48,6 +48,7 @@ def names_of(node: NodeProto) -> tuple[str, ...]:
     return (*node.input, *node.output)
 
 
+@pytest.mark.full
 @given(nodes())
 def test_serializes_nodes_without_names(node: NodeProto) -> None:
     serialized = serialize_without_names(node, names_of(node))

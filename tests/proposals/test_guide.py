@@ -70,6 +70,7 @@ def _squareplus(x: Array, b: float) -> Array:
     return np.asarray((x + np.sqrt(x * x + b)) / 2)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(
     "path",
     [

@@ -24,6 +24,8 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).resolve().parents[2]
 OPSETS = ROOT / "opsets"
 TOOL = ROOT / "tools" / "write_fingerprints.py"

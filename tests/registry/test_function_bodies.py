@@ -103,6 +103,7 @@ def _assert_equals_one(found: list[Array], expected: Iterator[list[Array]]) -> N
     raise errors[0]
 
 
+@pytest.mark.some_cases(24)
 @pytest.mark.parametrize("shapes", [True, False], ids=["shapes", "types"])
 @pytest.mark.parametrize("version", FUNCTIONS, ids=lambda version: str(version.id))
 def test_body_computes_the_outputs_of_the_operator(version: OperatorVersion, shapes: bool) -> None:
@@ -134,6 +135,7 @@ def _last_opset(version: OperatorVersion) -> int:
     return min([later[0] - 1 if later else MAX_ORT_OPSET, MAX_ORT_OPSET])
 
 
+@pytest.mark.some_cases(16)
 @pytest.mark.parametrize("last", [False, True], ids=["first opset", "last opset"])
 @pytest.mark.parametrize(
     "version",

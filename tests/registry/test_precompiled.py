@@ -22,6 +22,8 @@ from opshift.registry.precompiled import MAX_CACHED_STATES, CompiledFile, load_p
 from opshift.registry.registry import default_registry
 from opshift.registry.releases import Releases
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).parents[2]
 DEFINITION_FILES = [
     default_registry().file_of(name, domain)
@@ -228,6 +230,7 @@ def _convert(tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 def test_checkout_sees_a_changed_definition(tree: Path) -> None:
     assert [_convert(tree).stdout for _ in range(2)] == ["['networkx', 'pydantic', 'yaml']\n", "[]\n"]
     path = tree / "opshift" / "opsets" / "ai.onnx" / "ReduceMean.yaml"

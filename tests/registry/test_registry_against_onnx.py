@@ -21,6 +21,8 @@ from opshift.registry.registry import default_registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).resolve().parents[2]
 OPSETS = ROOT / "opsets"
 TOOL = runpy.run_path(str(ROOT / "tools" / "import_onnx.py"))
@@ -455,6 +457,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(("original", "changed"), CHANGED.values(), ids=CHANGED)
 def test_reports_a_changed_published_version_without_writing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], original: str, changed: str

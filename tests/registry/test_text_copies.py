@@ -8,6 +8,8 @@ from compare_texts import copies_in, copies_of, main
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
 
+pytestmark = pytest.mark.every_case
+
 OPERATORS = {f"{each.domain}.{each.name}": each for each in default_registry().operators()}
 
 

@@ -15,6 +15,8 @@ from opshift.registry.registry import default_registry
 from opshift.registry.step_rules import is_derivable
 from opshift.registry.yaml_files import load_yaml
 
+pytestmark = pytest.mark.every_case
+
 REGISTRY = default_registry()
 OPERATORS = {f"{each.domain}.{each.name}": each for each in REGISTRY.operators()}
 VERSIONS = {str(version.id): version for each in OPERATORS.values() for version in each.versions}

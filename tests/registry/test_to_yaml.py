@@ -15,6 +15,8 @@ from opshift.registry.to_yaml import operator_to_dict, version_to_dict
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import dump_yaml
 
+pytestmark = pytest.mark.every_case
+
 OPERATORS = list(default_registry().operators())
 NO_TYPE_SETS = TypeSets({})
 

@@ -86,6 +86,7 @@ def test_second_run_converts_what_changed(root: str, tmp_path: Path) -> None:
     assert len(ledger(root)) == 5
 
 
+@pytest.mark.full
 def test_processes_write_to_a_store(bucket: str, tmp_path: Path) -> None:
     for number in range(4):
         write_object(f"{bucket}/in/{number}.onnx", save(tmp_path / "m.onnx", fill=number).read_bytes())

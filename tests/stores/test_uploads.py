@@ -73,6 +73,7 @@ def test_sends_a_local_model_in_parts(bucket: str, server: Server, large: bytes,
     assert s3().cat_file(f"{bucket}/out.onnx") == expected
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("out", ["s3", "memory"])
 @pytest.mark.parametrize("source", ["s3", "memory", "local"])
 def test_converts_small_models_between_stores(

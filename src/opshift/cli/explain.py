@@ -59,8 +59,8 @@ def explain(
         if not errors and not causes:
             similar = hint_at_similar(text, refusal_causes())
             page.line(f"No known error matches{similar or '.'}")
-            for each in mentioned:
-                _write_command(page, each)
+            for command in mentioned:
+                _write_command(page, command)
             page.line("`opshift explain` without a message lists all errors and codes.")
             page.line("If a program cannot load the model, run `opshift doctor` on it.")
 

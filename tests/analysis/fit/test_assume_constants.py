@@ -72,6 +72,7 @@ CASES: dict[str, tuple[str, int, Any, Any, dict[str, Any], list[int]]] = {
 }
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("form", ["fed", "computed", "branch"])
 @pytest.mark.parametrize("case", CASES)
 def test_replaces_an_input(case: str, form: str) -> None:

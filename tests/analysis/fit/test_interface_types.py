@@ -117,6 +117,7 @@ def test_widens_an_input(element_type: str) -> None:
     _assert_same(model, fitted.model, feeds)
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("form", [each for each in FORMS if each != "no shapes"])
 @pytest.mark.parametrize("element_type", ["bfloat16", "float8e5m2", "int4"])
 def test_keeps_results_in_all_forms(element_type: str, form: str) -> None:

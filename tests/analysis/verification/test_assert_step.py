@@ -109,6 +109,7 @@ WRONG: dict[str, Callable[[Node, Rewriter], bool]] = {
 """Nodes that an adapter converts wrongly."""
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("is_wrong", WRONG.values(), ids=WRONG)
 def test_finds_a_wrong_adapter(registry: Registry, is_wrong: Callable[[Node, Rewriter], bool]) -> None:
     def scale_wrong(node: Node, out: Rewriter) -> None:
@@ -183,6 +184,7 @@ def test_uses_given_attributes_inputs_and_shapes(registry: Registry) -> None:
     assert {str(each[3]) for each in seen} == {"[7.0]", "None"}
 
 
+@pytest.mark.full
 def test_reports_refusals(registry: Registry) -> None:
     def refuse_mul(node: Node, out: Rewriter) -> None:
         if node.attribute("mode") == b"mul":
@@ -205,6 +207,7 @@ def test_reports_a_failing_adapter_as_such(registry: Registry) -> None:
         assert_step_preserves_outputs("Mix", 1, 2, domain="com.acme", registry=registry)
 
 
+@pytest.mark.full
 def test_needs_a_reference(registry: Registry) -> None:
     references._registered.clear()
     _register(lambda node, out: out.replace(node))

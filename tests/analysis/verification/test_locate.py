@@ -370,6 +370,7 @@ def clip_chain(length: int, wrong: int) -> tuple[onnx.ModelProto, onnx.ModelProt
     return models[0], models[1]
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("wrong", [0, 1, 7, 8, 500, 1998])
 def test_finds_node_of_long_chain_in_few_runs(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[int] = []

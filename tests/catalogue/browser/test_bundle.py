@@ -72,6 +72,7 @@ def unpacked(archive: bytes) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.full
 def test_contains_pyodide_and_a_package_that_converts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
 ) -> None:
@@ -106,6 +107,7 @@ def _model(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_runtimes_are_read_without_further_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
 ) -> None:

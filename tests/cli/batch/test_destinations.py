@@ -80,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 @pytest.mark.parametrize(("first", "second"), CASES.values(), ids=CASES)
 def test_names_that_differ_in_case_are_one_destination_where_case_is_ignored(

@@ -288,6 +288,7 @@ def test_worker_that_dies_is_a_result(run: Run, zoo: Path) -> None:
     assert models[0]["reason"] == "the process that read the file ended: exit code 3"
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
 @pytest.mark.parametrize(
     ("number", "jobs", "form"),
@@ -338,6 +339,7 @@ def test_closed_pipe_ends_quietly(zoo: Path) -> None:
     assert completed.stderr == b""
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("width", [60, 120])
 def test_terminal_gets_failures_after_fifty_models(zoo: Path, width: int) -> None:
     for position in range(60):

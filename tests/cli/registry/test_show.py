@@ -18,6 +18,8 @@ from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
 
+pytestmark = pytest.mark.every_case
+
 Run = Callable[..., Result]
 REGISTRY = default_registry()
 

@@ -34,6 +34,7 @@ def one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_site, "runtime_files", lambda: {name: path})
 
 
+@pytest.mark.full
 def test_writes_a_site(run: Run, tree: Path) -> None:
     result = run("site", "out", "--opsets", "tree")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -59,6 +60,7 @@ def test_json_counts_the_files(run: Run, tree: Path) -> None:
     assert "https://example.com/operators/com.acme/index.html" in Path("out/sitemap.xml").read_text("utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_runtime")
 def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "converter_files", lambda: {"converter/packages.bin": b"\0"})

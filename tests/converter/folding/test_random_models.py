@@ -135,6 +135,7 @@ def feeds_of(graph: RandomGraph, model: onnx.ModelProto) -> list[dict[str, Array
 FORMS = {each.__name__: each for each in (plain, overridable, old, with_branches, with_function)}
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_folded_shape_computations(form: str) -> None:
     compared = removed = 0
@@ -244,6 +245,7 @@ def random_network(seed: int) -> RandomNetwork:
     return graph
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_folded_networks(form: str) -> None:
     compared = removed = 0

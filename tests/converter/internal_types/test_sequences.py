@@ -218,6 +218,7 @@ def assert_replaced(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
     return converted
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("opset", [11, 13, 24])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_replaces_sequences(name: str, opset: int) -> None:

@@ -75,6 +75,7 @@ def _reason(model: onnx.ModelProto, wider: dict[str, str]) -> str:
     return next(iter(reasons.values())).reason
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("saturate", [1, 0])
 @pytest.mark.parametrize(
     ("element_type", "wide"),

@@ -77,6 +77,7 @@ def test_used_names_may_grow_before_the_first_request() -> None:
 NAME = st.sampled_from(["a", "a_1", "a_2", "a_1_1", "b", "a_"])
 
 
+@pytest.mark.full
 @given(st.lists(st.sets(NAME), max_size=3), st.lists(NAME, max_size=12))
 @settings(max_examples=200, derandomize=True)
 def test_returns_no_name_twice(used: list[set[str]], hints: list[str]) -> None:

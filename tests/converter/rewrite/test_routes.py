@@ -20,6 +20,8 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.registry import Registry
 
+pytestmark = pytest.mark.every_case
+
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "segmenter-9.onnx"
 OPERATORS = {f"{each.domain}.{each.name}": each for each in default_registry().operators()}
 RELU = OPERATORS["ai.onnx.Relu"]

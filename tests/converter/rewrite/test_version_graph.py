@@ -126,6 +126,7 @@ def test_includes_operators_of_a_vendor(tmp_path: Path) -> None:
     assert json.loads(compile_routes(registry)["operators"]["com.acme.Old"]) == [[1], [1, 3]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("missing", "reason"),
     [

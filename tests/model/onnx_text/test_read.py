@@ -174,6 +174,7 @@ def test_errors_name_line_column_and_remedy(text: str, place: str, reason: str) 
     assert pickle.loads(pickle.dumps(caught.value)).as_dict() == caught.value.as_dict()
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize(
     "text",
     [

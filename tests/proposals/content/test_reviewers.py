@@ -110,6 +110,7 @@ def _change_sign_offs(of: Callable[[SignOff], SignOff]) -> Edit:
     return edit
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     "change",
     [

@@ -29,6 +29,7 @@ def _new_findings(base: str, folder: Path, edit: Edit) -> list[ProposalFinding]:
     return [each for each in found if each.rule not in known]
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize(
     ("base", "edit", "rule"),
     [

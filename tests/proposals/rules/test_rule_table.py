@@ -28,6 +28,8 @@ from opshift.proposals.content.folder import ProposalFolder, fingerprint
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.rules.rule_table import rule_table
 
+pytestmark = pytest.mark.every_case
+
 
 class BrokenProposal(NamedTuple):
     """A rule, a proposal that follows it, and the edits that break it."""

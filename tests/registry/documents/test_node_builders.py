@@ -150,6 +150,7 @@ def type_of(text: str) -> onnx.TypeProto:
 UNRELATED = {"node.deprecated", "node.experimental", "node.output-mode"}
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize(("domain", "opset"), MODULES)
 def test_nodes_of_all_operators_are_valid(domain: str, opset: int) -> None:
     context = onnx.checker.C.CheckerContext()

@@ -15,6 +15,8 @@ from opshift.registry.steps import VERBS
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
+pytestmark = pytest.mark.every_case
+
 ROOT = Path(__file__).resolve().parents[3]
 OPSETS = ROOT / "opsets"
 DEFINITIONS = sorted(OPSETS.glob("*/*.yaml"))

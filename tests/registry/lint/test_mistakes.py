@@ -10,6 +10,8 @@ from opshift.registry.lint.rule_table import rule_table
 from opshift.registry.lint_tree import lint_tree
 from opshift.registry.registry import load_registry
 
+pytestmark = pytest.mark.every_case
+
 
 def _tree(folder: Path, text: str, path: str = "com.acme/Blur.yaml") -> Path:
     file = folder / path

@@ -27,6 +27,8 @@ from opshift.registry.runtimes.files import (
 )
 from opshift.registry.yaml_files import load_yaml
 
+pytestmark = pytest.mark.every_case
+
 REGISTRY = default_registry()
 SCHEMA = Draft202012Validator(json.loads((OPSETS / "schema-runtime.json").read_text("utf-8")))
 

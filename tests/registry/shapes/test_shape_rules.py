@@ -480,6 +480,7 @@ def _inferred(case: Case, *, constants: bool) -> Shapes:
     return [types.get(name) for name in case.node.output]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("constants", "expected"),
     [pytest.param(False, set(), marks=pytest.mark.full), (True, INCONSISTENT_IN_ONNX)],

@@ -62,6 +62,7 @@ def _run_converted(op_type: str, feeds: Feeds, opset: int, target: int, **attrib
     return result
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("dtype", BITS)
 @pytest.mark.parametrize("op_type", FUNCTIONS)
 def test_functions_are_accurate_over_the_whole_range(op_type: str, dtype: type) -> None:

@@ -96,6 +96,7 @@ def _few_elements(pool: Pool) -> Pool:
     return pool._replace(sizes=tuple(12 + size % 7 for size in pool.sizes))
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize(
     ("dtype", "target"), [(np.float32, 7), (np.float32, 9), (np.float64, 9), (np.float16, 7)]
 )
@@ -120,6 +121,7 @@ def test_averages_have_a_bounded_error(pool: Pool, dtype: type, target: int) -> 
         np.testing.assert_array_equal(found[~is_finite], exact[~is_finite].astype(dtype))
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("pool", POOLS, ids=str)
 @pytest.mark.parametrize("exponent", [1, 2, 3])

@@ -47,6 +47,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("rows", [(20,), (3, 15), (2, 3), (2, 1), (3, 0)], ids=str)
 @pytest.mark.parametrize("attributes", CASES)
 def test_counts_like_the_kernel(attributes: dict[str, Any], rows: tuple[int, ...]) -> None:

@@ -71,6 +71,7 @@ SMALL_BOXES = np.array(
 )
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("target", [15, 10, 9, 7])

@@ -114,6 +114,7 @@ UNKNOWN_SIZE_CASES = [
 ]
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize(("mode", "padding", "corners"), UNKNOWN_SIZE_CASES)
 @pytest.mark.parametrize("size", [(4, 5), (1, 3)], ids=str)
 @pytest.mark.parametrize("target", [15, 8])

@@ -47,6 +47,7 @@ def _taps(coordinate: Array, size: int) -> Iterator[tuple[Array, Array]]:
         yield (lower + offset).clip(0, size - 1).astype(int), np.where(distance <= 1, near, far)
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("grid_dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("align_corners", [0, 1])

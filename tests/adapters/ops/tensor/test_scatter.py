@@ -73,6 +73,7 @@ def test_reduces_in_a_table(dtype: type, reduction: str) -> None:
         assert_equal(run_reference(result, feeds), run(model, feeds))
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND"])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("dtype", TYPES)

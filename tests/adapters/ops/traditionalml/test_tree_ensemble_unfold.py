@@ -124,6 +124,7 @@ def test_moves_tensors_to_lists() -> None:
         convert_version(regressor(forest, feeds, 1), {ML: 1})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float16])
 def test_results_of_other_types_have_a_bounded_error(dtype: type) -> None:
     random, trees = np.random.default_rng(0), 20

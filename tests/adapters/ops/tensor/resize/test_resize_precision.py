@@ -116,6 +116,7 @@ def _model(case: Case, mode: str, dtype: type) -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
