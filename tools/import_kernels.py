@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from opshift.registry.runtimes.files import version_numbers
+from opshift.registry.releases import version_numbers
 from runtime_files import file_text, new_path, onnxruntime_facts, onnxruntime_rows
 from stub_libraries import build_stubs
 

@@ -27,7 +27,8 @@ from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
-from opshift.registry.runtimes.files import RUNTIMES, get_runtime, version_numbers
+from opshift.registry.releases import version_numbers
+from opshift.registry.runtimes.files import RUNTIMES, get_runtime
 from opshift.registry.runtimes.schemas import SchemaDifference
 
 DOMAIN: Final = "com.microsoft"

@@ -16,7 +16,8 @@ from opshift.model.operator_ids import canonical_domain
 from opshift.model.types import short_type
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
-from opshift.registry.runtimes.files import RUNTIMES, get_runtime, runtime_files, version_numbers
+from opshift.registry.releases import version_numbers
+from opshift.registry.runtimes.files import RUNTIMES, get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Kernel, Runtime
 
 HEADER: Final = "# yaml-language-server: $schema=../../schema-runtime.json\n"
