@@ -244,16 +244,16 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
             elif exact.setdefault(domain, opset) != opset:
                 reason = f"{domain} has two targets, {exact[domain]} and {opset}"
                 raise UsageError(reason, remedy="pass only one")
-    for domain, opset in exact.items():
-        limit, product = most.pop(domain, (opset, ""))
-        if limit < opset:
-            reason = f"{domain} has two targets, {opset} and at most {limit} for {product}"
+    opsets = _validated({**{domain: opset for domain, (opset, _) in most.items()}, **exact}, registry)
+    for domain in exact.keys() & most.keys():
+        limit, product = most.pop(domain)
+        if limit < opsets[domain]:
+            reason = f"{domain} has two targets, {opsets[domain]} and at most {limit} for {product}"
             raise UsageError(reason, remedy="pass only one")
-    opsets = {**{domain: opset for domain, (opset, _) in most.items()}, **exact}
     if not opsets and (requested is None or target is not None):
         raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
     return Target(
-        _validated(opsets, registry),
+        opsets,
         # If several releases are targets, the oldest IR version is the limit.
         min((each.ir_version for each in parts if each.ir_version), default=None),
         requested,
