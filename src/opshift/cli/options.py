@@ -333,7 +333,9 @@ class ConversionOptions(NamedTuple):
     def settings(self) -> Settings:
         """Return the options as settings."""
         given: dict[str, Any] = {name: value for name, value in self._asdict().items() if value is not None}
-        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        lists: dict[str, Any] = {
+            name: tuple(value) for name, value in given.items() if isinstance(value, list)
+        }
         return Settings(**given | lists)
 
 
