@@ -19,19 +19,23 @@ from opshift.model.types import Dim, dims_text, short_type
 from opshift.registry.registry import Registry, default_registry
 
 
-def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None) -> Comparison:
+def compare(
+    old: ModelLike, new: ModelLike, *, same_meaning: bool = False, registry: Registry | None = None
+) -> Comparison:
     """Compare two versions of a model, and determine the required increment of `model_version`.
 
     Meanings of inputs and outputs are compared if both models declare them: denotations of types, and
     metadata of images. External data files are compared if both models are paths.
 
     Operators are compared at the opsets of the new model, to which the old one is converted if possible. The
-    meaning of a node that both models have changes if no conversion keeps it. If operators were replaced, the
-    meaning of outputs may differ, too: this is not determined.
+    meaning of a node that both models have changes if no conversion keeps it. If operators, attributes or
+    connections changed, outputs may mean something else, which requires a higher MAJOR version unless the
+    caller states that they mean the same. `verify` compares the outputs of both models.
 
     Args:
         old: a ModelProto of opshift or `onnx`, serialized bytes, a path, or a file object.
         new: a model in one of the same forms.
+        same_meaning: the outputs mean the same, although operators changed: a higher MINOR version is enough.
         registry: the operator definitions, if not the project's own.
 
     Returns:
@@ -55,7 +59,8 @@ def compare(old: ModelLike, new: ModelLike, *, registry: Registry | None = None)
     definitions = registry or default_registry()
     changes += content_changes(old_model, new_model, (folder_of(old), folder_of(new)), definitions)
     changes.sort(key=lambda change: -change.rise)
-    return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
+    found = Comparison(tuple(changes), old_model.model_version, new_model.model_version)
+    return found.with_same_meaning() if same_meaning else found
 
 
 def model_with_graph(given: ModelLike) -> ModelProto:

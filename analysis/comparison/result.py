@@ -1,6 +1,6 @@
 """Changes between two models, and the version increment that they require."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -57,6 +57,14 @@ class Comparison:
     def enough(self) -> bool:
         """Whether the actual increment is at least the required one."""
         return self.risen is not None and self.risen >= self.required
+
+    def with_same_meaning(self) -> "Comparison":
+        """Return the comparison of models whose outputs mean the same, although operators changed."""
+        changes = (
+            replace(each, rule="OPERATORS_REPLACED") if each.rule == "OPERATORS_CHANGED" else each
+            for each in self.changes
+        )
+        return replace(self, changes=tuple(sorted(changes, key=lambda change: -change.rise)))
 
     @property
     def lowest(self) -> str:
@@ -119,8 +127,10 @@ RULES = {
     "IR_VERSION_RAISED": ComparisonRule(MINOR, "readers may have to be newer"),
     "IR_VERSION_LOWERED": ComparisonRule(PATCH, "readers that supported the old IR version still work"),
     "OPERATORS_CHANGED": ComparisonRule(
-        MINOR, "results may differ; MAJOR if an output means something else than before"
+        MAJOR,
+        "outputs may mean something else; MINOR with --same-meaning, or if --verify finds equal outputs",
     ),
+    "OPERATORS_REPLACED": ComparisonRule(MINOR, "outputs mean the same, as the caller states or a run shows"),
     "GRAPH_CHANGED": ComparisonRule(PATCH, "signature, operators and connections are the same"),
     "WEIGHTS_UNKNOWN": ComparisonRule(PATCH, "external data files were not compared or differ"),
     "METADATA_CHANGED": ComparisonRule(PATCH, "no result depends on it"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
 from typer.testing import Result
 
@@ -92,3 +93,29 @@ def test_reports_invalid_model(
     result = run("compare", *arguments)
     assert result.exit_code == code
     assert message in result.stderr
+
+
+TWICE, SUM, NEGATIVE = "y = Mul (two, x)", "y = Add (x, x)", "y = Neg (x)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "required", "difference"),
+    [
+        pytest.param(TWICE, SUM, [], "MAJOR", None, id="not compared"),
+        pytest.param(TWICE, SUM, ["--same-meaning"], "MINOR", None, id="stated"),
+        pytest.param(TWICE, SUM, ["--verify"], "MINOR", "", id="equal outputs"),
+        pytest.param(TWICE, NEGATIVE, ["--verify"], "MAJOR", "output 'y' differs: ", id="other outputs"),
+        pytest.param(TWICE, TWICE, ["--verify"], "NONE", "", id="same operators"),
+    ],
+)
+def test_changed_operators(
+    run: Run, tmp_path: Path, old: str, new: str, options: list[str], required: str, difference: str | None
+) -> None:
+    for name, node in (("v1.onnx", old), ("v2.onnx", new)):
+        text = f"(float[2] x) => (float[2] y) <float two = {{2.0}}> {{ {node} }}"
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+        onnx.save(model, tmp_path / name)
+    paths = str(tmp_path / "v1.onnx"), str(tmp_path / "v2.onnx")
+    document = json.loads(run("compare", *paths, *options, "--format", "json").stdout)
+    assert document["required"] == required
+    assert str(document.get("difference")).startswith(str(difference))

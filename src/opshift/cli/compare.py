@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,8 @@ from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
+    from opshift.model.files import FileLike
+    from opshift.registry.registry import Registry
 
 CHANGE_COLUMNS = (
     Column("requires", "bold magenta"),
@@ -31,13 +33,29 @@ CHANGE_COLUMNS = (
 def compare(
     old: options.OldModelArgument,
     new: options.NewModelArgument,
+    same_meaning: Annotated[
+        bool,
+        typer.Option(
+            "--same-meaning",
+            help="State that outputs mean the same, although operators changed: a higher MINOR version is "
+            "enough.",
+        ),
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="If operators changed, run both models on the same inputs: with equal outputs, a higher "
+            "MINOR version is enough.",
+        ),
+    ] = False,
     folders: options.DefinitionsOption = None,
     quiet: options.QuietOption = False,
     form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show what changed between two versions of a model.
 
-    Also checks model_version: breaking changes of inputs, outputs and the meaning of nodes require a higher
+    Also checks model_version: breaking changes of inputs, outputs and of what nodes compute require a higher
     MAJOR version, other changes that callers notice a higher MINOR version, all others a higher PATCH
     version. Exits with 1 if the version was not increased enough.
     """
@@ -45,11 +63,36 @@ def compare(
 
     old, new = require_file(old), require_file(new)
     with show_progress(f"Comparing {old} and {new}", quiet=quiet or form is Format.JSON):
-        result = compare_models(model_input(old), model_input(new), registry=registry_with(folders))
+        registry = registry_with(folders)
+        result = compare_models(
+            model_input(old), model_input(new), same_meaning=same_meaning, registry=registry
+        )
+        is_run = verify and _may_differ(result)
+        failure = _difference(model_input(old), model_input(new), registry) if is_run else ""
+        if verify and not failure:
+            result = result.with_same_meaning()
     data = {"old": old, "new": new, **result.as_dict()}
+    if verify:
+        data["difference"] = failure
     print_result(form, data, lambda page: _write(page, data, result))
     if not result.enough:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _may_differ(result: Comparison) -> bool:
+    return any(each.rule == "OPERATORS_CHANGED" for each in result.changes)
+
+
+def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
+    """Return how the outputs of two models differ; empty if they agree."""
+    from opshift.analysis.verification.result import VerificationFailed
+    from opshift.analysis.verification.verify import verify
+
+    try:
+        verify(old, new, registry=registry)
+    except VerificationFailed as error:
+        return error.reason
+    return ""
 
 
 def _write(page: Page, data: Mapping[str, object], result: Comparison) -> None:
@@ -70,6 +113,9 @@ def _write(page: Page, data: Mapping[str, object], result: Comparison) -> None:
             difference = " -> ".join(filter(None, (each.before, each.after)))
             rows.append((fields["rise"], each.rule, each.place, difference, fields["why"]))
         page.table(CHANGE_COLUMNS, rows)
+    if data.get("difference"):
+        page.blank()
+        page.prose(f"--verify: {data['difference']}")
     page.blank()
     if result.enough:
         page.line("The version increment is sufficient.", style="green")

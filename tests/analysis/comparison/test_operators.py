@@ -75,9 +75,16 @@ def test_same_computation_requires_patch(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), DIFFERENT.values(), ids=DIFFERENT)
-def test_different_computation_requires_minor(old: str, new: str) -> None:
+def test_different_computation_requires_major(old: str, new: str) -> None:
     comparison = compare(model(old), model(new))
     assert rules(comparison) == {"OPERATORS_CHANGED"}
+    assert comparison.lowest == "2.0.0"
+
+
+@pytest.mark.parametrize(("old", "new"), DIFFERENT.values(), ids=DIFFERENT)
+def test_same_meaning_requires_minor(old: str, new: str) -> None:
+    comparison = compare(model(old), model(new), same_meaning=True)
+    assert rules(comparison) == {"OPERATORS_REPLACED"}
     assert comparison.lowest == "1.1.0"
 
 
