@@ -1,6 +1,6 @@
 """Highest opset to which several models can be converted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class NoCommonOpset(OpshiftError):
 
 @dataclass(frozen=True)
 class CommonOpset:
-    """Opsets that several models can share.
+    """Opsets that several models can share; as a target of `convert_version`, `highest` and the IR version.
 
     Attributes:
         domain: domain of the opsets.
@@ -50,13 +50,24 @@ class CommonOpset:
     reaches: tuple[Reach, ...]
     reports: tuple[Report, ...]
 
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """The highest common opset, by domain."""
+        return {self.domain: self.highest}
+
+    @property
+    def ir_version(self) -> int:
+        """The IR version that all models can have after the conversion, as `onnx.compose` requires."""
+        return max(after for _, after in (each.ir_version for each in self.reports))
+
 
 def common_opset(
     models: Iterable[ModelLike], domain: str = "", *, allow: AllowLike = (), registry: Registry | None = None
 ) -> CommonOpset:
     """Return the highest opset of a domain that all models reach, with the conversion of each model.
 
-    A model reaches an opset if it can be converted to that opset and to every opset in between.
+    A model reaches an opset if it can be converted to that opset and to every opset in between. The result is
+    a target: `[convert_version(each, common) for each in models]` have the same opset and IR version.
 
     Args:
         models: ModelProtos, their bytes, paths, or file objects.

@@ -20,7 +20,7 @@ from opshift.batch.outputs import foreign_objects, output_location, remove_unfin
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
-from opshift.converter.options import AllowLike, Flags, IrVersionLike, TargetLike, WithoutLike
+from opshift.converter.options import AllowLike, Flags, IrVersionLike, SharedTarget, TargetLike, WithoutLike
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
@@ -88,6 +88,9 @@ def convert_many(
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor does not accept tasks any more.
     """
+    if isinstance(target, SharedTarget):
+        ir_version = target.ir_version if ir_version is None else ir_version
+        target = target.opsets
     settings = Settings(
         target=tuple(_texts(target)),
         ir_version=None if ir_version is None else str(ir_version),
@@ -112,7 +115,7 @@ def convert_many(
     return batch.run(jobs, executor)
 
 
-def _texts(target: TargetLike | None) -> Iterator[str]:
+def _texts(target: int | str | Mapping[str, int] | Iterable[str] | None) -> Iterator[str]:
     if isinstance(target, int | str):
         yield str(target)
     elif isinstance(target, Mapping):

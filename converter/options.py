@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypedDict,
+    Unpack,
+    get_args,
+    runtime_checkable,
+)
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import UsageError
@@ -26,7 +36,21 @@ KEEP: Literal["keep"] = "keep"
 
 IrVersionLike = int | str | None
 
-TargetLike = int | str | Mapping[str, int] | Iterable[str]
+
+@runtime_checkable
+class SharedTarget(Protocol):
+    """Opsets and IR version that several models can have, such as the result of `common_opset`."""
+
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """Opset by domain."""
+
+    @property
+    def ir_version(self) -> int:
+        """IR version to convert to."""
+
+
+TargetLike = int | str | Mapping[str, int] | Iterable[str] | SharedTarget
 
 AllowLike = Allow | Iterable[Allow]
 
@@ -235,6 +259,9 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     """
     exact: dict[str, int] = {}
     most: dict[str, tuple[int, str]] = {}
+    if isinstance(target, SharedTarget):
+        ir_version = target.ir_version if ir_version is None else ir_version
+        target = target.opsets
     requested = _read_ir_version(ir_version)
     parts = list(_parts(() if target is None else target, registry))
     for part in parts:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
-from support.execution import build, opset_of
+from onnx import compose, helper, shape_inference
+from support.execution import assert_equal, build, opset_of, run
 
 from opshift import InvalidModel, NoCommonOpset, UsageError, common_opset, convert_version
 from opshift.registry.registry import default_registry
@@ -47,6 +47,22 @@ def test_reports_the_conversion_of_each_model() -> None:
     first, second = common_opset([clip, model_of("Relu", NEWEST)]).reports
     assert [change.operator for change in first.changed] == ["ai.onnx.Clip:6"]
     assert (second.changed, second.opsets) == ((), ())
+
+
+def test_results_of_a_common_target_can_be_merged() -> None:
+    x = np.linspace(-1, 1, 4, dtype=np.float32).reshape(2, 2)
+    clip = build(
+        [helper.make_node("Clip", ["x"], ["y"], min=-0.5, max=0.5)], {"x": x}, ["y"], 10, ir_version=4
+    )
+    gelu = build([helper.make_node("Gelu", ["x"], ["y"])], {"x": x}, ["y"], 20, ir_version=9)
+    clip, gelu = map(shape_inference.infer_shapes, (clip, gelu))  # compose requires shapes of outputs
+    common = common_opset([clip, gelu])
+    one, other = (convert_version(each, common) for each in (clip, gelu))
+    assert {opset_of(one), opset_of(other)} == {common.highest}
+    assert one.ir_version == other.ir_version == common.ir_version
+    merged = compose.merge_models(compose.add_prefix(one, "a_"), other, [("a_y", "x")])
+    (expected,) = run(gelu, {"x": np.clip(x, -0.5, 0.5)})
+    assert_equal(run(merged, {"a_x": x}), [expected])
 
 
 def test_error_states_both_bounds() -> None:
