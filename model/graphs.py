@@ -239,6 +239,18 @@ def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | Grap
             pending += graphs_of(node)
 
 
+def require_limited_depth(model: ModelProto) -> None:
+    """Raise InvalidModel if subgraphs are nested deeper than `MAX_SUBGRAPH_DEPTH`, for code that recurses.
+
+    Bytes cannot be that deep, because protobuf refuses them, but messages can.
+    """
+    level: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    for _ in range(MAX_SUBGRAPH_DEPTH + 1):
+        level = [graph for container in level for node in container.node for graph in graphs_of(node)]
+    if level:
+        raise too_deep_error("graph")
+
+
 def defined_values(*roots: ContainerProto) -> Iterator[str]:
     """Yield the names of the values that graphs or functions and all their subgraphs define."""
     for container in nested_containers(roots):
