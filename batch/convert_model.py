@@ -21,6 +21,7 @@ from opshift.converter.streaming.external_data import external_locations, requir
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
+from opshift.model.redaction import without_secrets
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,12 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 def _is_proven(entry: Entry, task: Task) -> bool:
     """Return whether an entry records the files of a task, and they are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
-    return entry.files.keys() >= set(map(full_name, needed)) and are_unchanged(entry.files)
+    # the ledger has names without credentials; those of data files are below them
+    names = {without_secrets(name): name for name in map(full_name, needed)}
+    if not names.keys() <= entry.files.keys():
+        return False
+    files = {names.get(name, name): state for name, state in entry.files.items()}
+    return are_unchanged(files)
 
 
 def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:

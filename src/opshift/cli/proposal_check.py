@@ -13,7 +13,7 @@ from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.options import Format, LevelOption, QuietOption
 from opshift.cli.output import print_result
-from opshift.cli.page import Page, escape_control_characters
+from opshift.cli.page import Page, displayable
 from opshift.cli.progress import show_progress
 from opshift.model.message_text import count_text
 from opshift.proposals.content.staged_registry import registry_of_tree
@@ -73,7 +73,7 @@ def _annotation(finding: ProposalFinding) -> str:
     from opshift.cli.findings.github import annotation
 
     place = {"file": finding.place.file, "line": str(finding.place.line or 1)}
-    text = escape_control_characters(f"{finding.reason} ({finding.remedy})")
+    text = displayable(f"{finding.reason} ({finding.remedy})")
     return annotation(_ANNOTATIONS[finding.level], {**place, "title": finding.rule}, text)
 
 
