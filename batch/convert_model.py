@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
 from opshift.batch.outcome import ModelError, ModelOutcome, Status
+from opshift.batch.outputs import require_no_link
 from opshift.batch.settings import Settings, options_of
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
@@ -135,6 +136,7 @@ def _convert(
 
     verification = None
     if not is_url(task.output):
+        require_no_link(task.output)
         Path(task.output).parent.mkdir(parents=True, exist_ok=True)
     may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
     conversion = converting(

@@ -53,7 +53,7 @@ class FunctionTable:
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self._depth = 0
         self._inferences = 0
-        nodes = sum(len(each.node) for each in (model.graph, *self.protos))
+        nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
         self.undefined_operators: dict[str, set[str]] = {}

@@ -79,7 +79,7 @@ class Worker:
         except (EOFError, ConnectionError):
             self._process.join()
             if self._process.exitcode == -signal.SIGPROF:
-                finding = Outcome(case, "timeout", f"no result within the CPU time")
+                finding = Outcome(case, "timeout", "no result within the CPU time")
             else:
                 finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
         self._start()
