@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from importlib import import_module
 from typing import Annotated, NamedTuple, cast
 
@@ -15,6 +16,7 @@ from opshift.cli.streams import replace_closed_streams
 from opshift.model.limited_stream import LIMIT_VARIABLE
 from opshift.model.remote.redirects import HOSTS_VARIABLE
 from opshift.model.signals import exit_on_signals
+from opshift.start import exit_at_once
 
 
 class Command(NamedTuple):
@@ -235,6 +237,15 @@ def start(
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    exit_on_signals()
-    replace_closed_streams()
-    app()
+    started = signal.getsignal(signal.SIGINT)
+    try:
+        if started is exit_at_once:  # from here on, temporary files and processes have to be removed
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        exit_on_signals()
+        replace_closed_streams()
+        app()
+    except KeyboardInterrupt:
+        exit_at_once(signal.SIGINT, None)
+    finally:
+        if started is exit_at_once:
+            signal.signal(signal.SIGINT, started)
