@@ -36,6 +36,8 @@ class CompiledFilesHook(BuildHookInterface[Any]):
         subprocess.run([sys.executable, script, self._folder], check=True, env=environment)
         for name in FILES:
             build_data["force_include"][str(Path(self._folder, name))] = f"opshift/{name}"
+        # PEP 770: hatchling copies it to the folder `sboms` of the metadata
+        self.build_config.target_config["sbom-files"] = [str(Path(self._folder, "opshift.cdx.json"))]
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the temporary folder."""
@@ -52,9 +54,11 @@ def compile_into(folder: Path) -> None:
     # An sdist has no links from `src/opshift` to the packages at the top of the tree.
     opshift.__path__.append(str(root))
     from opshift.catalogue.data_package import data_files
+    from opshift.catalogue.software_bill import NAME, software_bill
     from opshift.converter.compile_files import compile_files
 
     compile_files(folder)
+    (folder / NAME).write_text(software_bill(), "ascii")
     (folder / "data").mkdir()
     for name, content in data_files(opshift.default_registry(), opshift.__version__).items():
         (folder / name).write_text(content, "ascii")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -51,13 +51,15 @@ def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) 
     """Name the graph, its inputs, its outputs and those of nodes without any."""
     graph.name = "nodes"
     names = {name for node in nested_nodes(graph) for name in (*node.input, *node.output)}
+    numbered: dict[str, Iterator[str]] = {}
     for node in graph.node:
         if not node.output:
             version = registry.at(node.op_type, opsets[canonical_domain(node.domain)], node.domain)
             outputs = [each.name for each in version.outputs if each.option == "single"] if version else []
             for name in outputs or ["y"]:
-                numbered = (f"{name}_{number}" if number else name for number in count())
-                node.output.append(next(each for each in numbered if each not in names))
+                if name not in numbered:
+                    numbered[name] = _numbered(name)
+                node.output.append(next(each for each in numbered[name] if each not in names))
                 names.add(node.output[-1])
     types = {value.name: value for value in graph.value_info}
     produced = dict.fromkeys(name for node in graph.node for name in node.output if name)
@@ -67,3 +69,8 @@ def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) 
     graph.input.extend(types.get(name) or ValueInfoProto(name=name) for name in read)
     inputs = {name for node in nested_nodes(graph) for name in node.input}
     graph.output.extend(ValueInfoProto(name=name) for name in produced if name not in inputs)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in count(1))

@@ -16,7 +16,7 @@ from opshift.batch.destinations import Destinations, without_links
 from opshift.batch.ledger import Ledger, ledger_location
 from opshift.batch.options_digest import options_digest
 from opshift.batch.outcome import ModelOutcome
-from opshift.batch.outputs import foreign_objects, output_location, remove_unfinished
+from opshift.batch.outputs import foreign_objects, output_location, remove_unfinished, require_no_link
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
@@ -140,7 +140,7 @@ class Batch(NamedTuple):
             raise UsageError("is not a folder", place=self.out, remedy="name a folder with --out")
         claimed = self._claimed(Destinations())
         first = list(islice(claimed, MODELS_BEFORE_START))
-        error = next((each.error for each in first if each.error), None)
+        error = next((each.error for each in first if each.is_conflict), None)
         if error is not None:
             raise error
         return self._outcomes(chain(first, claimed), digest, jobs, executor)
@@ -156,17 +156,24 @@ class Batch(NamedTuple):
             # claims do not have the data files of objects; those below one folder stay apart
             model = _Model(source, os.path.join(self.out, relative), (), not is_remote or root == first_root)
             try:
-                output = output_location(self.out, relative, is_url(source))
+                output = output_location(self.out, relative)
+            except OpshiftError as error:  # concerns this model alone
+                yield model._replace(error=error)
+                continue
+            try:
                 model = model._replace(output=output, data=_data_of(source))
                 destinations.claim(*model[:3], self.settings.external)
             except UsageError as error:
-                model = model._replace(error=error)
+                model = model._replace(error=error, is_conflict=True)
             yield model
 
     def _outcomes(
         self, models: Iterable[_Model], digest: str, jobs: int | None, executor: Executor | None
     ) -> Generator[ModelOutcome]:
-        ledger, is_complete = Ledger(self.ledger or ledger_location(self.out)), False
+        location = self.ledger or ledger_location(self.out)
+        if self.ledger is None and not is_url(location):
+            require_no_link(location)
+        ledger, is_complete = Ledger(location), False
         existing = foreign_objects(self.out, ledger)
         chunks = run_chunks(
             partial(convert_model, self.settings, digest),
@@ -186,7 +193,7 @@ class Batch(NamedTuple):
             ledger.close(is_complete=is_complete)
 
     def _task(self, model: _Model, ledger: Ledger, existing: Container[str]) -> Task:
-        source, output, data, may_copy_data, error = model
+        source, output, data, may_copy_data, error, _ = model
         entry = ledger.entry(output)
         if entry is not None and entry.status == STARTED:
             remove_unfinished(output)
@@ -201,13 +208,17 @@ class Batch(NamedTuple):
 
 
 class _Model(NamedTuple):
-    """Model of a batch, with its external data files, and a conflict of its files with another model."""
+    """Model of a batch, with its external data files.
+
+    The error is that of its name, or a conflict of its files with those of another model.
+    """
 
     source: str
     output: str
     data: tuple[str, ...]
     may_copy_data: bool
-    error: UsageError | None = None
+    error: OpshiftError | None = None
+    is_conflict: bool = False
 
 
 def _folder(location: str) -> str:

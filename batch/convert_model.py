@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
 from opshift.batch.outcome import ModelError, ModelOutcome, Status
+from opshift.batch.outputs import require_no_link
 from opshift.batch.settings import Settings, options_of
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
@@ -21,6 +22,7 @@ from opshift.converter.streaming.external_data import external_locations, requir
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
+from opshift.model.redaction import without_secrets
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
@@ -104,7 +106,12 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 def _is_proven(entry: Entry, task: Task) -> bool:
     """Return whether an entry records the files of a task, and they are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
-    return entry.files.keys() >= set(map(full_name, needed)) and are_unchanged(entry.files)
+    # the ledger has names without credentials; those of data files are below them
+    names = {without_secrets(name): name for name in map(full_name, needed)}
+    if not names.keys() <= entry.files.keys():
+        return False
+    files = {names.get(name, name): state for name, state in entry.files.items()}
+    return are_unchanged(files)
 
 
 def _convert_or_refuse(settings: Settings, digest: str, task: Task) -> ModelOutcome:
@@ -129,6 +136,7 @@ def _convert(
 
     verification = None
     if not is_url(task.output):
+        require_no_link(task.output)
         Path(task.output).parent.mkdir(parents=True, exist_ok=True)
     may_replace_data = settings.force or (task.entry is not None and task.entry.owns_output)
     conversion = converting(

@@ -17,6 +17,7 @@ from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.errors import CannotWrite
 from opshift.model.locations import is_url
+from opshift.model.redaction import without_secrets
 from opshift.stores.locations import join
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Ledger:
         )
 
     def _write(self, entries: Iterable[Mapping[str, object]]) -> None:
-        lines = [f"{json.dumps(each)}\n".encode() for each in entries]
+        lines = [f"{without_secrets(json.dumps(each))}\n".encode() for each in entries]
         self._file.append(b"".join(lines))
         for line in lines:
             self._add(line)
@@ -114,8 +115,8 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
 
 
 def _key(name: str) -> bytes:
-    """Return a name as bytes, because a path may have characters that are not Unicode."""
-    return name.encode(errors="surrogatepass")
+    """Return the name of an output in the ledger, as bytes: a path may be no Unicode text."""
+    return without_secrets(name).encode(errors="surrogatepass")
 
 
 def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object]:

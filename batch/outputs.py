@@ -8,19 +8,32 @@ from pathlib import Path
 
 from opshift.batch.ledger import LEDGER_FOLDER, Ledger
 from opshift.model.atomic_files import remove_abandoned_files
+from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.stores.locations import exists, join
 
 
-def output_location(out: str, relative: str, is_object: bool) -> str:
-    """Return the output of a model; `relative` has slashes.
+def output_location(out: str, relative: str) -> str:
+    """Return the output of a model; `relative` has slashes, and may be any key of an object store.
 
     Raises:
-        UsageError: the name of an object in a store leads out of the folder.
+        UsageError: the name has parts that paths cannot have, or the output would be outside of the folder,
+            also because of a symbolic link.
+        CannotWrite: the path cannot be resolved, for example because a name is too long.
     """
-    if is_object or is_url(out):
-        return join(out, relative)
-    return os.path.join(out, *relative.split("/"))
+    if not {"", ".", ".."}.isdisjoint(relative.split("/")) or "\0" in relative:
+        reason = "has an empty part, a part of dots or a null character"
+        raise UsageError(reason, place=relative, remedy="correct the name, or convert it alone")
+    output = join(out, relative)
+    if not is_url(output):
+        require_no_link(output)
+    return output
+
+
+def require_no_link(path: str) -> None:
+    """Raise UsageError for a symbolic link in an output folder: its target would be replaced."""
+    if os.path.islink(path):
+        raise UsageError("is a symbolic link", place=path, remedy="remove the link")
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from opshift import __version__
 from opshift.batch.file_states import FileState, FileStates
 from opshift.batch.outcome import ModelError, Status
-from opshift.model.errors import UsageError
+from opshift.model.errors import OpshiftError
 from opshift.model.frozen_record import FrozenRecord
 
 STARTED = "started"
@@ -61,7 +61,7 @@ class Task(NamedTuple):
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether a model with an output that must not be replaced is skipped.
         is_started: whether the ledger has an entry that the conversion was started.
-        error: a conflict of the files of the model with another model.
+        error: the error of its name, or a conflict of its files with those of another model.
     """
 
     source: str
@@ -72,4 +72,4 @@ class Task(NamedTuple):
     may_replace: bool
     skips_existing: bool
     is_started: bool
-    error: UsageError | None
+    error: OpshiftError | None

@@ -52,6 +52,9 @@ class FunctionTable:
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self._depth = 0
+        self._inferences = 0
+        nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
+        self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
         self.undefined_operators: dict[str, set[str]] = {}
         for index, each in enumerate(self.protos):
@@ -147,8 +150,9 @@ class FunctionTable:
         index = self.find(proto)
         if index is None:
             return None
+        self._inferences += 1
         with self.nested_call() as is_shallow:
-            if not is_shallow or len(self._scopes_by_call) >= MAX_INFERRED_CALLS:
+            if not is_shallow or self._inferences > self._max_inferences:
                 return []
             body = self.scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
             return [fact(body, name) for name in body.outputs]
@@ -263,8 +267,11 @@ class CallScope(Scope):
         return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
 
 
-MAX_INFERRED_CALLS = 100_000
-"""Maximum number of calls that are inferred through their bodies: nested calls may multiply at each level."""
+MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
+"""Maximum number of inferences through the bodies of functions, and of more for each node of the file.
+
+Nested calls may multiply at each level.
+"""
 
 MAX_CALL_DEPTH = 40
 """Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""

@@ -3,6 +3,7 @@
 import copyreg
 
 from opshift.model.frozen_record import FrozenRecord
+from opshift.model.redaction import without_secrets
 
 UNKNOWN_ELEMENT_TYPE = "unknown.element-type"
 """Code of refusals because of an unknown element type."""
@@ -39,19 +40,19 @@ class OpshiftError(Exception):
     def __str__(self) -> str:
         where = f"{self.place}: " if str(self.place) else ""
         advice = f" ({self.remedy})" if self.remedy else ""
-        return f"{where}{self.reason}{advice}"
+        return without_secrets(f"{where}{self.reason}{advice}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the fields: unpickling must not call a constructor whose arguments a subclass changed."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def as_dict(self) -> dict[str, str]:
-        """Return the fields for JSON output."""
+        """Return the fields for JSON output, without the credentials of URLs."""
         return {
             "error": type(self).__name__,
-            "reason": self.reason,
-            "place": str(self.place),
-            "remedy": self.remedy,
+            "reason": without_secrets(self.reason),
+            "place": without_secrets(str(self.place)),
+            "remedy": without_secrets(self.remedy),
         }
 
 

@@ -34,9 +34,21 @@ MAX_SUBGRAPH_DEPTH = 64
 """Maximum nesting depth of subgraphs; deeper than protobuf itself accepts when it parses bytes."""
 
 
+MAX_LABEL, MAX_LABELLED_OUTPUTS = 1_000, 20
+"""Maximum number of characters of a label, and of outputs in it."""
+
+
 def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
-    """Return the label of a node for messages: its name, or its operator and outputs."""
-    return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
+    """Return the label of a node for messages: its name, or its operator and outputs.
+
+    It is cut to a limited length: a node may have thousands of findings, each with this label.
+    """
+    if name:
+        return repr(name if len(name) <= MAX_LABEL else f"{name[:MAX_LABEL]}...")
+    named = ", ".join(map(str, outputs[:MAX_LABELLED_OUTPUTS]))
+    label = f"{op_type} -> {named}"
+    more = len(outputs) - MAX_LABELLED_OUTPUTS
+    return f"{label[:MAX_LABEL]}{f', and {more:,} more' if more > 0 else ''}"
 
 
 def node_place(path: str, node: NodeProto) -> str:
@@ -60,8 +72,28 @@ def too_deep_error(path: str) -> InvalidModel:
     return InvalidModel(reason, place=path, remedy="move nodes of inner graphs to the enclosing graphs")
 
 
+MAX_TRAINING_GRAPHS = 100
+"""Maximum number of `training_info`; two bytes declare one, and each is two graphs to convert."""
+
+MAX_OPSET_IMPORTS = 1_000
+"""Maximum number of opset imports."""
+
+
+def require_limited_lists(model: ModelProto, place: str = "") -> None:
+    """Raise InvalidModel for a message with longer lists than models have."""
+    for field, limit in (("training_info", MAX_TRAINING_GRAPHS), ("opset_import", MAX_OPSET_IMPORTS)):
+        count = len(getattr(model, field))
+        if count > limit:
+            reason = f"{field} has {count:,} entries, more than {limit:,}"
+            raise InvalidModel(reason, place=place, remedy="remove those that are not needed")
+
+
 def require_graph(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a message without a graph, such as that of another kind of file."""
+    """Raise InvalidModel for a message without a graph, such as that of another kind of file.
+
+    Messages with longer lists than models have are refused, too.
+    """
+    require_limited_lists(model, place)
     if not model.HasField("graph"):
         remedy = "check that it is the right file"
         raise InvalidModel("this is not a model: it has no graph", place=place, remedy=remedy)
@@ -237,6 +269,18 @@ def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | Grap
         yield container
         for node in container.node:
             pending += graphs_of(node)
+
+
+def require_limited_depth(model: ModelProto) -> None:
+    """Raise InvalidModel if subgraphs are nested deeper than `MAX_SUBGRAPH_DEPTH`, for code that recurses.
+
+    Bytes cannot be that deep, because protobuf refuses them, but messages can.
+    """
+    level: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    for _ in range(MAX_SUBGRAPH_DEPTH + 1):
+        level = [graph for container in level for node in container.node for graph in graphs_of(node)]
+    if level:
+        raise too_deep_error("graph")
 
 
 def defined_values(*roots: ContainerProto) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _json_value(value: object) -> Json:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
+INFINITY_OR_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"|Infinity|NaN')
 """Tokens of JSON as Python writes it that may contain the name of a number that is not finite."""
 
 

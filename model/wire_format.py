@@ -94,7 +94,7 @@ def _in_window(
             value = at + 1
             at += 2 if length < 0x80 else 3
         else:
-            tag, value, at = _read_head(window, at, position, groups)
+            tag, value, at = read_head(window, at, position, groups)
         if at - value >= least and position + at > marks[-1] and not groups:
             if position + at > end:
                 element = f"a field that ends at byte {position + at:,}, after the end at byte {end:,}"
@@ -103,7 +103,7 @@ def _in_window(
     return at
 
 
-def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
+def read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
     """Return the tag of any field, and the start and end of its value."""
     tag, value = _varint_at(window, at, position)
     number, kind = tag >> 3, tag & 7

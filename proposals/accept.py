@@ -53,11 +53,13 @@ def accept(
     adapters: Path | None = None,
     shapes: Path | None = None,
     cases: Path | None = None,
+    trusted: Path | None = None,
 ) -> Accepted:
     """Append the proposal's definition to a tree, with code, examples, page, fingerprints and log entry.
 
     The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
-    may be empty. By default, adapters and shape rules go to its folder `adapters`, and examples to `cases`.
+    may be empty. The reviewers are those of the folder `trusted`, by default of the tree. By default,
+    adapters and shape rules go to its folder `adapters`, and examples to `cases`.
 
     Raises:
         NotAcceptable: a check reports an error. Nothing is written.
@@ -67,7 +69,7 @@ def accept(
             code of opshift's own operators is given.
     """
     registry = registry_of_tree(tree)
-    checked = check_proposal(path, registry, gate="accept")
+    checked = check_proposal(path, registry, gate="accept", trusted=trusted)
     draft = checked.draft
     if checked.errors or not isinstance(draft, Evaluated):
         reason = f"{len(checked.errors)} errors remain"

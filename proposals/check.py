@@ -35,11 +35,17 @@ class CheckResult:
 
 
 def check_proposal(
-    path: Path | str, registry: Registry | None = None, *, gate: Gate = "check", run: bool = True
+    path: Path | str,
+    registry: Registry | None = None,
+    *,
+    gate: Gate = "check",
+    run: bool = True,
+    trusted: Path | None = None,
 ) -> CheckResult:
     """Check a proposal, which extends a registry, against every rule that applies at `gate`.
 
-    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped.
+    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped. The reviewers
+    are those of the folder `trusted`, by default of the registry.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.
@@ -48,7 +54,7 @@ def check_proposal(
     findings: list[ProposalFinding] = []
     draft = None
     # Closed, so that an exception does not leave the adapters of the proposal registered.
-    with closing(_stages(folder, registry or default_registry(), run)) as stages:
+    with closing(_stages(folder, registry or default_registry(), run, trusted)) as stages:
         for subject in stages:
             for rule in rule_table().values():
                 if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):
@@ -62,11 +68,11 @@ def check_proposal(
 
 
 def _stages(
-    folder: ProposalFolder, registry: Registry, run: bool
+    folder: ProposalFolder, registry: Registry, run: bool, trusted: Path | None
 ) -> Generator[Draft | InvalidFile, None, None]:
     """Yield the proposal after each file that is read, then with its evidence; stop at an invalid file."""
     try:
-        draft = Draft(folder, folder.proposal, registry)
+        draft = Draft(folder, folder.proposal, registry, trusted=trusted)
     except DefinitionError as error:
         yield InvalidFile(folder, PROPOSAL, error)
         return
@@ -84,7 +90,8 @@ def _stages(
 def _defined_stages(draft: Draft, run: bool) -> Generator[Draft | InvalidFile, None, None]:
     folder, registry = draft.folder, draft.registry
     try:
-        defined = DefinedDraft(folder, draft.proposal, registry, folder.operator(registry.types))
+        operator = folder.operator(registry.types)
+        defined = DefinedDraft(folder, draft.proposal, registry, operator, trusted=draft.trusted)
     except DefinitionError as error:
         yield InvalidFile(folder, OPERATOR, error)
         return
@@ -100,4 +107,12 @@ def _defined_stages(draft: Draft, run: bool) -> Generator[Draft | InvalidFile, N
             yield InvalidFile(folder, EXAMPLES, error)
             return
         evidence = gather_evidence(defined, examples)
-        yield Evaluated(folder, draft.proposal, registry, defined.operator, evidence, adapters_error)
+        yield Evaluated(
+            folder,
+            draft.proposal,
+            registry,
+            defined.operator,
+            evidence,
+            adapters_error,
+            trusted=draft.trusted,
+        )

@@ -21,7 +21,7 @@ class Status:
     fingerprint: str
     valid: tuple[SignOff, ...]
     open: tuple[ProposalFinding, ...]
-    """Errors that block acceptance, from the rules that need no evidence."""
+    """Errors that block acceptance, from the rules that need no evidence, and changes of the reviewers."""
 
     @property
     def title(self) -> str:
@@ -58,14 +58,15 @@ class Status:
         }
 
 
-def status_of(path: Path, registry: Registry) -> Status:
-    """Return the status of a proposal without executing its code.
+def status_of(path: Path, registry: Registry, trusted: Path | None = None) -> Status:
+    """Return the status of a proposal without executing its code; see `check_proposal` for `trusted`.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: `proposal.yaml` is invalid.
     """
     folder = ProposalFolder(path)
-    draft = Draft(folder, folder.proposal, registry)
-    checked = check_proposal(path, registry, gate="accept", run=False)
-    return Status(draft.proposal, fingerprint(folder), draft.sign_offs, checked.errors)
+    draft = Draft(folder, folder.proposal, registry, trusted=trusted)
+    checked = check_proposal(path, registry, gate="accept", run=False, trusted=trusted)
+    changes = tuple(each for each in checked.findings if each.rule == "sign-off.trust")
+    return Status(draft.proposal, fingerprint(folder), draft.sign_offs, (*checked.errors, *changes))

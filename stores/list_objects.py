@@ -34,6 +34,7 @@ def _names(store: Store, path: str, depth: int) -> Iterator[str]:
     for name, each in sorted(listed.items()):
         if each["type"] == "file":
             yield name
-        elif depth > 1:
+        # some stores list a folder in itself, for keys with an empty part
+        elif depth > 1 and str(each["name"]).strip("/") != path.strip("/"):
             for relative in _names(store, str(each["name"]), depth - 1):
                 yield f"{name}/{relative}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Union
 from opshift.model.binary_files import file_name, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.file_formats import changed_file, unreadable
 from opshift.model.files import FileLike
+from opshift.model.limited_stream import limited
 from opshift.model.locations import is_url
 from opshift.model.wire_format import MAX_READ_SIZE
 
@@ -103,9 +104,11 @@ def _descriptor(source: FileLike) -> int:
     """Return a descriptor that supports seeking: for a pipe or file object, that of a temporary copy."""
     if not isinstance(source, str | os.PathLike):
         shared = regular_descriptor(source)
-        return temporary_copy(read_blocks(source)) if shared is None else os.dup(shared)
+        if shared is not None:
+            return os.dup(shared)
+        return temporary_copy(limited(read_blocks(source), file_name(source)))
     file = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     if not stat.S_ISFIFO(os.fstat(file).st_mode):
         return file
     with open(file, "rb") as pipe:
-        return temporary_copy(read_blocks(pipe))
+        return temporary_copy(limited(read_blocks(pipe), os.fspath(source)))

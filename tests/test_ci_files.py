@@ -267,5 +267,9 @@ def test_action_installs_its_own_sources(zoo: Path, tmp_path: Path) -> None:
     done = job.run("install")
     assert done.returncode == 0, done.stderr
     environment = job.temporary / "opshift"
-    assert done.stdout.splitlines() == [f"-m venv {environment}", f"-m pip install --quiet {ROOT}"]
+    assert done.stdout.splitlines() == [
+        f"-m venv {environment}",
+        f"-m pip install --quiet --require-hashes -r {ROOT}/tools/locks/action.txt",
+        f"-m pip install --quiet --no-deps --no-build-isolation {ROOT}",
+    ]
     assert job.values["steps.install.outputs.folder"] == f"{environment}/bin"

@@ -130,7 +130,7 @@ def test_files_in_wheel_equal_source_files(wheel: zipfile.ZipFile, packaged: set
 
 def test_wheel_has_licence_and_command(wheel: zipfile.ZipFile) -> None:
     info = {name.rsplit("/", 1)[1] for name in wheel.namelist() if ".dist-info/" in name}
-    assert {"LICENSE", "METADATA", "entry_points.txt"} <= info
+    assert {"LICENSE", "METADATA", "entry_points.txt", "opshift.cdx.json"} <= info
 
 
 def test_wheel_works_without_source_tree(wheel: zipfile.ZipFile, tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """Run mutated models, definitions and documents through every public call.
 
-    python tools/fuzz.py [--seconds 60] [--cases N] [--seed 0] [--out findings] [--jobs 2]
+    python tools/fuzz.py [--large] [--seconds 60] [--cases N] [--seed 0] [--out findings] [--jobs 2]
 
 Every case has to end with a result or an OpshiftError within the limits of `fuzzing/worker.py`. Every other
 outcome is a finding: its file is written to a folder, and the exit code is 1. After the fault is fixed, move
 the file to `tests/regressions/<call>/`, and `tests/test_regressions.py` runs it. The cases depend on the seed
 only.
+
+With `--large`, the cases are models and texts of at most 100 KB with long lists, deep nesting and huge
+declared sizes, and have stricter limits: 2 seconds of CPU time, and 500 MiB.
 """
 
 from __future__ import annotations
@@ -60,6 +63,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=sys.maxsize, help="end after this number of cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("findings"))
+    parser.add_argument(
+        "--large", action="store_true", help="models and texts that are costly for their size"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     summary, end = Summary(arguments.out), time.monotonic() + arguments.seconds
@@ -67,7 +73,7 @@ def main() -> int:
     def run(start: int) -> None:
         cases = iter(range(arguments.cases // arguments.jobs))
         is_over = partial(_is_over, end, cases)
-        for outcome in run_cases(arguments.seed, start, arguments.jobs, is_over):
+        for outcome in run_cases(arguments.seed, start, arguments.jobs, is_over, large=arguments.large):
             summary.add(outcome)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:

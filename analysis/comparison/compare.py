@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from itertools import product
 from typing import get_args
 
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
@@ -12,7 +11,7 @@ from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.analysis.comparison.signature import Role, SignatureValue, initializer_values, values_of
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import require_graph
+from opshift.model.graphs import require_graph, require_limited_depth
 from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto
 from opshift.model.types import Dim, dims_text, short_type
@@ -64,9 +63,10 @@ def compare(
 
 
 def model_with_graph(given: ModelLike) -> ModelProto:
-    """Return the model as a message; raise InvalidModel if it has no graph."""
+    """Return the model as a message; raise InvalidModel if it has no graph, or nests graphs too deeply."""
     model: ModelProto = model_of(given)[0]
     require_graph(model, str(given) if isinstance(given, str | os.PathLike) else "")
+    require_limited_depth(model)
     return model
 
 
@@ -96,24 +96,30 @@ def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[
     """Yield the changes of names and order. A renamed value has the same position and type."""
     removed = [value for name, value in old.items() if name not in new]
     added = [value for name, value in new.items() if name not in old]
-    renamed: dict[str, str] = {}
-    for one, other in [*product(removed, added)]:
-        if (one.position, one.type) == (other.position, other.type):
-            removed.remove(one)
-            added.remove(other)
-            renamed[one.name] = other.name
-            yield ModelChange(f"{role}_RENAMED", one.place, one.name, other.name)
+    at_position = {(value.position, value.type): value for value in added}
+    renamed = {
+        value.name: at_position[value.position, value.type].name
+        for value in removed
+        if (value.position, value.type) in at_position
+    }
     for value in removed:
-        yield ModelChange(f"{role}_REMOVED", value.place, value.type)
+        if value.name in renamed:
+            yield ModelChange(f"{role}_RENAMED", value.place, value.name, renamed[value.name])
+    for value in removed:
+        if value.name not in renamed:
+            yield ModelChange(f"{role}_REMOVED", value.place, value.type)
+    new_names = {*renamed.values()}
     for value in added:
+        if value.name in new_names:
+            continue
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
         yield ModelChange(f"{role}_ADDED{suffix}", value.place, "", value.type)
     # values that both models have are in a new order, or a new value precedes some of them
     before = [renamed.get(name, name) for name in old]
     remaining = [name for name in before if name in new]
-    after = list(new)
+    after, kept = list(new), {*remaining}
     # if values were removed, positions change anyway, and the removal is reported
-    if [name for name in after if name in remaining] != remaining or (
+    if [name for name in after if name in kept] != remaining or (
         len(remaining) == len(before) and after[: len(remaining)] != remaining
     ):
         yield ModelChange(f"{role}S_REORDERED", f"{role.lower()}s", ", ".join(old), ", ".join(new))

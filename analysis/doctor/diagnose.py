@@ -14,7 +14,13 @@ from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel, not_utf8_error
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import ContainerProto, initializer_inputs, node_place, training_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    initializer_inputs,
+    node_place,
+    require_limited_lists,
+    training_graphs,
+)
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.onnx_ir.models import reading_onnx_ir
@@ -80,6 +86,7 @@ class _Doctor:
 
     def diagnosis(self) -> Diagnosis:
         model = self._model
+        require_limited_lists(model)
         opsets = declared_opsets(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
         training = (

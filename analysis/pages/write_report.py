@@ -15,6 +15,7 @@ from opshift.converter.report import Report
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
+from opshift.model.redaction import without_secrets
 
 SUFFIXES = (".html", ".md", ".json")
 
@@ -58,7 +59,7 @@ def write_page(
         content = json.dumps(json_values(data), indent=2, allow_nan=False) + "\n"
     else:
         content = page().html() if suffix == ".html" else page().markdown
-    write_files({Path(path): content})
+    write_files({Path(path): without_secrets(content)})
 
 
 def report_suffix(path: str | os.PathLike[str]) -> str:

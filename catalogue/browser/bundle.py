@@ -14,9 +14,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.request import urlopen
 
+from opshift.catalogue.software_bill import NAME as SOFTWARE_BILL
+from opshift.catalogue.software_bill import Component, component, installed_component, software_bill
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.registry.runtimes.files import RUNTIMES, compiled_runtimes
@@ -45,6 +47,9 @@ IMPORTED: Final = ("google.protobuf", "markdown_it", "mdurl")
 
 ON_DEMAND: Final = ("networkx",)
 """Packages that few models need."""
+
+DISTRIBUTIONS: Final = ("protobuf", "markdown-it-py", "mdurl", "networkx")
+"""Distributions with these packages."""
 
 UNUSED: Final = (
     "batch/",
@@ -77,7 +82,22 @@ def converter_files() -> dict[str, bytes]:
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
+    files[SOFTWARE_BILL] = software_bill(_components(json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
+
+
+def _components(lock: Mapping[str, Any]) -> list[Component]:
+    """Return what the files contain besides opshift: Pyodide, Python, and packages."""
+    info = lock["info"]
+    pyodide, python = str(info["version"]), str(info["python"])
+    return [
+        {
+            **component("pyodide", pyodide, "MPL-2.0", f"pkg:npm/pyodide@{pyodide}"),
+            "hashes": [{"alg": "SHA-512", "content": PYODIDE_SHA512}],
+        },
+        component("cpython", python, "PSF-2.0", f"pkg:generic/cpython@{python}"),
+        *map(installed_component, DISTRIBUTIONS),
+    ]
 
 
 def digest(files: Mapping[str, bytes]) -> str:

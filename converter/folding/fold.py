@@ -95,12 +95,13 @@ def _has_distinct_names(root: ContainerProto) -> bool:
 def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
     variables, in_training = frozenset(bound_names(model)), _names_in_training(model)
     budget = Budget()
+    has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope, container, _ in root_scopes(model, model, options.registry):
         scope.variables = variables
         if not is_modern and not options.keep_initializer_inputs and container is model.graph:
             scope.constant_inputs = initializer_inputs(model.graph)
-        if _has_dynamic_inputs(model):
+        if has_dynamic_inputs:
             scope.evaluation.trusted_claims = frozenset(name for name, _ in options.shapes)
         declare_nodes(scope)
         containers = list(nested_containers([container]))

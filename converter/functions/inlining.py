@@ -71,8 +71,8 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    The functions, by default all, must not be recursive. `opsets` are the opset imports of the graphs;
-    domains are converted to `targets` before inlining.
+    The functions, by default all, must not be recursive; if all are inlined, the result may not grow too
+    large. `opsets` are the opset imports of the graphs; domains are converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions if functions is None else functions:
@@ -85,6 +85,12 @@ def inlining_obstacles(
                     function,
                     f"it is written for opset {opset} of {domain}, the graph for opset {graph_opset}",
                 )
+    if functions is None:
+        yield from growth_obstacle(model)
+
+
+def growth_obstacle(model: ModelProto) -> Iterator[tuple[FunctionProto, str]]:
+    """Yield the first function, with the reason, if inlining all functions would produce too many nodes."""
     total = _inlined_size(model)
     limit = max(MAX_NODES, MAX_GROWTH * sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions)))
     if total > limit:

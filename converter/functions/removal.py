@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from opshift.adapters.core.type_bridges import Unwanted
-from opshift.converter.functions.inlining import called_functions, inline_functions, inlining_obstacles
+from opshift.converter.functions.inlining import (
+    called_functions,
+    growth_obstacle,
+    inline_functions,
+    inlining_obstacles,
+)
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.converter.refusals import Refusal
@@ -45,9 +51,11 @@ def _refusals(model: ModelProto, names: list[LocalFunction], options: Options) -
     callers += [
         (each, opset_imports(each.opset_import)) for each in model.functions if function_id(each) not in names
     ]
+    obstacles = [growth_obstacle(model)] if names else []
     for caller, opsets in callers:
         called = called_functions(caller, model.functions, names)
-        for function, reason in inlining_obstacles(model, opsets, targets, options.registry, called):
-            name = str(function_id(function))
-            remedy = "convert all domains of the function and of its callers to one opset"
-            yield Refusal(f"function {name}", name, reason, remedy, "operator.no-equivalent")
+        obstacles.append(inlining_obstacles(model, opsets, targets, options.registry, called))
+    for function, reason in chain.from_iterable(obstacles):
+        name = str(function_id(function))
+        remedy = "convert all domains of the function and of its callers to one opset"
+        yield Refusal(f"function {name}", name, reason, remedy, "operator.no-equivalent")

@@ -69,7 +69,6 @@ class Planner:
     def plan(self) -> Plan:
         """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
         model = self._model
-        require_graph(model)
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
         graph.scope.constant_inputs = freed_initializers(model, imports, self._options)
@@ -260,6 +259,7 @@ class Planner:
 
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
     """Plan the conversion of a model, or of a prepared copy or one without types the target lacks."""
+    require_graph(model)
     if options.target.limits:
         imports = opset_imports(model.opset_import, model.ir_version)
         options = replace(options, target=options.target.for_imports(imports))

@@ -10,7 +10,7 @@ from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_place, too_deep_error
+from opshift.model.graphs import MAX_LABEL, MAX_SUBGRAPH_DEPTH, NodeRecord, node_place, too_deep_error
 from opshift.model.messages import NodeProto
 
 
@@ -102,6 +102,10 @@ def survey(
     return found
 
 
+MAX_SUBGRAPHS = 100
+"""Maximum number of graphs in an attribute; no operator has more than one."""
+
+
 def _subgraphs(
     index: int, proto: NodeProto, enclosing: ContainerSurvey, look: Classify, depth: int, keeps_lines: bool
 ) -> Iterator[tuple[int, str, int, ContainerSurvey]]:
@@ -112,9 +116,14 @@ def _subgraphs(
             place = node_place(enclosing.path, proto)
             reason = f"attribute {attribute.name!r} occurs twice"
             raise InvalidModel(reason, place=place, remedy="keep one of them")
+        if len(graphs) > MAX_SUBGRAPHS:
+            place = node_place(enclosing.path, proto)
+            reason = f"attribute {attribute.name!r} has {len(graphs):,} graphs, more than {MAX_SUBGRAPHS}"
+            raise InvalidModel(reason, place=place, remedy="split the node")
         names.add(attribute.name)
         for position, graph in enumerate(graphs):
-            path = f"{enclosing.path} / {proto.name or proto.op_type}.{attribute.name}"
+            owner = (proto.name or proto.op_type)[:MAX_LABEL]
+            path = f"{enclosing.path} / {owner}.{attribute.name}"
             if depth == MAX_SUBGRAPH_DEPTH:
                 raise too_deep_error(path)
             scope = enclosing.scope.child(graph)

@@ -38,7 +38,7 @@ def read_text(text: str) -> ModelProto | GraphProto:
     """
     if re.search("[\ud800-\udfff]", text):
         raise InvalidModel("the text has bytes that are not UTF-8", remedy="save or paste it as UTF-8")
-    if re.match(r"\s*(#[^\n]*\n\s*)*(\{|\w+\s*[:{])", text):
+    if re.match(r"\s*+(#[^\n]*+\n\s*+)*+(\{|\w++\s*+[:{])", text):
         return _read_protobuf(text)
     try:
         return _read_syntax(text)

@@ -9,13 +9,15 @@ from typing import Final, NamedTuple
 
 from opshift.model.errors import InvalidModel, Place
 
+# No part is read twice: repetitions are possessive, and what is no token ends where its reading failed.
 _TOKEN: Final = re.compile(
-    r"""(?P<space>(?:\s|\#[^\n]*)+)
-    |(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    |(?P<number>[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w)|inf(?:inity)?\b|nan\b))
-    |(?P<name>%?[^\W\d][\w./]*|[%/][\w./]+)
+    r"""(?P<space>(?:\s|\#[^\n]*+)++)
+    |(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
+    |(?P<number>[+-]?(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+(?!\w)|inf(?:inity)?\b|nan\b))
+    |(?P<name>%?[^\W\d][\w./]*+|[%/][\w./]++)
     |(?P<symbol>=>|[<>()\[\]{},:=@?])
-    |(?P<unknown>.)""",
+    |(?P<unclosed>["'].*+)
+    |(?P<unknown>\w++|.)""",
     re.VERBOSE | re.DOTALL,
 )
 

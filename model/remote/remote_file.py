@@ -11,12 +11,12 @@ from typing import BinaryIO, Protocol, cast
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel
 from opshift.model.file_formats import changed_file
+from opshift.model.limited_stream import limited
 from opshift.model.remote.store_object import (
     IDENTITY,
     StoreObject,
     identity_of,
     raising_invalid_model,
-    unreadable_object,
 )
 
 MIN_READ, MAX_READ = 1 << 13, 1 << 20
@@ -141,18 +141,12 @@ def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
             if info["type"] == "file" and not _has_ranges(handle, info):
                 handle.close()
                 with source.store.open(source.path, block_size=0) as stream:
-                    copy = io.FileIO(temporary_copy(read_blocks(stream)))
+                    blocks = limited(read_blocks(stream), source.location, _compressed_size(stream))
+                    copy = io.FileIO(temporary_copy(blocks))
                 copy.name = source.location
                 copy.seek(0)
                 return copy
     except FileNotFoundError as error:
-        cause = error.__cause__
-        if (
-            "https" in source.protocols
-            and isinstance(cause, Exception)
-            and getattr(cause, "status", 0) != 404
-        ):
-            raise unreadable_object(cause, source.location) from error  # fsspec uses this class for any error
         reason, remedy = "object does not exist", "correct the URL"
         raise InvalidModel(reason, place=source.location, remedy=remedy) from error
     if info["type"] != "file":
@@ -209,3 +203,13 @@ def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:
         handle.seek(max(size - 1, 0))
         return len(handle.read(1)) == min(size, 1)
     return False
+
+
+def _compressed_size(stream: BinaryIO) -> int | None:
+    """Return the size of the content that a web server sends compressed, or `None` if it is not."""
+    headers: Mapping[str, str] = getattr(getattr(stream, "r", None), "headers", {})
+    encoding, length = headers.get("Content-Encoding", "identity"), headers.get("Content-Length", "")
+    if encoding in ("", "identity"):
+        return None
+    # an unknown size counts as nothing: only the bytes that are always accepted remain
+    return int(length) if length.isdecimal() else 0

@@ -90,6 +90,10 @@ class StoreObject:
             # fsspec's own functions for URLs, this does not follow `::` in a name to another store
             kind = get_filesystem_class(scheme)
             options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
+            if scheme in ("http", "https"):
+                from opshift.model.remote.redirects import client_of_one_host
+
+                options |= {"get_client": client_of_one_host}
             return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(url))
         except ImportError as error:
             remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
@@ -126,11 +130,20 @@ INSTALL_SCHEME = {
 def raising_invalid_model(location: str) -> Iterator[None]:
     """Raise errors of a store as InvalidModel, except that a file does not exist.
 
-    The client libraries of stores raise classes of errors that only they define.
+    The client libraries of stores raise classes of errors that only they define. For web servers, fsspec
+    reports every error as that of a missing file.
     """
     try:
         yield
-    except (OpshiftError, FileNotFoundError):
+    except OpshiftError:
+        raise
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if isinstance(cause, OpshiftError):
+            raise cause from error
+        is_web = location.lower().startswith(("http:", "https:"))
+        if is_web and isinstance(cause, Exception) and getattr(cause, "status", 0) != 404:
+            raise unreadable_object(cause, location) from error
         raise
     except Exception as error:
         raise unreadable_object(error, location) from error
@@ -144,7 +157,9 @@ def unreadable_object(error: Exception, location: str) -> InvalidModel:
 
 def error_text(error: Exception) -> str:
     """Return the message of an error, or its class if the message is empty."""
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    # the text of an error of a connection names the host, `strerror` only the cause
+    has_host = hasattr(error, "host")
+    return (not has_host and getattr(error, "strerror", None)) or str(error) or type(error).__name__
 
 
 def identity_of(info: Mapping[str, object]) -> str:

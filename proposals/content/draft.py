@@ -1,8 +1,9 @@
 """Stages of reading a proposal; the subjects of the rules."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from opshift.model.errors import OpshiftError
@@ -37,11 +38,13 @@ class Draft:
     folder: ProposalFolder
     proposal: Proposal
     registry: Registry
+    trusted: Path | None = field(default=None, kw_only=True)
+    """Folder with `reviewers.yaml`, which the proposal cannot change; by default the tree that it extends."""
 
     @cached_property
     def reviewers(self) -> ReviewerList:
-        """The people whose sign-offs count in the tree that the proposal extends."""
-        return ReviewerList(self.registry.folders[-1])
+        """The people whose sign-offs count."""
+        return ReviewerList(self.trusted or self.registry.folders[-1])
 
     @cached_property
     def sign_offs(self) -> tuple[SignOff, ...]:

@@ -3,8 +3,10 @@
 Source: ssh-keygen(1), options `-Y sign` and `-Y verify`, and the section "ALLOWED SIGNERS".
 """
 
+import base64
 import subprocess
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +14,8 @@ from pydantic import Field
 
 from opshift.model.atomic_files import destination_below
 from opshift.model.errors import UsageError
-from opshift.proposals.content.models import SignOff
+from opshift.proposals.content.models import Person, SignOff
+from opshift.proposals.content.person_names import is_same_person, same_letters
 from opshift.registry.definition_files import REVIEWERS
 from opshift.registry.frozen import Frozen
 from opshift.registry.record import from_file_content
@@ -20,6 +23,8 @@ from opshift.registry.yaml_files import load_yaml
 
 NAMESPACE = "opshift-proposal"
 """Purpose in each signature: signatures for other purposes are invalid."""
+
+PREAMBLE = b"SSHSIG"
 
 ARMOR = "-----BEGIN SSH SIGNATURE-----\n{}\n-----END SSH SIGNATURE-----\n"
 
@@ -45,19 +50,54 @@ class ReviewerList:
 
     Raises:
         DefinitionError: `reviewers.yaml` is invalid.
-        UsageError: it names a file of allowed signers outside of the tree.
+        UsageError: two names look alike, or the file of allowed signers is outside of the tree.
     """
 
     def __init__(self, tree: Path | None) -> None:
         self._known: dict[str, Reviewer] | None = None
         """Reviewers by name; `None` if everyone may sign off."""
         self._signers: Path | None = None
+        self._content = b""
         if tree is not None and (path := tree / REVIEWERS).exists():
             content = from_file_content(Reviewers, load_yaml(path), path)
-            self._known = {_key(each.name): each for each in content.reviewers}
+            self._known = {same_letters(each.name): each for each in content.reviewers}
+            if len(self._known) != len(content.reviewers):
+                reason, remedy = "two reviewers have names that look alike", "spell one of them differently"
+                raise UsageError(reason, place=str(path), remedy=remedy)
             self._signers = (
                 destination_below(tree, content.allowed_signers) if content.allowed_signers else None
             )
+            self._content = path.read_bytes()
+
+    def has_same_rules(self, other: "ReviewerList") -> bool:
+        """Return whether two lists have the same people, and the same keys."""
+        return self._content == other._content and self._keys == other._keys
+
+    @cached_property
+    def _keys(self) -> bytes:
+        return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
+
+    def is_author(self, sign_off: SignOff, author: Person) -> bool:
+        """Return whether a sign-off is that of the author: by a name that looks alike, identity or key."""
+        if is_same_person(sign_off.name, author.name):
+            return True
+        own = [each for each in (self._known or {}).values() if is_same_person(each.name, author.name)]
+        identities = {each.identity.casefold() for each in own} | {author.email.casefold()}
+        identities.discard("")
+        if self.identity_of(sign_off).casefold() in identities:
+            return True
+        key = base64.b64encode(key_of(sign_off.signature)).decode()
+        lines = (line.split() for line in self._keys.decode(errors="replace").splitlines())
+        return any(
+            key and key in parts and not identities.isdisjoint(parts[0].casefold().split(","))
+            for parts in lines
+            if parts
+        )
+
+    def identity_of(self, sign_off: SignOff) -> str:
+        """Return the identity of the reviewer with the name of a sign-off; empty if there is none."""
+        reviewer = (self._known or {}).get(same_letters(sign_off.name))
+        return reviewer.identity if reviewer else ""
 
     def problem(self, sign_off: SignOff) -> str:
         """Return why a sign-off does not count, or an empty text."""
@@ -65,7 +105,7 @@ class ReviewerList:
 
     def name_problem(self, name: str) -> str:
         """Return why a person may not sign off, or an empty text."""
-        if self._known is None or _key(name) in self._known:
+        if self._known is None or same_letters(name) in self._known:
             return ""
         return f"{name} is not a reviewer in {REVIEWERS}"
 
@@ -75,7 +115,7 @@ class ReviewerList:
             return ""
         if not sign_off.signature:
             return f"the sign-off of {sign_off.name} has no signature"
-        reviewer = (self._known or {}).get(_key(sign_off.name))
+        reviewer = (self._known or {}).get(same_letters(sign_off.name))
         if reviewer is None or not reviewer.identity:
             return f"{sign_off.name} has no identity in {REVIEWERS}"
         with tempfile.TemporaryDirectory() as folder:
@@ -91,11 +131,6 @@ class ReviewerList:
 
 
 EVERYONE = ReviewerList(None)
-
-
-def is_same_person(one: str, other: str) -> bool:
-    """Return whether two names are equal, ignoring case and repeated spaces."""
-    return _key(one) == _key(other)
 
 
 def signature_of(sign_off: SignOff, key: Path) -> str:
@@ -123,5 +158,16 @@ def _ssh_keygen(arguments: tuple[str, ...], sign_off: SignOff) -> subprocess.Com
         raise UsageError("signatures need the program ssh-keygen", remedy=remedy) from error
 
 
-def _key(name: str) -> str:
-    return " ".join(name.casefold().split())
+def key_of(signature: str) -> bytes:
+    """Return the public key in a signature; empty if it is malformed.
+
+    Source: PROTOCOL.sshsig of OpenSSH: the preamble SSHSIG, a version of four bytes, and the key after its
+    length.
+    """
+    try:
+        content = base64.b64decode(signature, validate=True)
+    except ValueError:
+        return b""
+    start = len(PREAMBLE) + 8
+    length = int.from_bytes(content[start - 4 : start])
+    return content[start : start + length] if content.startswith(PREAMBLE) else b""

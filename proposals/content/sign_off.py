@@ -1,5 +1,6 @@
 """Sign-offs of a proposal's current content."""
 
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
@@ -7,7 +8,8 @@ from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, is_same_person, signature_of
+from opshift.proposals.content.person_names import is_same_person
+from opshift.proposals.content.reviewers import EVERYONE, ReviewerList, key_of, signature_of
 from opshift.proposals.content.text_files import quote_yaml
 
 SIGN_REMEDY = "pass the name of a reviewer with --name, and the file of their SSH key with --key"
@@ -17,15 +19,28 @@ REQUIRED_SIGN_OFFS = 2
 
 
 def valid_sign_offs(folder: ProposalFolder, reviewers: ReviewerList) -> tuple[SignOff, ...]:
-    """Return the sign-offs of the current content by reviewers other than the author, one per person."""
-    current, author = fingerprint(folder), folder.proposal.author.name
+    """Return the sign-offs of the current content by reviewers other than the author, one per person.
+
+    A person is known by name, by identity, and by key: one key counts once, whatever names it may sign for.
+    """
+    current, author = fingerprint(folder), folder.proposal.author
     valid: list[SignOff] = []
     for each in folder.proposal.sign_offs:
-        is_new = not any(is_same_person(each.name, other.name) for other in valid)
-        is_current = each.fingerprint == current and not is_same_person(each.name, author)
-        if is_new and is_current and not reviewers.problem(each):
+        is_current = each.fingerprint == current and not reviewers.is_author(each, author)
+        if is_current and not reviewers.problem(each) and not _signer_of(each, valid, reviewers):
             valid.append(each)
     return tuple(valid)
+
+
+def _signer_of(sign_off: SignOff, others: Iterable[SignOff], reviewers: ReviewerList) -> SignOff | None:
+    """Return the sign-off of the same person, or `None`."""
+    key, identity = key_of(sign_off.signature), reviewers.identity_of(sign_off).casefold()
+    for each in others:
+        has_key = key and key == key_of(each.signature)
+        has_identity = identity and identity == reviewers.identity_of(each).casefold()
+        if has_key or has_identity or is_same_person(sign_off.name, each.name):
+            return each
+    return None
 
 
 def sign(
@@ -45,14 +60,15 @@ def sign(
     proposal, name = folder.proposal, name.strip()
     if not name:
         raise UsageError("a sign-off needs a name", remedy="pass it with --name")
-    if is_same_person(name, proposal.author.name):
-        raise UsageError(f"{name} is the author of the proposal", remedy="ask another person to sign off")
-    if any(is_same_person(name, each.name) for each in valid_sign_offs(folder, reviewers)):
-        reason = f"{name} has already signed off this content"
-        raise UsageError(reason, remedy="ask another person to sign off")
     signed = SignOff(name=name, date=str(day or date.today()), fingerprint=fingerprint(folder))
     if key is not None:
         signed = signed.model_copy(update={"signature": signature_of(signed, key)})
+    if reviewers.is_author(signed, proposal.author):
+        raise UsageError(f"{name} is the author of the proposal", remedy="ask another person to sign off")
+    if earlier := _signer_of(signed, valid_sign_offs(folder, reviewers), reviewers):
+        reason = f"{earlier.name} has already signed off this content"
+        reason += f", with the identity or key of {name}" if earlier.name != name else ""
+        raise UsageError(reason, remedy="ask another person to sign off")
     if problem := reviewers.problem(signed):
         raise UsageError(problem, remedy=SIGN_REMEDY)
     path = folder.file(PROPOSAL)

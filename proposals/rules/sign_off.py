@@ -6,9 +6,11 @@ from datetime import date
 from opshift.checker.findings import ERROR, WARNING
 from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.folder import fingerprint
-from opshift.proposals.content.reviewers import is_same_person
+from opshift.proposals.content.person_names import is_same_person
+from opshift.proposals.content.reviewers import ReviewerList
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, PREVIEW, Problems, rule
+from opshift.registry.definition_files import REVIEWERS
 
 APPROVAL_DAYS = 92
 """Days after which a sign-off of a preview operator expires: three months."""
@@ -20,7 +22,7 @@ REVIEW = f"{ADDING}: review"
 def check_sign_off_author(draft: Draft) -> Problems:
     """The author does not sign off the proposal."""
     for position, each in enumerate(draft.proposal.sign_offs):
-        if is_same_person(each.name, draft.proposal.author.name):
+        if draft.reviewers.is_author(each, draft.proposal.author):
             yield draft.at_answer(f"{each.name} is the author", "sign_offs", position)
 
 
@@ -67,6 +69,18 @@ def check_sign_off_signature(draft: Draft) -> Problems:
             problem := draft.reviewers.signature_problem(each)
         ):
             yield draft.at_answer(problem, "sign_offs", position)
+
+
+@rule("sign-off.trust", WARNING, GUIDE, "accept the change of the reviewers first, on its own")
+def check_sign_off_trust(draft: Draft) -> Problems:
+    """The proposal does not change who may sign it off.
+
+    The reviewers and their keys are read from the revision or folder that `--trust` names.
+    """
+    tree = draft.registry.folders[-1]
+    if draft.trusted is not None and not draft.reviewers.has_same_rules(ReviewerList(tree)):
+        reason = f"{REVIEWERS} or its keys differ from the trusted ones, which decide"
+        yield draft.at_answer(reason, "sign_offs")
 
 
 @rule("sign-off.count", ERROR, REVIEW, "run `opshift proposal sign --name ...`", gate="accept")

@@ -8,7 +8,10 @@ Names are loaded when they are first used.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+# The name that type checkers know. Importing `typing` would take longer than everything else here, and Ctrl+C
+# is only handled after this module.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from opshift.adapters.core.adapter_table import adapter as adapter

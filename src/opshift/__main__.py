@@ -1,5 +1,5 @@
 """`python -m opshift` is the command line."""
 
-from opshift.cli.main import main
+from opshift.start import main
 
 main()

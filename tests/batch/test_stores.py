@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,15 +148,45 @@ def test_between_store_and_folder(server: Server, models: Path, tmp_path: Path) 
     assert (back / "d" / "w.bin").read_bytes() == (models / "d" / "w.bin").read_bytes()
 
 
-@pytest.mark.full
-def test_names_in_a_store_do_not_leave_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "key", ["../../evil.onnx", "a/../../evil.onnx", "a//evil.onnx", "./evil.onnx", "nul\0.onnx", "l" * 300]
+)
+def test_names_that_are_no_paths_fail_alone(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = save(tmp_path / "good.onnx", "Relu")
+
     def models(*_: object) -> Iterator[tuple[str, str]]:
-        yield "memory://in/../../evil.onnx", "../../evil.onnx"
+        yield f"memory://in/{key}", key
+        yield str(good), "good.onnx"
 
     monkeypatch.setattr("opshift.batch.convert_many.find_models", models)
-    with pytest.raises(opshift.UsageError, match="outside of the folder"):
-        opshift.convert_many("memory://in", 17, tmp_path / "out")
-    assert not (tmp_path / "evil.onnx").exists()
+    found = list(opshift.convert_many("memory://in", 17, tmp_path / "out"))
+    assert [each.status for each in found] == ["failed", "converted"]
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
+        "good.onnx",
+        "opshift-ledger.jsonl",
+    }
+
+
+@pytest.mark.parametrize("linked", ["a.onnx", "sub", "opshift-ledger.jsonl"])
+def test_links_in_the_output_folder_are_not_followed(linked: str, tmp_path: Path) -> None:
+    source, out, outside = tmp_path / "in", tmp_path / "out", tmp_path / "outside"
+    (source / "sub").mkdir(parents=True)
+    for name in "a.onnx", "sub/b.onnx":
+        save(source / name, "Relu")
+    outside.mkdir()
+    out.mkdir()
+    victim = outside / "victim"
+    victim.write_bytes(b"{")
+    (out / linked).symlink_to(outside if linked == "sub" else victim)
+    with suppress(opshift.UsageError):  # about the ledger
+        found = {Path(each.source).name: each.status for each in opshift.convert_many(source, 17, out)}
+        assert found == {"a.onnx": "converted", "b.onnx": "converted"} | {
+            {"a.onnx": "a.onnx", "sub": "b.onnx"}[linked]: "failed"
+        }
+    assert [path.name for path in outside.iterdir()] == ["victim"]
+    assert victim.read_bytes() == b"{"
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from typer.testing import Result
 
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.page import escape_control_characters
+from opshift.cli.page import displayable
 
 Run = Callable[..., Result]
 OPSHIFT = [sys.executable, "-m", "opshift"]
@@ -151,7 +151,7 @@ def test_json_encodes_infinity_as_string(capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_escapes_control_characters(text: str, expected: str) -> None:
-    assert escape_control_characters(text) == expected
+    assert displayable(text) == expected
 
 
 def test_closed_pipe_shows_no_traceback() -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import opshift
 from opshift.cli.main import app
 from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.remote.redirects import HOSTS_VARIABLE
 from opshift.model.remote.remote_file import open_url
 from opshift.stores.source_file import open_source
 from zoos.s3_server import Server
@@ -89,7 +90,7 @@ def test_reports_objects_that_cannot_be_read(bucket: str, memory: Any) -> None:
         "s3://no-such-bucket/m.onnx": "object does not exist",
         "memory://zoo": "does not exist|is a folder",
         "memory://zoo/m.onnx": "is empty",
-        "http://127.0.0.1:9/m.onnx": "cannot be read: Connect call failed",
+        "http://127.0.0.1:9/m.onnx": "cannot be read: Cannot connect to host 127.0.0.1:9 .*call failed",
     }.items():
         with pytest.raises(InvalidModel, match=reason) as raised:
             opshift.plan_version(url, 17)
@@ -214,6 +215,31 @@ def test_reads_from_any_web_server(
     assert opshift.convert_file(url, tmp_path / "out.onnx", 17) == expected
     assert (tmp_path / "out.onnx").read_bytes() == (tmp_path / "expected.onnx").read_bytes()
     assert opshift.convert_version(url, 17).opset_import[0].version == 17
+
+
+@pytest.mark.parametrize("hosts", ["", "other,127.0.0.1", "*"])
+def test_follows_redirects_to_allowed_hosts(
+    website: tuple[str, type[RangeHandler]], hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOSTS_VARIABLE, hosts)
+
+    class Redirect(RangeHandler):
+        def _answer(self, body: bytes) -> None:
+            self.send_response(302)
+            self.send_header("Location", website[0])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirect) as started:
+        threading.Thread(target=started.serve_forever).start()
+        url = f"http://127.0.0.1:{started.server_port}/m.onnx"
+        if hosts:
+            opshift.plan_version(url, 17)
+        else:
+            with pytest.raises(InvalidModel, match=r"redirects to 127\.0\.0\.1:.* not the same server"):
+                opshift.plan_version(url, 17)
+        started.shutdown()
+    assert (website[1].sent > 0) == bool(hosts)
 
 
 def test_reports_missing_pages_and_truncated_answers(website: tuple[str, type[RangeHandler]]) -> None:

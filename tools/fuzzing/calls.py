@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, get_args
 
 import opshift
 from fuzzing import corpus
+from fuzzing.large import large_model, large_text
 from fuzzing.mutations import mutate_bytes, mutate_model, mutate_text
+from opshift.analysis.model_of_text import model_of_text
 from opshift.analysis.reach import reach as reach_opsets
 from opshift.model.files import read_bytes
 from opshift.registry.documents.files import read_document, write_tree
@@ -28,6 +30,14 @@ from opshift.registry.steps import Allow
 ALLOWANCES: tuple[Allow, ...] = get_args(Allow)
 
 TARGETS = (1, 6, 7, 8, 9, 11, 12, 13, 17, 18, 20, 21, 23, 26, "onnx-1.8", "onnxruntime-1.14", "ai.onnx.ml=3")
+
+RUNTIMES = (
+    "onnxruntime-1.16.3",
+    "onnxruntime-1.20.1",
+    "onnxruntime-1.31.1",
+    "tensorrt-10.1",
+    "openvino-2026.4.1",
+)
 
 
 class Case(NamedTuple):
@@ -55,6 +65,15 @@ def case_at(seed: int, index: int) -> Case:
     return Case("document", suffix, mutate(document, random), name)
 
 
+def large_case_at(seed: int, index: int) -> Case:
+    """Return the case of a large model or text with a number, the same one in every run."""
+    name = f"large:{seed}:{index}"
+    random = Random(name)
+    if random.random() < 0.2:
+        return Case("text", ".txt", large_text(random), name)
+    return Case(random.choice(list(MODEL_CALLS)), ".onnx", large_model(random), name)
+
+
 def run_case(case: Case) -> str:
     """Run a case and return its outcome: `result`, or the class of an OpshiftError.
 
@@ -77,7 +96,7 @@ def _allow(random: Random) -> list[Allow]:
     return [each for each in ALLOWANCES if random.random() < 0.3]
 
 
-def _shapes(content: bytes, random: Random) -> dict[str, Any]:
+def _shapes(content: bytes, random: Random, *, infer: bool = True) -> dict[str, Any]:
     """Return arguments about shapes, with the names of some values of a model."""
     dims = random.choices((0, 1, 2, 7, 2**61, "N", "M", "?", None), k=random.randint(0, 5))
     try:
@@ -86,7 +105,7 @@ def _shapes(content: bytes, random: Random) -> dict[str, Any]:
     except (UnicodeDecodeError, opshift.OpshiftError):
         names = []
     shapes = {random.choice(names): dims} if names and random.random() < 0.3 else {}
-    return {"shapes": shapes, "infer_shapes": random.random() < 0.3}
+    return {"shapes": shapes, **({"infer_shapes": random.random() < 0.3} if infer else {})}
 
 
 def _convert(content: bytes, suffix: str, random: Random, folder: Path) -> None:
@@ -163,6 +182,29 @@ def _round_trip(content: bytes, suffix: str, random: Random, folder: Path) -> No
     down = opshift.convert_version(content, _target(random), allow=_allow(random), reversible=True)
     opshift.convert_version(down, opsets)
     opshift.convert_version(mutate_model(down, random), opsets, reversible=True)
+
+
+def _runs(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    runtimes = None if random.random() < 0.5 else random.choice(RUNTIMES)
+    opshift.runs(content, runtimes)
+
+
+def _fit(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.fit(content, random.choice(RUNTIMES), allow=_allow(random)).report.as_dict()
+
+
+def _simplify(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    opshift.simplify(content, **_shapes(content, random, infer=False))
+
+
+def _report(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    plan = opshift.plan_version(content, _target(random), allow=_allow(random))
+    opshift.write_report(opshift.Report.of(plan), folder / random.choice(("report.html", "report.md")))
+
+
+def _text(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    model = model_of_text(content.decode(errors="replace"), 17, opshift.default_registry())
+    opshift.convert_version(model, _target(random), allow=_allow(random))
 
 
 def _command(name: str) -> Callable[[bytes, str, Random, Path], None]:
@@ -242,10 +284,16 @@ MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
     "compare": _compare,
     "diff": _diff,
     "round trip": _round_trip,
+    "runs": _runs,
+    "fit": _fit,
+    "simplify": _simplify,
+    "report": _report,
     "command inspect": _command("inspect"),
     "command convert": _command("convert"),
+    "command check": _command("check"),
+    "command textconv": _command("textconv"),
 }
 """Calls that take a model."""
 
-CALLS = {**MODEL_CALLS, "registry": _registry, "document": _document, "self-test": _self_test}
+CALLS = {**MODEL_CALLS, "registry": _registry, "document": _document, "text": _text, "self-test": _self_test}
 """All calls, with the content and suffix of a file, a source of random numbers, and an empty folder."""

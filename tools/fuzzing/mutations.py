@@ -72,27 +72,29 @@ def mutate_model(content: bytes, random: Random) -> bytes:
         return mutate_bytes(content, random)
     model = ModelProto.FromString(content)
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
-        _mutate_message(random.choice(_messages(model)), model, random)
+        _mutate_message(random.choice(messages(model)), model, random)
     return model.SerializeToString()
 
 
-def _messages(root: Any) -> list[Any]:
+def messages(root: Any) -> list[Any]:
+    """Return a message and all messages in it."""
     found = [root]
     for message in found:
         for field, value in message.ListFields():
             if field.message_type is not None:
-                found += value if _is_repeated(value) else [value]
+                found += value if is_repeated(value) else [value]
     return found
 
 
-def _is_repeated(value: Any) -> bool:
+def is_repeated(value: Any) -> bool:
+    """Return whether the value of a field is a list."""
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
 def _mutate_message(message: Any, model: Any, random: Random) -> None:
     """Change one field of a message, or copy another message of the same class over it."""
     if random.random() < 0.15:
-        others = [each for each in _messages(model) if type(each) is type(message) and each is not message]
+        others = [each for each in messages(model) if type(each) is type(message) and each is not message]
         if others:
             copy = type(message).FromString(random.choice(others).SerializeToString())
             message.CopyFrom(copy)
@@ -101,7 +103,7 @@ def _mutate_message(message: Any, model: Any, random: Random) -> None:
     value = getattr(message, field.name)
     if random.random() < 0.1:
         message.ClearField(field.name)
-    elif _is_repeated(value):
+    elif is_repeated(value):
         _mutate_repeated(value, field, model, random)
     elif field.message_type is None:
         setattr(message, field.name, _any_value(value, field, model, random))

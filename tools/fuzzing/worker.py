@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import resource
 import signal
 import traceback
@@ -10,17 +11,31 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from fuzzing.calls import Case, case_at, run_case
+from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case
 from fuzzing.corpus import text_models
-
-CPU_SECONDS = 10.0
-"""Maximum CPU time of a case, which does not depend on what else the machine does."""
 
 SECONDS = 120.0
 """Maximum duration of a case, for cases that wait."""
 
-MEMORY = 1 << 30
-"""Maximum memory of a case, in addition to that of a worker that has started."""
+
+class Limits(NamedTuple):
+    """Maximum CPU time of a case in seconds, and maximum memory in bytes.
+
+    CPU time does not depend on what else the machine does. Memory is in addition to that of the worker.
+    """
+
+    cpu: float
+    memory: int
+
+
+MUTATED = Limits(10.0, 1 << 30)
+"""Limits of mutated files, some of which are large."""
+
+LARGE = Limits(2.0, 500 << 20)
+"""Limits of models and texts of at most 100 KB."""
+
+FACTORS = dict.fromkeys(("reach", "common opset", "fit", "runs"), 5)
+"""Factor of the CPU time of calls that convert the model to up to 26 opsets; 1 for all others."""
 
 
 class Outcome(NamedTuple):
@@ -39,13 +54,14 @@ def is_finding(outcome: Outcome) -> bool:
 class Worker:
     """Process that runs one case at a time, and is replaced if a case ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = MUTATED) -> None:
+        self._limits = limits
         self._start()
 
     def _start(self) -> None:
         context = get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._limits), daemon=True)
         self._process.start()
         theirs.close()
         # The limit of time excludes the imports of the new process, and the compilation of definitions.
@@ -63,7 +79,7 @@ class Worker:
         except (EOFError, ConnectionError):
             self._process.join()
             if self._process.exitcode == -signal.SIGPROF:
-                finding = Outcome(case, "timeout", f"no result within {CPU_SECONDS:g} seconds of CPU time")
+                finding = Outcome(case, "timeout", "no result within the CPU time")
             else:
                 finding = Outcome(case, "crash", f"the process ended with exit code {self._process.exitcode}")
         self._start()
@@ -76,38 +92,56 @@ class Worker:
         self._connection.close()
 
 
-def run_cases(seed: int, start: int, step: int, is_over: Callable[[], bool]) -> Iterator[Outcome]:
+def run_cases(
+    seed: int, start: int, step: int, is_over: Callable[[], bool], *, large: bool = False
+) -> Iterator[Outcome]:
     """Run the cases `start`, `start + step` and so on in one process until the time is over."""
-    worker, index = Worker(), start
+    worker, index = Worker(LARGE if large else MUTATED), start
+    case = large_case_at if large else case_at
     try:
         while not is_over():
-            yield worker.run(case_at(seed, index))
+            yield worker.run(case(seed, index))
             index += step
     finally:
         worker.close()
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, limits: Limits) -> None:
     # A valid model, because the first one compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
-    _limit_memory()
+    # prints where the time is spent, then ends the process
+    faulthandler.register(signal.SIGPROF, chain=True)
     connection.send(None)
+    started: set[str] = set()
     while True:
         try:
             case = connection.recv()
         except EOFError:
             return
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # its signal ends the process
+        # the first run of a call imports modules and reads definitions
+        if case.call in MODEL_CALLS and case.call not in started:
+            _unlimited_memory()
+            for seed in range(3):
+                run_case(Case(case.call, ".onnx", text_models()[0], f"start:{seed}"))
+        started.add(case.call)
+        _limit_memory(limits.memory)
+        signal.setitimer(signal.ITIMER_PROF, limits.cpu * FACTORS.get(case.call, 1))
         outcome = _outcome(case)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.send(outcome)
 
 
-def _limit_memory() -> None:
+def _unlimited_memory() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _limit_memory(memory: int) -> None:
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))
 
 
 def _outcome(case: Case) -> tuple[str, str]:

@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from opshift.adapters import Node, Rewriter, UnknownShape, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast_between, cast_output
 from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types, and the type that they are computed in."""
+
+MAX_OPERANDS = 64
+"""Maximum number of operands: each product considers the labels of all later ones."""
 
 ELLIPSIS = "..."
 """Ellipsis of an equation: any number of unnamed dimensions."""
@@ -32,6 +35,9 @@ class Term(NamedTuple):
 @adapter("Einsum", 12, 11)
 def expand_einsum(node: Node, out: Rewriter) -> None:
     """Multiply the operands one by one; sum over a label once no later operand and not the result has it."""
+    if len(node.inputs) > MAX_OPERANDS:
+        reason = f"the node has {len(node.inputs):,} operands, more than {MAX_OPERANDS}"
+        raise CannotConvert(reason, "limit.exceeded", remedy="split it into nodes with fewer operands")
     element_type = out.element_type(node.inputs[0])
     compute_type = {**ARITHMETIC_TYPES, **HALF_PRECISION_COMPUTE_TYPES}.get(element_type, element_type)
     terms, result = _parse_equation(node, out)

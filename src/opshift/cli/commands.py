@@ -78,6 +78,8 @@ class CommandGroup(SubcommandGroup):
             code = EXIT_INTERRUPTED
         except (OpshiftError, CommandLineError, ParserError, OSError) as error:
             code = _report(error, Format.JSON if is_json else Format.TEXT)
+        if code == EXIT_INTERRUPTED:  # which typer returns, too
+            typer.echo("error: interrupted", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from importlib import import_module
 from typing import Annotated, NamedTuple, cast
 
@@ -11,7 +13,10 @@ from typer.main import get_command, get_group
 from opshift.cli.commands import CommandGroup, examples_text, require_subcommand
 from opshift.cli.help_text import AnyCommand, HelpCommand
 from opshift.cli.streams import replace_closed_streams
+from opshift.model.limited_stream import LIMIT_VARIABLE
+from opshift.model.remote.redirects import HOSTS_VARIABLE
 from opshift.model.signals import exit_on_signals
+from opshift.start import exit_at_once
 
 
 class Command(NamedTuple):
@@ -205,16 +210,42 @@ def start(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    max_stream: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES",
+            min=0,
+            help="The maximum size of models from pipes, and from web servers that send no ranges.",
+        ),
+    ] = None,
+    redirect_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="A host to which web servers may redirect; * for all."),
+    ] = None,
 ) -> None:
     """Look up ONNX operators by version, and convert models between opsets.
 
     Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
     """
+    # the environment, because processes that convert models inherit it
+    if max_stream is not None:
+        os.environ[LIMIT_VARIABLE] = str(max_stream)
+    if redirect_host:
+        os.environ[HOSTS_VARIABLE] = ",".join(redirect_host)
     require_subcommand(context)
 
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    exit_on_signals()
-    replace_closed_streams()
-    app()
+    started = signal.getsignal(signal.SIGINT)
+    try:
+        if started is exit_at_once:  # from here on, temporary files and processes have to be removed
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        exit_on_signals()
+        replace_closed_streams()
+        app()
+    except KeyboardInterrupt:
+        exit_at_once(signal.SIGINT, None)
+    finally:
+        if started is exit_at_once:
+            signal.signal(signal.SIGINT, started)

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from opshift.cli.options import PLAIN_FORMATS, Format
-from opshift.cli.page import Page
+from opshift.cli.page import Page, displayable_json
 from opshift.cli.streams import DASH
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
@@ -53,7 +53,7 @@ def print_result(
 
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
-    typer.echo(json.dumps(json_values(data), indent=2, allow_nan=False))
+    typer.echo(displayable_json(json.dumps(json_values(data), indent=2, allow_nan=False)))
 
 
 def write_out(out: Path | None, content: bytes, *, force: bool) -> None:

@@ -1,10 +1,13 @@
 """Text output on stdout or stderr: plain columns; `TerminalPage` prints tables and colours."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import typer
+
+from opshift.model.redaction import without_secrets
 
 
 class Column(NamedTuple):
@@ -29,11 +32,29 @@ def with_properties(columns: Columns) -> list[Column]:
     return [each if isinstance(each, Column) else Column(each) for each in columns]
 
 
-def escape_control_characters(text: str) -> str:
-    """Escape control characters, so that a name in a model cannot control the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+# In logs of GitHub Actions and Azure Pipelines, `::` at the start of a line is a command, and `##[` or
+# `##vso[` anywhere.
+_LOG_COMMAND = re.compile(r"^(\s*+)::|##(?=(?:vso)?\[)")
+
+
+def displayable(text: str) -> str:
+    """Return one line of text that names in models cannot abuse.
+
+    Control characters, line breaks and characters that change the direction of text are escaped, so that a
+    name cannot control the terminal; so are commands of CI systems. Credentials in URLs are hidden.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return _LOG_COMMAND.sub(_escape_command, without_secrets(text))
+
+
+def _escape_command(match: re.Match[str]) -> str:
+    return r"#\x23" if match[0] == "##" else rf"{match[1]}\x3a:"
+
+
+def displayable_json(text: str) -> str:
+    """Return JSON in ASCII whose strings contain neither credentials in URLs nor commands of CI systems."""
+    return without_secrets(text).replace("##", r"#\u0023")
 
 
 PROSE_WIDTH = 100
@@ -63,13 +84,13 @@ class Page:
 
     def line(self, text: str, style: str = "") -> None:
         """Print one line without wrapping it."""
-        self._echo(escape_control_characters(text))
+        self._echo(displayable(text))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """Print a wrapped paragraph."""
         margin = " " * indent
         lines = textwrap.wrap(
-            escape_control_characters(text),
+            displayable(text),
             PROSE_WIDTH,
             initial_indent=margin,
             subsequent_indent=margin,
@@ -79,7 +100,7 @@ class Page:
 
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table, with a heading row if any column has a heading."""
-        lines = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
+        lines = [[displayable(str(cell)) for cell in row] for row in rows]
         listed = with_properties(columns)
         headings = [column.heading for column in listed]
         if any(headings):

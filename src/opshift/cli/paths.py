@@ -82,7 +82,7 @@ def require_writable(source: str, out: Path, force: bool) -> None:
         reason, remedy = "is a folder", f"name a file in the folder, such as {out / Path(source).name}"
     elif not out.exists():
         return
-    elif source != STDIN and out.samefile(source):
+    elif source != STDIN and not is_url(source) and out.samefile(source):
         reason, remedy = "is the input file", REPLACE_INPUT
     elif not out.is_file():
         reason, remedy = "exists and is not a regular file", "name another file, or - for stdout"

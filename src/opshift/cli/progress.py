@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from opshift.cli.page import Page, escape_control_characters
+from opshift.cli.page import Page, displayable
 from opshift.model.progress import Progress
 
 SECONDS_BEFORE_DISPLAY = 1.0
@@ -72,14 +72,14 @@ def _display(progress: Progress, message: str, unit: str, page: Page | None, end
         expand=True,
     )
     with bars:
-        task = bars.add_task(escape_control_characters(message), total=None, amount="")
+        task = bars.add_task(displayable(message), total=None, amount="")
         while True:
             done, total = progress.done, progress.total
             bars.update(
                 task,
                 completed=done,
                 total=total or None,
-                amount=escape_control_characters(_amount(progress, unit)),
+                amount=displayable(_amount(progress, unit)),
                 refresh=True,
             )
             if ended.wait(SECONDS_BETWEEN_UPDATES):

@@ -16,9 +16,16 @@ from opshift.cli.options import Format, FormatOption, QuietOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.progress import show_progress
-from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, write_findings
+from opshift.cli.proposal_check import (
+    ProposalArgument,
+    TreeOption,
+    TrustOption,
+    check,
+    trusted_folder,
+    write_findings,
+)
 from opshift.model.errors import UsageError
-from opshift.model.message_text import did_you_mean
+from opshift.model.message_text import count_text, did_you_mean
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import registry_of_tree
 
@@ -159,33 +166,50 @@ def sign(
         typer.Option("--key", metavar="FILE", help="The SSH key to sign with, or its .pub file."),
     ] = None,
     tree: TreeOption = None,
+    trust: TrustOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Sign off the current content of a proposal.
+    """Sign off the current content of a proposal, which must pass its check.
 
     The sign-off contains a fingerprint of the content; any later change invalidates it. A file reviewers.yaml
-    in TREE restricts the names, and can require signatures, which ssh-keygen writes with --key.
+    in TREE restricts the names, and can require signatures, which ssh-keygen writes with --key. Runs the
+    proposal's code.
     """
+    from opshift.proposals.check import check_proposal
     from opshift.proposals.content.folder import ProposalFolder
     from opshift.proposals.content.reviewers import ReviewerList
     from opshift.proposals.content.sign_off import sign as signed_by
 
-    reviewers = ReviewerList(registry_of_tree(tree).folders[-1])
-    signed = signed_by(ProposalFolder(folder), name, reviewers, key=key)
+    registry = registry_of_tree(tree)
+    with trusted_folder(trust, tree) as trusted:
+        with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
+            errors = check_proposal(folder, registry, trusted=trusted).errors
+        if errors:
+            count = count_text(len(errors), "error")
+            reason = f"the check of the content finds {count}, first {errors[0].place}: {errors[0].reason}"
+            raise UsageError(reason, remedy=f"run opshift proposal check {folder}, and resolve them")
+        reviewers = ReviewerList(trusted or registry.folders[-1])
+        signed = signed_by(ProposalFolder(folder), name, reviewers, key=key)
     text = f"{signed.name} signed off {signed.fingerprint}"
     print_result(form, signed.model_dump(), lambda page: page.line(text), quiet=quiet)
 
 
 @proposal.command(cls=HelpCommand, epilog=_examples("status"))
-def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
+def status(
+    folder: ProposalArgument,
+    tree: TreeOption = None,
+    trust: TrustOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
     """Show the status of a proposal.
 
     Lists its state, its sign-offs and the open findings. Does not run the proposal's code.
     """
     from opshift.proposals.status import status_of
 
-    found = status_of(folder, registry_of_tree(tree))
+    with trusted_folder(trust, tree) as trusted:
+        found = status_of(folder, registry_of_tree(tree), trusted)
 
     def write(page: Page) -> None:
         page.title(found.title)
@@ -214,6 +238,7 @@ def accept(
         Path | None,
         typer.Option("--cases", metavar="DIR", help="The folder for examples (default: TREE/cases)."),
     ] = None,
+    trust: TrustOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -225,8 +250,13 @@ def accept(
     from opshift.proposals.content.findings import NotAcceptable
 
     try:
-        with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
-            accepted = accepted_in(folder, tree, adapters=adapters, shapes=shapes, cases=cases)
+        with (
+            trusted_folder(trust, tree) as trusted,
+            show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON),
+        ):
+            accepted = accepted_in(
+                folder, tree, adapters=adapters, shapes=shapes, cases=cases, trusted=trusted
+            )
     except NotAcceptable as error:
         findings = error.findings
         data = {**error.as_dict(), "findings": [each.as_dict() for each in findings]}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,10 +14,13 @@ from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.options import Format, LevelOption, QuietOption
 from opshift.cli.output import print_result
-from opshift.cli.page import Page, escape_control_characters
+from opshift.cli.page import Page, displayable
 from opshift.cli.progress import show_progress
+from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
+from opshift.opsets import OPSETS
 from opshift.proposals.content.staged_registry import registry_of_tree
+from opshift.registry.definition_files import REVIEWERS
 
 if TYPE_CHECKING:
     from opshift.proposals.content.findings import ProposalFinding
@@ -29,6 +33,7 @@ def check(
     folder: ProposalArgument,
     level: LevelOption = Level.WARNING,
     tree: TreeOption = None,
+    trust: TrustOption = None,
     quiet: QuietOption = False,
     form: Annotated[
         Literal["text", "json", "github"],
@@ -41,8 +46,11 @@ def check(
     """
     from opshift.proposals.check import check_proposal
 
-    with show_progress(f"Running {folder}", quiet=quiet or form != "text"):
-        checked = check_proposal(folder, registry_of_tree(tree))
+    with (
+        trusted_folder(trust, tree) as trusted,
+        show_progress(f"Running {folder}", quiet=quiet or form != "text"),
+    ):
+        checked = check_proposal(folder, registry_of_tree(tree), trusted=trusted)
     shown = [each for each in checked.findings if level.includes(each.level)]
     if form == "github":
         for each in shown:
@@ -73,11 +81,42 @@ def _annotation(finding: ProposalFinding) -> str:
     from opshift.cli.findings.github import annotation
 
     place = {"file": finding.place.file, "line": str(finding.place.line or 1)}
-    text = escape_control_characters(f"{finding.reason} ({finding.remedy})")
+    text = displayable(f"{finding.reason} ({finding.remedy})")
     return annotation(_ANNOTATIONS[finding.level], {**place, "title": finding.rule}, text)
 
 
 ProposalArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The proposal's folder.")]
+
+TrustOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        metavar="BASE",
+        help="Read reviewers.yaml and its keys from a git revision of TREE, or from another folder.",
+    ),
+]
+
+
+@contextmanager
+def trusted_folder(base: str | None, tree: Path | None) -> Iterator[Path | None]:
+    """Yield the folder with the trusted `reviewers.yaml`: a folder, or TREE at a git revision.
+
+    Raises:
+        UsageError: there is no such folder or revision, or it has no `reviewers.yaml`.
+    """
+    if base is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        folder = Path(base)
+        if not folder.is_dir():
+            from opshift.cli.registry.revisions import unpacked
+
+            folder = stack.enter_context(unpacked(base, tree or OPSETS))
+        if not (folder / REVIEWERS).exists():
+            raise UsageError(f"has no {REVIEWERS}", place=f"--trust {base}", remedy="name another base")
+        yield folder
+
 
 TreeOption = Annotated[
     Path | None,

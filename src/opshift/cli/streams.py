@@ -13,6 +13,7 @@ import typer
 
 from opshift.model.binary_files import path_to_write, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import UsageError
+from opshift.model.limited_stream import limited
 
 DASH = "-"
 
@@ -52,7 +53,7 @@ def model_input(source: str) -> str | BinaryIO:
 def _seekable(stream: BinaryIO) -> BinaryIO:
     if regular_descriptor(stream) is not None:
         return stream
-    file = io.FileIO(temporary_copy(read_blocks(stream)))
+    file = io.FileIO(temporary_copy(limited(read_blocks(stream), STDIN)))
     file.name = STDIN
     atexit.register(file.close)
     return file

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opshift.cli.page import PROSE_WIDTH, Column, Columns, Page, escape_control_characters, with_properties
+from opshift.cli.page import PROSE_WIDTH, Column, Columns, Page, displayable, with_properties
 
 COLUMN_GAP = 2
 """Number of spaces between two columns."""
@@ -45,7 +45,7 @@ class TerminalPage(Page):
     def table(self, columns: Columns, rows: Iterable[Sequence[object]]) -> None:
         """Print a table; long cells are wrapped at spaces, and rows with very long words are paragraphs."""
         listed = with_properties(columns)
-        cells = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
+        cells = [[displayable(str(cell)) for cell in row] for row in rows]
         headings = [[column.heading for column in listed]] if any(column.heading for column in listed) else []
         available = self.console.width - COLUMN_GAP * (len(listed) - 1)
         aligned = cells
@@ -142,4 +142,4 @@ def console_for(*, on_stderr: bool) -> Console:
 
 
 def _cell(value: object, style: str = "") -> Text:
-    return Text(escape_control_characters(str(value)), style=style)
+    return Text(displayable(str(value)), style=style)

@@ -29,7 +29,7 @@ PYODIDE = {
     "pyodide.asm.mjs": b"module",
     "pyodide.asm.wasm": b"\0asm",
     "python_stdlib.zip": b"library",
-    "pyodide-lock.json": b'{"info": {"version": "1"}, "packages": {"numpy": {}}}',
+    "pyodide-lock.json": b'{"info": {"version": "1", "python": "3.14.0"}, "packages": {"numpy": {}}}',
 }
 
 
@@ -80,7 +80,12 @@ def test_contains_pyodide_and_a_package_that_converts(
     files = converter_files()
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
-    assert json.loads(files["converter/pyodide-lock.json"]) == {"info": {"version": "1"}, "packages": {}}
+    info = {"version": "1", "python": "3.14.0"}
+    assert json.loads(files["converter/pyodide-lock.json"]) == {"info": info, "packages": {}}
+    bill = json.loads(files["converter/opshift.cdx.json"])
+    licences = {each["name"]: str(each["licenses"]) for each in bill["components"]}
+    assert {"pyodide", "cpython", "protobuf", "markdown-it-py", "mdurl", "networkx"} == set(licences)
+    assert "unknown" not in "".join(licences.values())
     assert len(files["converter/packages.bin"]) < 1_500_000
     packages = unpacked(files["converter/packages.bin"])
     assert "opshift/registry/compiled.json" in packages

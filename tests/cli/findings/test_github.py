@@ -10,6 +10,7 @@ import pytest
 
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.findings.github import GithubWriter
+from opshift.cli.page import displayable
 
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
 
@@ -71,8 +72,9 @@ def test_hostile_names_stay_in_their_annotation(
     ((command, properties, text),) = annotate(
         capsys, finding(file=f"{name}.onnx", place=name, message=name, rule=name, help=name)
     )
-    assert (command, properties) == ("error", {"file": f"{name}.onnx", "line": "1", "title": name})
-    assert text == f"{name}: {name}\nhelp: {name}"
+    shown = displayable(name)
+    assert (command, properties) == ("error", {"file": f"{name}.onnx", "line": "1", "title": shown})
+    assert text == f"{displayable(f'{name}: {name}')}\nhelp: {shown}"
 
 
 def test_many_findings_are_grouped_by_cause(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -15,6 +15,7 @@ from opshift.cli.findings import sarif
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.findings.locations import path_location
 from opshift.cli.findings.sarif import SarifWriter
+from opshift.cli.page import displayable
 from opshift.model.errors import UsageError
 
 HOSTILE = 'a [b](mailto:c) {0} "\\ \x1b[31m\n::error::x \u2028 ä 日'
@@ -117,7 +118,7 @@ def test_hostile_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert "](" not in found["message"]["text"]  # would be a link
     assert "{{0}}" in found["message"]["text"]  # would be a placeholder
     location = found["locations"][0]
-    assert location["logicalLocations"] == [{"fullyQualifiedName": HOSTILE}]
+    assert location["logicalLocations"] == [{"fullyQualifiedName": displayable(HOSTILE)}]
     assert unquote(location["physicalLocation"]["artifactLocation"]["uri"]) == f"{HOSTILE}.onnx"
 
 

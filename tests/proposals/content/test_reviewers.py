@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from datetime import date
@@ -12,7 +13,7 @@ from support.proposals import Edit, proposal, replace_text, set_answers
 
 from opshift.model.errors import UsageError
 from opshift.proposals.check import check_proposal
-from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.folder import ProposalFolder, fingerprint
 from opshift.proposals.content.models import SignOff
 from opshift.proposals.content.reviewers import ReviewerList, signature_of
 from opshift.proposals.content.sign_off import sign, valid_sign_offs
@@ -168,3 +169,80 @@ def test_reports_missing_ssh_keygen(
     with pytest.raises(UsageError, match="need the program ssh-keygen") as refused:
         sign(ProposalFolder(path), "Grace", ReviewerList(tree), key=tmp_path / "grace")
     assert refused.value.remedy
+
+
+def _set_signers(tree: Path, folder: Path, *lines: tuple[str, str]) -> None:
+    texts = (f"{principals} {(folder / f'{key}.pub').read_text()}" for principals, key in lines)
+    (tree / "keys").write_text("".join(texts))
+
+
+ONE_KEY = {
+    "two names of one identity": (
+        "{name: Grace, identity: g@x}\n- {name: Ruth, identity: g@x}",
+        [("g@x", "grace")],
+    ),
+    "two identities of one key": (
+        "{name: Grace, identity: g@x}\n- {name: Ruth, identity: r@x}",
+        [("g@x", "grace"), ("r@x", "grace")],
+    ),
+    "a wildcard": ("{name: Grace, identity: g@x}\n- {name: Ruth, identity: r@x}", [("*@x", "grace")]),
+}
+
+
+@pytest.mark.parametrize(("people", "signers"), ONE_KEY.values(), ids=ONE_KEY)
+def test_one_person_counts_once(
+    people: str, signers: list[tuple[str, str]], path: Path, tree: Path, tmp_path: Path
+) -> None:
+    (tree / "reviewers.yaml").write_text(f"allowed_signers: keys\nreviewers:\n- {people}\n")
+    _set_signers(tree, tmp_path, *signers)
+    reviewers, folder = ReviewerList(tree), ProposalFolder(path)
+    sign(folder, "Grace", reviewers, key=tmp_path / "grace")
+    key = tmp_path / signers[-1][1]
+    with pytest.raises(UsageError, match="Grace has already signed off"):
+        sign(ProposalFolder(path), "Ruth", reviewers, key=key)
+    # and if the line is written by hand
+    signed = SignOff(name="Ruth", date="2026-01-31", fingerprint=fingerprint(ProposalFolder(path)))
+    signed = signed.model_copy(update={"signature": signature_of(signed, key)})
+    own = ProposalFolder(path).proposal.sign_offs
+    set_answers(sign_offs=[each.model_dump() for each in (*own, signed)])(path)
+    assert [each.name for each in valid_sign_offs(ProposalFolder(path), reviewers)] == ["Grace"]
+
+
+AUTHORS = {
+    "an invisible character": {"name": "Grace\u200b", "email": "a@x"},
+    "another script": {"name": "Gr\u0430ce", "email": "a@x"},
+    "punctuation": {"name": "grace.", "email": "a@x"},
+    "the same email": {"name": "Somebody", "email": "GRACE@example.com"},
+    "the same key": {"name": "Somebody", "email": "other@example.com"},
+}
+
+
+@pytest.mark.parametrize("author", AUTHORS.values(), ids=AUTHORS)
+def test_author_does_not_sign(author: dict[str, str], path: Path, tree: Path, tmp_path: Path) -> None:
+    signers = ("grace@example.com", "grace"), ("other@example.com", "grace"), ("alan@example.com", "alan")
+    _set_signers(tree, tmp_path, *signers)
+    set_answers(author=author)(path)
+    with pytest.raises(UsageError, match="Grace is the author of the proposal"):
+        sign(ProposalFolder(path), "Grace", ReviewerList(tree), key=tmp_path / "grace")
+    sign(ProposalFolder(path), "Alan", ReviewerList(tree), key=tmp_path / "alan")
+
+
+def test_trusted_reviewers_decide(path: Path, tree: Path, tmp_path: Path) -> None:
+    trusted = tmp_path / "trusted"
+    shutil.copytree(tree, trusted)
+    registry = registry_of_tree(tree)
+    same = check_proposal(path, registry, run=False, trusted=trusted)
+    assert "sign-off.trust" not in {each.rule for each in same.findings}
+    (tree / "reviewers.yaml").write_text("reviewers: [{name: Mallory}, {name: Eve}]\n")
+    sign(ProposalFolder(path), "Mallory", ReviewerList(tree))
+    found = check_proposal(path, registry, run=False, trusted=trusted)
+    rules = {each.rule for each in found.findings}
+    assert {"sign-off.trust", "sign-off.reviewer"} <= rules
+    assert found.draft is not None
+    assert found.draft.sign_offs == ()
+
+
+def test_refuses_reviewers_whose_names_look_alike(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, "reviewers: [{name: Grace}, {name: Gr\u0430ce}]\n")
+    with pytest.raises(UsageError, match="two reviewers have names that look alike"):
+        ReviewerList(tree)

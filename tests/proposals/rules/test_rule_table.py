@@ -256,7 +256,13 @@ CASES = (
     ),
     BrokenProposal("sign-off.count", "function", (_signed("Grace"),)),
 )
-TESTED_SEPARATELY = {"leaving.function", "sign-off.reviewer", "sign-off.signature", "types.ir"}
+TESTED_SEPARATELY = {
+    "leaving.function",
+    "sign-off.reviewer",
+    "sign-off.signature",
+    "sign-off.trust",
+    "types.ir",
+}
 """Rules that need a custom tree; separate tests cover them."""
 
 

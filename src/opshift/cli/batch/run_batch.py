@@ -18,6 +18,7 @@ from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.redaction import without_secrets
 from opshift.stores.find_models import LIST
 
 COLUMNS = ("opsets    ", " changed")
@@ -120,5 +121,5 @@ def _findings(outcome: ModelOutcome, settings: Settings) -> Iterator[Finding]:
     elif error is not None and isinstance(error.cause, ConversionRefused):
         yield from refusal_findings(error.cause.refusals, file)
     elif error is not None:
-        place = error.place.removeprefix(file).removeprefix(": ")
+        place = error.place.removeprefix(without_secrets(file)).removeprefix(": ")
         yield Finding(error.code or error.error, "error", error.reason, file, place, error.remedy)

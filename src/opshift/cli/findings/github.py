@@ -14,6 +14,7 @@ from typing import TextIO
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.locations import absolute_path, relative_name
 from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
+from opshift.cli.page import displayable
 from opshift.model.locations import is_url
 from opshift.model.message_text import count_text
 
@@ -119,11 +120,12 @@ def _cause_annotation(command: str, cause: RuleFindings) -> str:
     counts = f"{count_text(cause.count, 'finding')} in {count_text(cause.files, 'file')}"
     others = ", ".join(cause.names) + (", ..." if cause.files > len(cause.names) else "")
     properties = _properties(first, f"{first.rule}: {counts}")
-    return annotation(command, properties, f"{_text(first)}\nfiles: {others}")
+    return annotation(command, properties, f"{_text(first)}\nfiles: {displayable(others)}")
 
 
 def _properties(finding: Finding, title: str) -> dict[str, str]:
     """Return the properties of an annotation; GitHub has only files below the working folder."""
+    title = displayable(title)
     if is_url(finding.file):
         return {"title": title}
     path = absolute_path(finding.file)
@@ -132,8 +134,8 @@ def _properties(finding: Finding, title: str) -> dict[str, str]:
 
 
 def _text(finding: Finding) -> str:
-    problem = _problem(finding) if is_url(finding.file) else problem_text(finding)
-    return f"{problem}\nhelp: {finding.help}" if finding.help else problem
+    problem = displayable(_problem(finding) if is_url(finding.file) else problem_text(finding))
+    return f"{problem}\nhelp: {displayable(finding.help)}" if finding.help else problem
 
 
 def _problem(finding: Finding) -> str:

@@ -14,6 +14,7 @@ from typing import TextIO
 from opshift.cli.findings.finding import Finding, Severity
 from opshift.cli.findings.locations import absolute_path, relative_name
 from opshift.cli.findings.writer import FindingsWriter, problem_text
+from opshift.cli.page import displayable, displayable_json
 from opshift.model.locations import is_url
 
 SEVERITIES: dict[Severity, str] = {"error": "major", "warning": "minor", "note": "info"}
@@ -33,7 +34,7 @@ class GitlabWriter(FindingsWriter):
     def add_findings(self, findings: Sequence[Finding]) -> None:
         """Write the findings of one file."""
         for each in findings:
-            self.write(f"{self._separator}\n{json.dumps(_issue(each))}")
+            self.write(f"{self._separator}\n{displayable_json(json.dumps(_issue(each)))}")
             self._separator = ","
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
@@ -49,7 +50,7 @@ def _issue(finding: Finding) -> dict[str, object]:
     # GitLab shows one of several issues with the same fingerprint
     identity = "\0".join((finding.rule, path, text, str(finding.line))).encode(errors="surrogatepass")
     return {
-        "description": f"{text} ({finding.help})" if finding.help else text,
+        "description": displayable(f"{text} ({finding.help})" if finding.help else text),
         "check_name": finding.rule,
         "fingerprint": sha256(identity).hexdigest(),
         "severity": SEVERITIES[finding.level],

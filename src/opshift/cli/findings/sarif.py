@@ -18,6 +18,7 @@ from opshift.cli.findings.finding import Finding
 from opshift.cli.findings.locations import SOURCE_ROOT, artifact_location, working_folder
 from opshift.cli.findings.rules import RuleFacts, repository_address, rules_of
 from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
+from opshift.cli.page import displayable, displayable_json
 from opshift.model.errors import UsageError
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -154,7 +155,7 @@ def _descriptor(rule: RuleFacts) -> Mapping[str, object]:
 def _location(physical: Mapping[str, object], finding: Finding) -> dict[str, object]:
     location: dict[str, object] = {"physicalLocation": physical}
     if finding.place:
-        location["logicalLocations"] = [{"fullyQualifiedName": _clean(finding.place)}]
+        location["logicalLocations"] = [{"fullyQualifiedName": displayable(finding.place)}]
     return {**location, "message": {"text": _clean_message(finding.message)}}
 
 
@@ -173,8 +174,8 @@ def _clean_message(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Replace what no UTF-8 text contains, such as an undecodable byte of a file name."""
-    return text.encode(errors="replace").decode()
+    """Escape what could control a reader, and what no UTF-8 text contains, on each line."""
+    return "\n".join(map(displayable, text.split("\n")))
 
 
 def _notification(name: str, level: str, text: str) -> dict[str, object]:
@@ -182,4 +183,4 @@ def _notification(name: str, level: str, text: str) -> dict[str, object]:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return displayable_json(json.dumps(value, separators=(",", ":")))

@@ -12,6 +12,7 @@ import typer
 
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.model.errors import OpshiftError
+from opshift.model.redaction import without_secrets
 
 
 class FindingsWriter(ABC):
@@ -51,8 +52,8 @@ class FindingsWriter(ABC):
             self.add(ModelResult(file, all(each.level != "error" for each in found), found, {}))
 
     def write(self, text: str) -> None:
-        """Write a text at once, so that readers follow the progress."""
-        typer.echo(text, file=self._stream, nl=False)
+        """Write a text at once, so that readers follow the progress; credentials in URLs are hidden."""
+        typer.echo(without_secrets(text), file=self._stream, nl=False)
 
     @abstractmethod
     def begin(self) -> None:

@@ -20,6 +20,7 @@ from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_f
 from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import PlainDataError, parse_json
+from opshift.model.redaction import without_secrets
 
 
 class InspectionTask(NamedTuple):
@@ -105,17 +106,20 @@ class GateLedger:
             return recorded[1]
         if inspection.states and inspection.result.word != FAILED:
             content = json.dumps({"states": inspection.states, **_as_dict(inspection.result)})
-            line = f"{self._head}{json.dumps(task.file)}, {content[1:]}\n".encode()
+            line = without_secrets(f"{self._head}{json.dumps(task.file)}, {content[1:]}\n").encode()
             self._file.append(line)
             self._add(line)
         return inspection.result
 
     def _entry(self, file: str) -> tuple[FileStates, GateResult] | None:
-        found = self._index.execute("SELECT line FROM entries WHERE file = ?", (json.dumps(file),)).fetchone()
+        name, shown = full_name(file), without_secrets(full_name(file))
+        row = (without_secrets(json.dumps(file)),)
+        found = self._index.execute("SELECT line FROM entries WHERE file = ?", row).fetchone()
         with suppress(PlainDataError, KeyError, TypeError, AttributeError):
-            entry = _read(found[0]) if found else None
             # a relative name may be that of another file in another working folder
-            return entry if entry and full_name(file) in entry[0] else None
+            if found and shown in (entry := _read(found[0]))[0]:
+                states, result = entry
+                return {name if each == shown else each: state for each, state in states.items()}, result
         return None
 
     def close(self) -> None:

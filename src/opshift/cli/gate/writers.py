@@ -11,7 +11,7 @@ from opshift.cli.findings.rules import rules_of
 from opshift.cli.findings.writer import FindingsWriter
 from opshift.cli.gate.inspect_file import GateResult
 from opshift.cli.gate.summary import RuleCount, Summary
-from opshift.cli.page import Page
+from opshift.cli.page import Page, displayable_json
 from opshift.model.message_text import count_text
 from opshift.model.plain_data import json_values
 
@@ -54,7 +54,7 @@ class JsonLinesWriter:
         self._write(json_values({"summary": summary}))
 
     def _write(self, data: object) -> None:
-        typer.echo(json.dumps(data, allow_nan=False))
+        typer.echo(displayable_json(json.dumps(data, allow_nan=False)))
 
 
 class FindingsOutput:

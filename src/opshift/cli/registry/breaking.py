@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,6 +19,7 @@ from opshift.cli.options import FindingsFormatOption, Format, QuietOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.registry import change_options
+from opshift.cli.registry.revisions import unpacked
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.registry.changes.classes import ChangeClass
@@ -176,23 +173,5 @@ def _baseline_tree(named: str, folder: Path) -> Tree:
 
     if Path(named).is_dir():
         return read_tree(Path(named))
-    with tempfile.TemporaryDirectory() as scratch:
-        _unpack(named, folder, Path(scratch))
-        return read_tree(Path(scratch))
-
-
-def _unpack(revision: str, folder: Path, destination: Path) -> None:
-    """Write the files of `folder` at a git revision to another folder."""
-    reason = f"{revision!r} is neither a folder nor a git revision of the tree"
-    if revision.startswith("-"):  # git would read it as an option
-        raise UsageError(reason, place=str(folder), remedy="pass a commit, a tag or a branch")
-    command = ["git", "-C", str(folder.resolve()), "archive", "--format=tar", revision]
-    try:
-        archived = subprocess.run(command, capture_output=True, check=True)
-    except FileNotFoundError as error:
-        raise UsageError("git is not installed", remedy="install git, or compare with a folder") from error
-    except subprocess.CalledProcessError as error:
-        messages = error.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(reason, place=str(folder), remedy=messages[-1] if messages else "") from error
-    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as archive:
-        archive.extractall(destination, filter="data")
+    with unpacked(named, folder) as unpacked_folder:
+        return read_tree(unpacked_folder)

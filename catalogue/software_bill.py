@@ -1,0 +1,51 @@
+"""Software bills of materials: what a wheel or a site contains, and its licences.
+
+Source: the CycloneDX specification, version 1.6, and PEP 770 for wheels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib.metadata import metadata
+from typing import Final
+
+from opshift import __version__
+
+NAME: Final = "opshift.cdx.json"
+"""Name of the file, whose end is that of CycloneDX documents in JSON."""
+
+CLASSIFIER: Final = "License :: OSI Approved :: "
+
+Component = dict[str, object]
+
+
+def component(name: str, version: str, licence: str, purl: str) -> Component:
+    """Return a component with a package URL and a licence, an SPDX expression or a name."""
+    is_expression = " " not in licence or " OR " in licence or " AND " in licence
+    named: object = {"expression": licence} if is_expression else {"license": {"name": licence}}
+    return {"type": "library", "name": name, "version": version, "purl": purl, "licenses": [named]}
+
+
+def installed_component(distribution: str) -> Component:
+    """Return the component of an installed distribution."""
+    found = metadata(distribution)
+    named = [*(found.get_all("License-Expression") or ()), *(found.get_all("License") or ())]
+    classifiers = (each for each in found.get_all("Classifier") or () if each.startswith(CLASSIFIER))
+    named += (each.removeprefix(CLASSIFIER) for each in classifiers)
+    licence = next((each for each in named if len(each) < 80), "unknown")  # some have the whole text
+    version = found["Version"]
+    return component(distribution, version, licence, f"pkg:pypi/{distribution}@{version}")
+
+
+def software_bill(components: Iterable[Component] = ()) -> str:
+    """Return the bill of opshift as CycloneDX JSON, with the components that are shipped with it."""
+    own = component("opshift", __version__, "Apache-2.0", f"pkg:pypi/opshift@{__version__}")
+    bill = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": own},
+        "components": list(components),
+    }
+    return json.dumps(bill, indent=2) + "\n"
