@@ -1,6 +1,6 @@
-"""Exports of ten architectures of transformers and timm with random weights: `python architectures.py FOLDER`.
+"""Exports of ten architectures of transformers with random weights: `python architectures.py FOLDER`.
 
-Configurations are small: folding concerns nodes, not weights. Needs torch, transformers, timm and onnxscript.
+Configurations are small: folding concerns nodes, not weights. Needs torch, transformers and onnxscript.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPSETS = {"TorchScript": 17, "dynamo": 18}
 """Exporter to the opset of its models."""
 SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
 IDS = {"vocab_size": 99, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-TOKENS = {"tokens": {0: "batch", 1: "length"}}
+TOKENS = {name: {0: "batch", 1: "length"} for name in ("tokens", "mask")}
 IMAGE = {"image": {0: "batch"}}
 PIXELS = {"image": {0: "batch", 2: "height", 3: "width"}}
 
@@ -44,8 +44,9 @@ class Returned(nn.Module):
         super().__init__()
         self.network, self.field, self.settings = network, field, settings
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        result = self.network(*inputs, **self.settings)
+    def forward(self, first: Tensor, mask: Tensor | None = None) -> Tensor:
+        masks = {} if mask is None else {"attention_mask": mask}
+        result = self.network(first, **masks, **self.settings)
         return result if isinstance(result, Tensor) else result[self.field]
 
 
@@ -147,7 +148,7 @@ def _detr() -> nn.Module:
     return Returned(transformers.DetrForObjectDetection(config), "pred_boxes")
 
 
-WORDS = (torch.arange(20).reshape(2, 10) % 99,)
+WORDS = torch.arange(20).reshape(2, 10) % 99, torch.ones(2, 10, dtype=torch.int64)
 
 ARCHITECTURES = {
     "bert": Architecture(_bert, WORDS, TOKENS),

@@ -15,6 +15,7 @@ from opshift.adapters.emit.shapes import (
     is_nonempty,
     reshape,
 )
+from opshift.inference.constants import INTEGER_RANGES
 
 Shape = tuple[int, ...]
 
@@ -82,18 +83,28 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
     """Compare each index with every class, and gather the off or on value by the result."""
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
-    if axis < -1:
-        axis += out.rank(indices) + 1
-    numbers = cast(indices, "int64", out)
+    rank = out.rank(indices) if axis < -1 else out.known_rank(indices)
+    if axis < 0 and rank is not None:
+        axis += rank + 1
+    numbers = indices if out.known_element_type(indices) == "int64" else cast(indices, "int64", out)
     if axis == -1:
         # A last dimension can be added without knowing the rank.
         shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
         column, trailing = out.emit("Reshape", [numbers, shape]), 0
     else:
         column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
-    classes = _classes(depth, trailing, out)
-    matches = cast(out.emit("Equal", [column, classes]), "int64", out)
-    out.emit("Gather", [values, matches], node.outputs, axis=0)
+    matches = out.emit("Equal", [column, _classes(depth, trailing, out)])
+    known = out.constant_value(values)
+    if known is not None and _is_zero_and_one(known):
+        cast(matches, known.element_type, out, node.outputs)
+    else:
+        out.emit("Gather", [values, cast(matches, "int64", out)], node.outputs, axis=0)
+
+
+def _is_zero_and_one(values: Tensor) -> bool:
+    """Return whether a Cast of booleans gives these numbers, which excludes -0.0."""
+    is_number = values.element_type in FLOAT_TYPES or values.element_type in INTEGER_RANGES
+    return is_number and values.values == (0, 1) and math.copysign(1, values.values[0]) > 0
 
 
 def _classes(depth: str, trailing: int, out: Rewriter) -> str:

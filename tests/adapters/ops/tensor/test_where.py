@@ -109,6 +109,27 @@ def test_rewrites_one_hot(dtype: type, axis: int, target: int) -> None:
     convert_and_check(model, target, {"x": indices}, [np.where(hot, *constants["v"][::-1])])
 
 
+@pytest.mark.parametrize(
+    ("values", "last"),
+    [
+        ([0.0, 1.0], "Cast"),
+        ([-0.0, 1.0], "Gather"),
+        ([1.0, 0.0], "Gather"),
+        (np.array([0, 1], np.int8), "Cast"),
+        ([False, True], "Gather"),
+    ],
+)
+def test_rewrites_one_hot_of_zero_and_one_to_cast(values: object, last: str) -> None:
+    array: Array = np.array(values)
+    indices: Array = np.array([[0, 2, 1], [4, 7, 3]])
+    constants: dict[str, Array] = {"d": np.array(5, np.int64), "v": array}
+    node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node")
+    model = build([node], {"x": indices}, {"y": _element_type(array)}, 9, initializers=constants)
+    expected = np.where(indices[..., None] == np.arange(5), *array[::-1])
+    converted = convert_and_check(model, 8, {"x": indices}, [expected])
+    assert converted.graph.node[-1].op_type == last
+
+
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 @pytest.mark.parametrize("depth", [np.array(4), np.array([4], np.float32)], ids=["int64", "float vector"])
