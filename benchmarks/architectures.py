@@ -58,7 +58,7 @@ class UNet(nn.Module):
         self.first = _block(3, width)
         self.down = nn.Conv2d(width, 2 * width, 3, 2, 1)
         self.middle = _block(2 * width, 2 * width)
-        self.attention = nn.MultiheadAttention(2 * width, 4, batch_first=True)
+        self.project = nn.Linear(2 * width, 6 * width)
         self.last = _block(3 * width, width)
         self.out = nn.Conv2d(width, 3, 1)
 
@@ -67,7 +67,8 @@ class UNet(nn.Module):
         value = self.middle(self.down(skip))
         batch, channels, height, width = value.shape
         rows = value.flatten(2).transpose(1, 2)
-        attended, _ = self.attention(rows, rows, rows, need_weights=False)
+        heads = self.project(rows).reshape(batch, -1, 3, 4, channels // 4).permute(2, 0, 3, 1, 4)
+        attended = nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
         value = value + attended.transpose(1, 2).reshape(batch, channels, height, width)
         value = nn.functional.interpolate(value, size=skip.shape[2:], mode="nearest")
         result: Tensor = self.out(self.last(torch.cat([value, skip], 1)))

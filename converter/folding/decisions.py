@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opshift.converter.constant_nodes import needs_cast
 from opshift.converter.folding.equal_values import EqualValues
-from opshift.converter.folding.no_ops import is_no_op
+from opshift.converter.folding.no_ops import unchanged_input
 from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
 from opshift.inference.facts import InferenceScope
@@ -167,8 +167,8 @@ def _aliases(
 
 def _unchanged_input(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
     """Return the input that a node returns unchanged, or `None`."""
-    _, domain, op_type, inputs, _ = record
+    _, domain, op_type, _, _ = record
     is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
     if not is_standard or (rules.has_training and op_type == "Dropout"):
         return None
-    return inputs[0] if is_no_op(scope.node_of(record), scope) else None
+    return unchanged_input(scope.node_of(record), scope)

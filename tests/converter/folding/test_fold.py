@@ -102,6 +102,11 @@ NO_OPS: dict[str, tuple[str, dict[str, Any], int]] = {
     "Sum": ("a", {}, 17),
     "Max": ("a", {}, 17),
     "Squeeze": ("a", {}, 17),
+    "Mul by 1": ("a one", {}, 17),
+    "Mul of 1": ("row a", {}, 17),
+    "Div": ("a row", {}, 17),
+    "Sub of 0": ("a zero", {}, 17),
+    "Add of -0.0": ("minus_zero a", {}, 17),
 }
 OPERANDS: dict[str, Any] = {
     "same": np.array([3, 4]),
@@ -111,6 +116,10 @@ OPERANDS: dict[str, Any] = {
     "none": np.zeros(4, np.int64),
     "ratio": np.float32(0.5),
     "false": np.array(False),
+    "one": np.float32(1),
+    "row": np.ones((1, 4), np.float32),
+    "zero": np.zeros(1, np.float32),
+    "minus_zero": np.float32(-0.0),
 }
 
 
@@ -134,6 +143,13 @@ CHANGING: dict[str, tuple[str, dict[str, Any], int]] = {
     "Slice of backward steps": ("a last first axes back", {}, 17),
     "Pad of equal shape": ("a moved", {}, 17),
     "Concat": ("a a", {"axis": 0}, 17),
+    "Add of 0.0": ("a zero", {}, 17),
+    "Sub of -0.0": ("a minus_zero", {}, 17),
+    "Sub from 0": ("zero a", {}, 17),
+    "Div of 1": ("row a", {}, 17),
+    "Mul by 1 in another shape": ("a cube", {}, 17),
+    "Mul by 1 and 2": ("a mixed", {}, 17),
+    "Mul before version 7": ("a one", {"broadcast": 1}, 6),
 }
 
 
@@ -150,6 +166,12 @@ def test_keeps_nodes_that_change_their_input(name: str) -> None:
         "axes": np.array([0]),
         "back": np.array([-1]),
         "moved": np.array([1, 0, -1, 0]),
+        "one": np.ones(1, np.float32),
+        "zero": np.zeros(1, np.float32),
+        "minus_zero": np.float32(-0.0),
+        "row": np.ones((1, 4), np.float32),
+        "cube": np.ones((1, 1, 1), np.float32),
+        "mixed": np.array([1, 1, 1, 2], np.float32),
     }
     nodes = node("Neg", "x", "a"), node(op_type, inputs, "b", **attributes), node("Neg", "b", "y")
     used = {each: value for each, value in operands.items() if each in inputs.split()}
