@@ -172,9 +172,12 @@ def main() -> None:
     for exporter, opset in OPSETS.items():
         for name, architecture in ARCHITECTURES.items():
             torch.manual_seed(0)
+            network = architecture.build().eval()
+            for parameter in network.parameters():
+                nn.init.uniform_(parameter, -0.1, 0.1)  # else biases are 0 and scales are 1
             try:
                 torch.onnx.export(
-                    architecture.build().eval(),
+                    network,
                     architecture.inputs,
                     str(folder / f"{name}, {exporter} {opset}.onnx"),
                     input_names=list(architecture.dynamic),

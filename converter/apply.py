@@ -18,6 +18,7 @@ from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
+from opshift.converter.rewrite.result import write_value_info
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
@@ -186,6 +187,9 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
         _clear_shared_names(
             nodes, [nodes[record[0]] for record, _, _, _ in plan.changes if record[2] == "Constant"]
         )
+    if plan.declarations and is_graph(container):
+        for value in plan.declarations:
+            write_value_info(container.value_info.add(), value)
     order += [-SORT_KEY_STRIDE] * target.add_constants(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])

@@ -196,6 +196,7 @@ class Planner:
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.constants = workspace.kept_constants()
+        found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
         found.cast_sources = workspace.cast_sources()
         found.constant_sizes = workspace.sizes_of(found.constants)
         if self._history:
