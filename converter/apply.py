@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -29,6 +30,8 @@ from opshift.model.tensors import write_tensor
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
+
+NAME = attrgetter("name")
 
 FIRST_IR_WITH_DEVICES = 11
 """First IR version in which nodes have device configurations."""
@@ -64,7 +67,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
     if freed := plan.ir.freed_initializers:
-        remove_messages(model.graph.input, [each.name in freed for each in model.graph.input])
+        remove_messages(model.graph.input, map(freed.__contains__, map(NAME, model.graph.input)))
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )

@@ -187,7 +187,8 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
         _rename(each, {})
         detach_constants(each)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
-    freed = freed_initializers(model, opset_imports(model.opset_import, model.ir_version), options)
+    imports = opset_imports(model.opset_import, model.ir_version)
+    freed = freed_initializers(model, Container(model.graph), imports, options)
     removal = Removal(_PureNodes(model, options.registry).is_pure)
     kept = _names_in_training(model)
     if model.training_info:

@@ -72,7 +72,7 @@ class Planner:
         require_graph(model)
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
-        graph.scope.constant_inputs = freed_initializers(model, imports, self._options)
+        graph.scope.constant_inputs = freed_initializers(model, graph.scope, imports, self._options)
         training = [
             self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]
