@@ -34,6 +34,8 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
     constant = out.constant_value(indices)
     if constant is not None and all(value >= 0 for value in constant.values):
         return indices
+    if constant is None and out.is_nonnegative(indices):
+        return indices
     size = out.known_dimension(data, axis)
     if constant is not None and size is not None:
         shifted = tuple(value + size if value < 0 else value for value in constant.values)

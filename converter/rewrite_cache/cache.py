@@ -193,6 +193,12 @@ class _FactRecorder:
     def constant(self, name: str) -> Tensor | None:
         return self._query("constant", name)  # type: ignore[no-any-return]
 
+    def is_nonnegative(self, name: str) -> bool:
+        return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        return self._query("uniform_element", name)  # type: ignore[no-any-return]
+
     def is_used(self, name: str) -> bool:
         if name in self.fresh_names:  # the same for all nodes: it depends on the emitted nodes
             return self._scope.is_used(name)

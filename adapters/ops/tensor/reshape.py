@@ -95,8 +95,8 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     """
     data, shape = node.inputs
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
-    # 0 for each 0 of the shape, and 1 for other sizes: for data with n elements, broadcasting (n) to it yields
-    # (1, ..., 1, n). Data without elements broadcasts to any of these.
+    # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
+    # elements. Data without elements broadcasts to any of these sizes.
     is_nonzero = out.cast(out.cast(shape, "bool"), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, is_nonzero]), shape], node.outputs)
 

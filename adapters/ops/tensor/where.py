@@ -16,6 +16,7 @@ from opshift.adapters.emit.shapes import (
     reshape,
 )
 from opshift.inference.constants import INTEGER_RANGES
+from opshift.model.node import Dims
 
 Shape = tuple[int, ...]
 
@@ -25,6 +26,8 @@ def select_elements(node: Node, out: Rewriter) -> None:
     """Select booleans by And and Or, integers by arithmetic, and values of other types by Gather."""
     condition, first, second = node.inputs
     element_type = out.element_type(first)
+    if _chooses_one_value(node, out) or _choose_number(node, out):
+        return
     if element_type == "bool":
         from_second = out.emit("And", [out.emit("Not", [condition]), second])
         out.emit("Or", [out.emit("And", [condition, first]), from_second], node.outputs)
@@ -37,6 +40,45 @@ def select_elements(node: Node, out: Rewriter) -> None:
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
         out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
+
+
+def _chooses_one_value(node: Node, out: Rewriter) -> bool:
+    """Emit one of the values if the condition always chooses it; return whether this is the case."""
+    chosen = out.uniform_element(node.inputs[0])
+    if chosen is None:
+        return False
+    dims = out.comparable_shapes(node.inputs)
+    position = 1 if chosen.scalar else 2
+    if not all(_broadcasts_to(shape, dims[position]) for shape in dims):
+        return False
+    out.emit("Identity", [node.inputs[position]], node.outputs)
+    return True
+
+
+def _choose_number(node: Node, out: Rewriter) -> bool:
+    """Emit a choice between two numbers if each value contains only one; return whether this is the case."""
+    condition, *values = node.inputs
+    numbers = [each for each in map(out.uniform_element, reversed(values)) if each is not None]
+    if len(numbers) < len(values) or numbers[0].element_type == "string":
+        return False
+    table = Tensor(numbers[0].element_type, (2,), tuple(each.scalar for each in numbers))
+    positions = cast(condition, "int64", out)
+    dims, *shapes = out.comparable_shapes(node.inputs)
+    for value, shape in zip(values, shapes, strict=True):
+        if not _broadcasts_to(shape, dims):
+            # zeros in the shape of the value
+            zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
+            positions = out.emit("Add", [positions, zeros])
+    out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
+    return True
+
+
+def _broadcasts_to(shape: Dims, result: Dims) -> bool:
+    """Return whether a shape is known to broadcast to another one; equal negative numbers are equal sizes."""
+    if shape is None or len(shape) > len(result or ()):
+        return shape == ()
+    pairs = zip(reversed(shape), reversed(result or ()), strict=False)
+    return all(size == 1 or (size is not None and size == other) for size, other in pairs)
 
 
 def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
