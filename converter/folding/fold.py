@@ -184,6 +184,7 @@ def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
 def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
     """Apply decisions to the containers of a model, and return the number of new constants."""
     for each in decisions:
+        _replace_reshaped(each)
         _rename(each, {})
         detach_constants(each)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -203,6 +204,14 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
 def _names_in_training(model: ModelProto) -> set[str]:
     """Return the names of the main graph that training reads or updates."""
     return bound_names(model).union(*(captured_names(each.graph) for each in training_graphs(model)))
+
+
+def _replace_reshaped(decisions: Decisions) -> None:
+    """Replace the first inputs of Reshapes of reshaped values."""
+    for position, source in decisions.reshaped.items():
+        decisions.container.node[position].input[0] = source
+    for each in decisions.nested:
+        _replace_reshaped(each)
 
 
 def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:

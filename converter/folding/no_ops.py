@@ -9,8 +9,11 @@ from typing import TypeAlias
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.evaluator.rule_table import MAX_ELEMENTS
 from opshift.inference.facts import InferenceScope
+from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import Shape
 
 Test: TypeAlias = Callable[[Node, InferenceScope, int], bool]
@@ -33,6 +36,30 @@ def unchanged_input(node: Node, scope: InferenceScope) -> str | None:
         return _other_operand(node, scope) if operator.since_version >= BROADCAST_SINCE else None
     test = TESTS.get(node.op_type)
     return node.input(0) if test is not None and test(node, scope, operator.since_version) else None
+
+
+def reshaped_source(node: Node, scope: InferenceScope) -> str | None:
+    """Return the value of which the first input of a Reshape is a reshape, if the result is the same.
+
+    The result depends on the shape of the input if a 0 copies one of its sizes.
+    """
+    if node.has_attribute_references or len(node.inputs) != 2:
+        return None
+    if not node.attribute("allowzero", 0):
+        sizes = scope.elements(node.inputs[1])
+        if sizes is None or not all(each and not is_symbol(each) for each in sizes.values):
+            return None
+    source = node.inputs[0]
+    while (record := scope.producing_records.get(source)) is not None and _is_reshape(record, scope):
+        source = record[3][0]
+    return source if source != node.inputs[0] else None
+
+
+def _is_reshape(record: NodeRecord, scope: InferenceScope) -> bool:
+    """Return whether a node changes only the shape."""
+    _, domain, op_type, inputs, _ = record
+    is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
+    return is_standard and op_type in RESHAPES and bool(inputs and inputs[0])
 
 
 def _other_operand(node: Node, scope: InferenceScope) -> str | None:
@@ -132,6 +159,9 @@ def _drops_nothing(node: Node, scope: InferenceScope, version: int) -> bool:
     mode = scope.constant(node.input(2))
     return mode is not None and not any(mode.values)
 
+
+RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
+"""Operators that change only the shape of their first input."""
 
 NEUTRAL_OPERANDS = {"Add": (0, True), "Div": (1, False), "Mul": (1, True), "Sub": (0, False)}
 """Neutral element of the second operand, and whether it is that of the first operand, too."""

@@ -178,6 +178,29 @@ def test_keeps_nodes_that_change_their_input(name: str) -> None:
     assert op_types(simplify(model_of(*nodes, opset=opset, **used))) == ["Neg", op_type, "Neg"]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "shape", "opset", "kept"),
+    [
+        pytest.param({}, [4, 3], 17, ["Relu", "Reshape"], id="numbers"),
+        pytest.param({}, [-1, 6], 17, ["Relu", "Reshape"], id="inferred size"),
+        pytest.param({}, [0, 2], 17, ["Relu", "Reshape", "Reshape"], id="copied size"),
+        pytest.param({"allowzero": 1}, [6, 2], 17, ["Relu", "Reshape"], id="allowed zero"),
+    ],
+)
+def test_reshapes_of_reshapes_read_the_original(
+    attributes: dict[str, int], shape: list[int], opset: int, kept: list[str]
+) -> None:
+    nodes = (
+        node("Relu", "x", "a"),
+        node("Reshape", "a first", "b"),
+        node("Reshape", "b second", "y", **attributes),
+    )
+    model = model_of(*nodes, opset=opset, first=np.array([6, 2]), second=np.array(shape))
+    result = simplify(model)
+    assert op_types(result) == kept
+    assert np.array_equal(run(result, {"x": X})[0], run(model, {"x": X})[0])
+
+
 def test_outputs_keep_their_names() -> None:
     nodes = node("Identity", "x", "y"), node("Shape", "x", "z")
     result = simplify(model_of(*nodes, outputs=("y", "z")))
