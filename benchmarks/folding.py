@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, RuntimeException
 
 import opshift
 from exports import exports
@@ -106,7 +107,11 @@ def difference(model: onnx.ModelProto) -> str:
     sessions = [session(each) for each in (model, opshift.simplify(model))]
     for sizes in SIZES:
         feeds = {value.name: random_input(value, sizes) for value in model.graph.input}
-        before, after = (each.run(None, feeds) for each in sessions)
+        try:
+            before = sessions[0].run(None, feeds)
+        except (Fail, InvalidArgument, RuntimeException):  # exporters make some sizes constant
+            continue
+        after = sessions[1].run(None, feeds)
         for value, old, new in zip(model.graph.output, before, after, strict=True):
             if old.dtype != new.dtype or old.shape != new.shape or old.tobytes() != new.tobytes():
                 return f"output {value.name} differs for {sizes}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
@@ -18,6 +19,7 @@ from opshift.converter.functions.unread_inputs import omit_unread_arguments
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
+from opshift.converter.rewrite.result import write_value_info
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
@@ -28,6 +30,8 @@ from opshift.model.tensors import write_tensor
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated
+
+NAME = attrgetter("name")
 
 FIRST_IR_WITH_DEVICES = 11
 """First IR version in which nodes have device configurations."""
@@ -63,7 +67,7 @@ def apply_plan(plan: Plan, model: ModelProto) -> None:
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
     if freed := plan.ir.freed_initializers:
-        remove_messages(model.graph.input, [each.name in freed for each in model.graph.input])
+        remove_messages(model.graph.input, map(freed.__contains__, map(NAME, model.graph.input)))
     graph_takes_initializers = (
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
@@ -186,6 +190,9 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, target: _Ta
         _clear_shared_names(
             nodes, [nodes[record[0]] for record, _, _, _ in plan.changes if record[2] == "Constant"]
         )
+    if plan.declarations and is_graph(container):
+        for value in plan.declarations:
+            write_value_info(container.value_info.add(), value)
     order += [-SORT_KEY_STRIDE] * target.add_constants(container, plan)
     if order:
         sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,10 +22,23 @@ def sort_by_keys(field: Repeated[Item], keys: Iterable[int]) -> None:
     field.sort(key=partial(next, iter(keys)))
 
 
-def remove_messages(field: Repeated[Item], is_removed: Sequence[bool]) -> None:
+MAX_RUNS = 8
+"""Maximum number of runs of neighbouring messages that are deleted one by one, which is quadratic."""
+
+
+def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
     """Remove the messages for which `is_removed` is true, in linear time; the others keep their order."""
-    count = sum(is_removed)
-    if count:
-        # deleting single messages is quadratic; a stable sort moves them to the end, to delete them at once
-        sort_by_keys(field, is_removed)
-        del field[-count:]
+    flags = bytes(is_removed)
+    runs: list[slice] = []
+    stop = 0
+    while (start := flags.find(1, stop)) >= 0 and len(runs) <= MAX_RUNS:
+        stop = flags.find(0, start)
+        stop = len(flags) if stop < 0 else stop
+        runs.append(slice(start, stop))
+    if len(runs) <= MAX_RUNS:
+        for run in reversed(runs):
+            del field[run]
+    else:
+        # a stable sort moves them to the end, to delete them at once
+        sort_by_keys(field, flags)
+        del field[-sum(flags) :]

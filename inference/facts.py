@@ -70,6 +70,14 @@ class Facts(Protocol):
         """Return the value if it is the same in every run, else `None`."""
         ...
 
+    def is_nonnegative(self, name: str) -> bool:
+        """Return whether an integer tensor has no negative element in any run."""
+        ...
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        ...
+
     def is_used(self, name: str) -> bool:
         """Return whether a node reads the value or the graph returns it."""
         ...

@@ -99,7 +99,7 @@ _SHAPE_LINKS = {
 """Position of the input with the shape of the first output, by the name of the shape rule."""
 
 
-SYMBOLIC_RULES = ("reshape", "expand", "constant_of_shape", "split", "tile", "range", "slice")
+SYMBOLIC_RULES = ("reshape", "resize", "expand", "constant_of_shape", "split", "tile", "range", "slice")
 """Rules that compute with symbols in lists of sizes; others would compare them with numbers."""
 
 

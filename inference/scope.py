@@ -17,6 +17,7 @@ from opshift.inference.infer_shapes import (
     shape_shortcut,
 )
 from opshift.inference.infer_types import infer_types, shared_type, type_inputs, type_link
+from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
@@ -131,6 +132,14 @@ class Scope(InferenceScope):
         """Return what is known about the second value, which lists sizes of the first one or others."""
         data, sizes = names
         return listed_sizes(self, data, sizes)
+
+    def is_nonnegative(self, name: str) -> bool:
+        """Return whether an integer tensor has no negative element in any run."""
+        return is_nonnegative(self, name)
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        return uniform_element(self, name)
 
     def symbolic_shape(self, name: str) -> Shape | None:
         """Return the dimensions of a value like `shape`, with symbols for those known only at run time."""

@@ -168,10 +168,8 @@ class Container:
         The empty name is among them: it represents an omitted input or output.
         """
         if self.is_function:
-            return {"", *self._function.input}
-        graph = self._graph
-        sparse = (each.values.name for each in graph.sparse_initializer)
-        return {"", *map(_get_name, graph.input), *self._initializer_names, *sparse}
+            return {"", *self._input_names}
+        return {"", *self._input_names, *self._initializer_names, *self._sparse}
 
     @cached_property
     def node_records(self) -> list[NodeRecord]:
@@ -205,10 +203,16 @@ class Container:
         return {each.values.name: each for each in sparse}
 
     @cached_property
+    def _input_names(self) -> list[str]:
+        return self._function.input[:] if self.is_function else [*map(_get_name, self._graph.input)]
+
+    @cached_property
     def _inputs(self) -> frozenset[str]:
-        if self.is_function:
-            return frozenset(self._function.input)
-        return frozenset(value.name for value in self._graph.input)
+        return frozenset(self._input_names)
+
+    def initializer_inputs(self) -> frozenset[str]:
+        """Return the names of the inputs that are initializers, too: inputs with a default value."""
+        return self._inputs.intersection(chain(self._initializer_names, self._sparse))
 
 
 def mentioned_names(container: ContainerProto) -> Iterator[str]:
@@ -232,9 +236,7 @@ def names_outside_nodes(container: ContainerProto) -> Iterator[str]:
 
 def initializer_inputs(graph: GraphProto) -> frozenset[str]:
     """Return the names of the inputs of a graph that are initializers, too: inputs with a default value."""
-    initializers = {each.name for each in graph.initializer}
-    initializers.update(each.values.name for each in graph.sparse_initializer)
-    return frozenset(initializers.intersection(map(_get_name, graph.input)))
+    return Container(graph).initializer_inputs()
 
 
 def bound_names(model: ModelProto) -> set[str]:

@@ -17,6 +17,13 @@ class Output(Protocol):
         """Return the name of a constant with this value; equal constants share one name."""
         ...
 
+    def declare_rank(self, name: str) -> None:
+        """Declare the known rank of an input of the node in the converted model.
+
+        Runtimes that infer less than opshift may need it to recognize the nodes that they fuse.
+        """
+        ...
+
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; if so, record the reason for the plan."""
         ...

@@ -143,6 +143,14 @@ class Rewriter:
         """
         return _require_size(self.known_dimension(name, axis), f"size of dimension {axis}", name)
 
+    def is_nonnegative(self, name: str) -> bool:
+        """Return whether an integer tensor, such as a size, has no negative element in any run."""
+        return self.facts.is_nonnegative(name)
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        """Return the number, a scalar, that is the only one in a tensor in every run, else `None`."""
+        return self.facts.uniform_element(name) if name else None
+
     def constant_value(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
         return self.facts.constant(name) if name else None

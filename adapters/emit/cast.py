@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from opshift.adapters import Node, Rewriter
+from opshift.adapters.core.rewriter import rename_output
 from opshift.model.element_types import FLOAT_MAX
 
 CAST_OPSET = 13
@@ -34,8 +35,8 @@ def cast_between(value: str, source: str, target: str, out: Rewriter) -> str:
 
 
 def cast_output(value: str, source: str, target: str, node: Node, out: Rewriter) -> None:
-    """Emit the output of a node: a Cast, or an Identity if both element types are equal."""
+    """Emit the output of a node: a Cast, or only its name if both element types are equal."""
     if source == target:
-        out.emit("Identity", [value], node.outputs)
+        rename_output(value, node, out)
     else:
         cast(value, target, out, node.outputs)

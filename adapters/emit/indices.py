@@ -1,5 +1,6 @@
 """Emit indices and axes: negative ones, computed ones, and positions in flattened data."""
 
+from collections.abc import Mapping
 from math import prod
 
 from opshift.adapters import Rewriter, Tensor, UnknownShape
@@ -33,6 +34,8 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
     """
     constant = out.constant_value(indices)
     if constant is not None and all(value >= 0 for value in constant.values):
+        return indices
+    if constant is None and out.is_nonnegative(indices):
         return indices
     size = out.known_dimension(data, axis)
     if constant is not None and size is not None:
@@ -120,8 +123,15 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     columns = []
     for axis in range(index_depth(indices, out)):
         column = out.emit("Gather", [indices, out.int64(axis)], axis=-1)
-        columns.append(add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out))
+        columns.append(_nonnegative_column(column, data, axis, out))
     return _row_major(data, columns, out)
+
+
+def _nonnegative_column(column: str, data: str, axis: int, out: Rewriter) -> str:
+    """Return int64 indices into one dimension of `data`, with its size added to negative ones."""
+    if out.is_nonnegative(column):
+        return column
+    return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)
 
 
 def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
@@ -142,22 +152,26 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
     flattened = reshape(indices, (-1,), out)
     if out.element_type(indices) != "int64":
         flattened = out.cast(flattened, "int64")
-    columns = _element_positions(indices, out.rank(data), out)
-    columns[axis] = add_to_negative_indices(flattened, dimension_scalar(data, axis, out), "int64", out)
-    return _row_major(data, columns, out)
+    chosen = _nonnegative_column(flattened, data, axis, out)
+    return _row_major(data, _element_positions(indices, out.rank(data), {axis: chosen}, out), out)
 
 
-def _element_positions(indices: str, rank: int, out: Rewriter) -> list[str]:
-    """Emit for each dimension the position of every element of `indices` along it, in row-major order."""
+def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out: Rewriter) -> list[str]:
+    """Emit for each dimension the position of every element of `indices` along it, in row-major order.
+
+    `columns` are the positions along some dimensions.
+    """
     shape = out.shape(indices)
     known = [size for size in shape or () if size is not None]
     if len(known) == rank and prod(known) <= MAX_CONSTANT_INDICES:
-        return [out.int64(column) for column in _constant_positions(known)]
+        positions = enumerate(_constant_positions(known))
+        return [columns.get(axis) or out.int64(column) for axis, column in positions]
+    if len(columns) == rank:
+        return [columns[axis] for axis in range(rank)]
     # NonZero of ones lists the positions of all elements, one row for each dimension.
     ones = out.emit("ConstantOfShape", [out.emit("Shape", [indices])], value=INT64_ONE)
-    positions = out.emit("NonZero", [ones])
-    rows = (out.int64(axis) for axis in range(rank))
-    return [out.emit("Gather", [positions, row], axis=0) for row in rows]
+    rows = out.emit("NonZero", [ones])
+    return [columns.get(axis) or out.emit("Gather", [rows, out.int64(axis)], axis=0) for axis in range(rank)]
 
 
 def _constant_positions(sizes: list[int]) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from opshift.adapters import Rewriter, Tensor
-from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 from opshift.model.element_types import round_to_float32
 
 MAX_CONSTANT_ELEMENTS = 1 << 16
@@ -20,7 +20,10 @@ REDUCTION_OPSET = 11
 """Opset of emitted reductions of sizes, in which the axes are an attribute."""
 
 NON_ZERO_OPSET = 9
-"""Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
+"""Opset that introduced NonZero, which lists indices; below it an RNN or a Loop counts them."""
+
+RNN_LIMIT = float(1 << 24)
+"""Least number of indices that float does not represent exactly."""
 
 Dimension = int | str
 """A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
@@ -38,6 +41,37 @@ def index_range(count: str, out: Rewriter) -> str:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
         return out.emit("Reshape", [found, out.int64([-1])], opset=9, domain="")
+    number = out.cast(count, "float")
+    is_exact = out.emit("Less", [number, out.constant(RNN_LIMIT, "float")], opset=7, domain="")
+    counted, listed = SubgraphBuilder(out), SubgraphBuilder(out)
+    counted.output(_count_with_rnn(count, counted), "int64", (None,))
+    listed.output(_count_with_loop(count, listed), "int64", (None,))
+    return out.emit(
+        "If", [is_exact], opset=1, domain="", then_branch=counted.graph(), else_branch=listed.graph()
+    )
+
+
+def _count_with_rnn(count: str, out: Rewriter) -> str:
+    """Emit the indices as states of an RNN that adds 1: a turn takes a hundredth of the time of a Loop's."""
+    one = out.tensor(Tensor("float", (1, 1, 1), (1.0,)))
+    before = out.tensor(Tensor("float", (1, 1, 1), (-1.0,)))
+    repeats = out.emit("Concat", [count, out.int64([1, 1])], opset=4, domain="", axis=0)
+    sequence = out.emit("Tile", [one, repeats], opset=6, domain="")
+    # The activation is the identity.
+    states = out.emit(
+        "RNN",
+        [sequence, one, one, "", "", before],
+        opset=7,
+        domain="",
+        hidden_size=1,
+        activations=["Affine"],
+        activation_alpha=[1.0],
+        activation_beta=[0.0],
+    )
+    return out.cast(out.emit("Reshape", [states, out.int64([-1])], opset=5, domain=""), "int64")
+
+
+def _count_with_loop(count: str, out: Rewriter) -> str:
     body = LoopBuilder(out)
     # Lists of one element: onnx.reference stacks no scalars.
     body.output(body.emit("Unsqueeze", [body.iteration], opset=1, domain="", axes=[0]), "int64", (1,))

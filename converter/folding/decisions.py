@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opshift.converter.constant_nodes import needs_cast
 from opshift.converter.folding.equal_values import EqualValues
-from opshift.converter.folding.no_ops import is_no_op
+from opshift.converter.folding.no_ops import reshaped_source, unchanged_input
 from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
 from opshift.inference.facts import InferenceScope
@@ -52,12 +52,14 @@ class Decisions(NamedTuple):
         container: the graph or function.
         constants: values that become constants, by name: all outputs of their nodes.
         aliases: outputs of nodes that change nothing, with the input that replaces each.
+        reshaped: positions of Reshapes, with the value that replaces their first input.
         nested: decisions about the subgraphs of its nodes.
     """
 
     container: ContainerProto
     constants: dict[str, Tensor]
     aliases: dict[str, str]
+    reshaped: dict[int, str]
     nested: list[Decisions]
 
 
@@ -90,7 +92,7 @@ class Rules(NamedTuple):
 
 def decide(scope: InferenceScope, rules: Rules) -> Decisions:
     """Return the decisions about a graph or function and its subgraphs."""
-    found = Decisions(scope.container, {}, {}, [])
+    found = Decisions(scope.container, {}, {}, {}, [])
     equal_values = EqualValues(scope, found.aliases)
     for record in scope.node_records:
         if not any(record[4]):
@@ -99,7 +101,11 @@ def decide(scope: InferenceScope, rules: Rules) -> Decisions:
         if values is not None:
             found.constants.update(zip(record[4], values, strict=True))
         else:
-            found.aliases.update(_aliases(record, scope, rules, equal_values))
+            aliases = _aliases(record, scope, rules, equal_values)
+            found.aliases.update(aliases)
+            source = None if aliases else _reshaped_source(record, scope, rules)
+            if source is not None:
+                found.reshaped[record[0]] = source
     found.nested.extend(decide(child, rules) for child in _children(scope))
     return found
 
@@ -165,10 +171,22 @@ def _aliases(
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 
 
+def _reshaped_source(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
+    """Return the value that a Reshape can read in place of its input, a reshape of that value; or `None`."""
+    _, domain, op_type, _, _ = record
+    if op_type != "Reshape" or canonical_domain(domain) != DEFAULT_DOMAIN or scope.is_call(record):
+        return None
+    try:
+        source = reshaped_source(scope.node_of(record), scope)
+    except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
+        return None
+    return source if source is not None and rules.can_alias((), (source,)) else None
+
+
 def _unchanged_input(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
     """Return the input that a node returns unchanged, or `None`."""
-    _, domain, op_type, inputs, _ = record
+    _, domain, op_type, _, _ = record
     is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
     if not is_standard or (rules.has_training and op_type == "Dropout"):
         return None
-    return inputs[0] if is_no_op(scope.node_of(record), scope) else None
+    return unchanged_input(scope.node_of(record), scope)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.converter.folding.constant_branches import constant_branches, has_branches, inline_branches
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
 from opshift.converter.folding.write_constants import detach_constants, write_constants
@@ -19,6 +20,7 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.root_scopes import root_scopes
+from opshift.inference.function_scope import CallScope
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -51,8 +53,12 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     """
     if not model.HasField("graph") or not _is_supported(model):
         return model, ()
-    decisions = list(_decide(model, options))
     nodes, size = _node_count(model), model.ByteSize()
+    original = model
+    if has_branches(model):
+        model = _without_constant_branches(model, options, owned=owned)
+        owned |= model is not original
+    decisions = list(_decide(model, options))
     result = model
     if not owned:
         result = deepcopy(model)
@@ -60,7 +66,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
         decisions = [_moved(each, copy) for each, copy in pairs]
     constants = _apply(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
-        return model, ()
+        return original, ()
     sentences: tuple[str, ...] = (_describe(constants, nodes, _node_count(result)),)
     if any(each.key == METADATA_KEY for each in result.metadata_props):
         # the originals that it would restore may read values that no longer exist
@@ -92,9 +98,22 @@ def _has_distinct_names(root: ContainerProto) -> bool:
     return True
 
 
-def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
-    variables, in_training = frozenset(bound_names(model)), _names_in_training(model)
-    budget = Budget()
+def _without_constant_branches(model: ModelProto, options: Options, *, owned: bool) -> ModelProto:
+    """Return the model, or a changed copy without Ifs that run the same branch every time."""
+    result = model
+    while True:
+        branches = [each for scope in _scopes(result, options) for each in constant_branches(scope)]
+        if not branches:
+            return result
+        if result is model and not owned:
+            result = deepcopy(model)  # its branches are found again
+        else:
+            inline_branches(branches, result)
+
+
+def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
+    """Yield a scope for each graph and function, which knows what callers can override."""
+    variables = frozenset(bound_names(model))
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope, container, _ in root_scopes(model, model, options.registry):
@@ -104,6 +123,15 @@ def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
         if has_dynamic_inputs:
             scope.evaluation.trusted_claims = frozenset(name for name, _ in options.shapes)
         declare_nodes(scope)
+        yield scope
+
+
+def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
+    in_training = _names_in_training(model)
+    budget = Budget()
+    is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+    for scope in _scopes(model, options):
+        container = scope.container
         containers = list(nested_containers([container]))
         repeated = _repeated_names(containers)
         yield decide(
@@ -157,10 +185,12 @@ def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
 def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
     """Apply decisions to the containers of a model, and return the number of new constants."""
     for each in decisions:
+        _replace_reshaped(each)
         _rename(each, {})
         detach_constants(each)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
-    freed = freed_initializers(model, opset_imports(model.opset_import, model.ir_version), options)
+    imports = opset_imports(model.opset_import, model.ir_version)
+    freed = freed_initializers(model, Container(model.graph), imports, options)
     removal = Removal(_PureNodes(model, options.registry).is_pure)
     kept = _names_in_training(model)
     if model.training_info:
@@ -175,6 +205,14 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
 def _names_in_training(model: ModelProto) -> set[str]:
     """Return the names of the main graph that training reads or updates."""
     return bound_names(model).union(*(captured_names(each.graph) for each in training_graphs(model)))
+
+
+def _replace_reshaped(decisions: Decisions) -> None:
+    """Replace the first inputs of Reshapes of reshaped values."""
+    for position, source in decisions.reshaped.items():
+        decisions.container.node[position].input[0] = source
+    for each in decisions.nested:
+        _replace_reshaped(each)
 
 
 def _rename(decisions: Decisions, outer: Mapping[str, str]) -> None:

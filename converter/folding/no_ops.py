@@ -1,13 +1,20 @@
-"""Nodes that return their first input unchanged."""
+"""Nodes that return one of their inputs unchanged."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
+from opshift.inference.constants import INTEGER_RANGES
+from opshift.inference.evaluator.rule_table import MAX_ELEMENTS
 from opshift.inference.facts import InferenceScope
+from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.node import Node
+from opshift.model.graphs import NodeRecord
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.types import Shape
 
 Test: TypeAlias = Callable[[Node, InferenceScope, int], bool]
 """Test of a node of the default domain, with the version of its operator: true if it changes nothing."""
@@ -16,13 +23,82 @@ DROPOUT_WITHOUT_ATTRIBUTE_SINCE = 7
 """First version of Dropout that has no attribute for training."""
 
 
-def is_no_op(node: Node, scope: InferenceScope) -> bool:
-    """Return whether a node of the default domain returns its first input, in every run."""
-    test = TESTS.get(node.op_type)
+BROADCAST_SINCE = 7
+"""First version of arithmetic operators that broadcasts both operands as in NumPy."""
+
+
+def unchanged_input(node: Node, scope: InferenceScope) -> str | None:
+    """Return the input that a node of the default domain returns in every run, or `None`."""
     operator = scope.operator(node.op_type, node.domain)
-    if test is None or operator is None or node.has_attribute_references or not node.input(0):
+    if operator is None or node.has_attribute_references or not node.input(0) or any(node.outputs[1:]):
+        return None
+    if node.op_type in NEUTRAL_OPERANDS:
+        return _other_operand(node, scope) if operator.since_version >= BROADCAST_SINCE else None
+    test = TESTS.get(node.op_type)
+    return node.input(0) if test is not None and test(node, scope, operator.since_version) else None
+
+
+def reshaped_source(node: Node, scope: InferenceScope) -> str | None:
+    """Return the value of which the first input of a Reshape is a reshape, if the result is the same.
+
+    The result depends on the shape of the input if a 0 copies one of its sizes.
+    """
+    if node.has_attribute_references or len(node.inputs) != 2:
+        return None
+    if not node.attribute("allowzero", 0):
+        sizes = scope.elements(node.inputs[1])
+        if sizes is None or not all(each and not is_symbol(each) for each in sizes.values):
+            return None
+    source = node.inputs[0]
+    while (record := scope.producing_records.get(source)) is not None and _is_reshape(record, scope):
+        source = record[3][0]
+    return source if source != node.inputs[0] else None
+
+
+def _is_reshape(record: NodeRecord, scope: InferenceScope) -> bool:
+    """Return whether a node changes only the shape."""
+    _, domain, op_type, inputs, _ = record
+    is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
+    return is_standard and op_type in RESHAPES and bool(inputs and inputs[0])
+
+
+def _other_operand(node: Node, scope: InferenceScope) -> str | None:
+    """Return the operand of a node whose other operand is neutral, if the result has its shape."""
+    number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
+    first, second = node.inputs
+    for value, neutral in ((first, second), (second, first))[: 1 + is_commutative]:
+        dims = scope.shape(neutral)
+        if dims is None or not _keeps_shape_of(value, dims, scope):
+            continue
+        found = scope.constant(neutral)
+        if found is not None and _is_filled_with(number, found, node.op_type):
+            return value
+    return None
+
+
+def _keeps_shape_of(value: str, dims: Shape, scope: InferenceScope) -> bool:
+    """Return whether a value keeps its shape if it is broadcast with others of these dimensions, a few."""
+    shape = scope.shape(value)
+    if shape is None or len(dims) > len(shape):
         return False
-    return not any(node.outputs[1:]) and test(node, scope, operator.since_version)
+    count = 1
+    for size, other in zip(reversed(shape), reversed(dims), strict=False):
+        if other is None or other not in (1, size):
+            return False
+        count *= other
+    return count <= MAX_ELEMENTS
+
+
+def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
+    """Return whether all elements are the neutral one of an operator: for Add of floats, -0.0."""
+    if not all(each == number for each in tensor.values):
+        return False
+    if number or tensor.element_type in INTEGER_RANGES:
+        return True
+    sign = (
+        -1 if op_type == "Add" else 1
+    )  # 0.0 + -0.0 and -0.0 - 0.0 keep the sign, 0.0 + 0.0 and so on do not
+    return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
 
 def _always(node: Node, scope: InferenceScope, version: int) -> bool:
@@ -83,6 +159,12 @@ def _drops_nothing(node: Node, scope: InferenceScope, version: int) -> bool:
     mode = scope.constant(node.input(2))
     return mode is not None and not any(mode.values)
 
+
+RESHAPES = frozenset(("Flatten", "Reshape", "Squeeze", "Unsqueeze"))
+"""Operators that change only the shape of their first input."""
+
+NEUTRAL_OPERANDS = {"Add": (0, True), "Div": (1, False), "Mul": (1, True), "Sub": (0, False)}
+"""Neutral element of the second operand, and whether it is that of the first operand, too."""
 
 TESTS: dict[str, Test] = {
     "Identity": _always,

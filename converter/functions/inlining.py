@@ -111,6 +111,24 @@ def _are_equivalent(
     return all(one is another and one is not None for one, another in found)
 
 
+def replace_call(
+    graph: ContainerProto, position: int, new_nodes: Sequence[NodeProto], node_names: NodeNames
+) -> list[int]:
+    """Replace a call: write one node over it, append the others, and return their sort keys."""
+    call = graph.node[position]
+    node_names.rename(new_nodes, kept=call.name)
+    first = next(filter(None, call.output), None)
+    main = next((index for index, node in enumerate(new_nodes) if first in node.output), 0)
+    for index, node in enumerate(new_nodes):
+        if index != main:
+            graph.node.append(node)
+    if new_nodes:
+        call.CopyFrom(new_nodes[main])
+    else:
+        call.Clear()
+    return [position * SORT_KEY_STRIDE + index - main for index in range(len(new_nodes)) if index != main]
+
+
 class _Inliner:
     def __init__(self, model: ModelProto, functions: Iterable[FunctionProto]) -> None:
         self._functions = {function_id(each): each for each in functions}
@@ -142,20 +160,9 @@ class _Inliner:
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
     def _replace(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
-        """Replace a call: write one node over it, append the others, and return their sort keys."""
-        call = graph.node[position]
-        new_nodes = self._expand(call, graph)
-        node_names.rename(new_nodes, kept=call.name)
-        first = next(filter(None, call.output), None)
-        main = next((index for index, node in enumerate(new_nodes) if first in node.output), 0)
-        for index, node in enumerate(new_nodes):
-            if index != main:
-                graph.node.append(node)
-        if new_nodes:
-            call.CopyFrom(new_nodes[main])
-        else:
-            call.Clear()
-        return [position * SORT_KEY_STRIDE + index - main for index in range(len(new_nodes)) if index != main]
+        """Replace a call by the nodes of the function, see `replace_call`."""
+        new_nodes = self._expand(graph.node[position], graph)
+        return replace_call(graph, position, new_nodes, node_names)
 
     def _expand(self, call: NodeProto, graph: ContainerProto) -> list[NodeProto]:
         """Return the nodes of a call, with nested calls expanded."""

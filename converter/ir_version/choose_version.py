@@ -13,7 +13,7 @@ from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZER
 from opshift.converter.options import KEEP, Allowances, Options, Target
 from opshift.converter.plan.changes import ContainerPlan, IrChange
 from opshift.converter.unread_constants import removed_initializers
-from opshift.model.graphs import initializer_inputs
+from opshift.model.graphs import Container
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
@@ -46,7 +46,9 @@ def plan_ir_change(
     return plan_lowering(model, requested, options, allowances, operators, removed, is_strict=is_strict)
 
 
-def freed_initializers(model: ModelProto, imports: Mapping[str, int], options: Options) -> frozenset[str]:
+def freed_initializers(
+    model: ModelProto, graph: Container, imports: Mapping[str, int], options: Options
+) -> frozenset[str]:
     """Return the initializers that stop being inputs of the main graph.
 
     Below IR version 4, every initializer has to be an input, and runtimes treat all of them as constants.
@@ -57,7 +59,7 @@ def freed_initializers(model: ModelProto, imports: Mapping[str, int], options: O
     if before >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or options.keep_initializer_inputs:
         return frozenset()
     after, _ = _requested_version(before, imports, options.target, options.registry.releases)
-    return initializer_inputs(model.graph) if after >= FIRST_IR_WITH_STANDALONE_INITIALIZERS else frozenset()
+    return graph.initializer_inputs() if after >= FIRST_IR_WITH_STANDALONE_INITIALIZERS else frozenset()
 
 
 def _requested_version(

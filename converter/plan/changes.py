@@ -17,7 +17,7 @@ from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import NodeRecord, node_label
-from opshift.model.node import Tensor
+from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class ContainerPlan:
     node_count: int = 0
     changes: list[NodeChange] = field(default_factory=list)
     constants: Mapping[str, Tensor] = field(default_factory=dict)
+    declarations: list[Value] = field(default_factory=list)
+    """Computed values whose type and rank the converted graph declares."""
     cast_sources: Mapping[str, str] = field(default_factory=dict)
     """Constants that a Cast produces where no initializer can, with the name of the value that it casts."""
     emits_graphs: bool = False

@@ -71,7 +71,7 @@ class Planner:
         model = self._model
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
-        graph.scope.constant_inputs = freed_initializers(model, imports, self._options)
+        graph.scope.constant_inputs = freed_initializers(model, graph.scope, imports, self._options)
         training = [
             self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]
@@ -196,6 +196,7 @@ class Planner:
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
         found.constants = workspace.kept_constants()
+        found.declarations = workspace.rank_declarations() if workspace.ranked and not self._history else []
         found.cast_sources = workspace.cast_sources()
         found.constant_sizes = workspace.sizes_of(found.constants)
         if self._history:

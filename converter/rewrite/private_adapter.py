@@ -103,5 +103,8 @@ class _RecordedNames:
         self.created.add(name)
         return name
 
+    def declare_rank(self, name: str) -> None:
+        self._output.declare_rank(name)
+
     def allow(self, kind: Allow, reason: str) -> bool:
         return self._output.allow(kind, reason)

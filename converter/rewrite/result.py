@@ -186,7 +186,7 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
     proto.name = written.graph.name
     for values, field in ((written.graph.inputs, proto.input), (written.graph.outputs, proto.output)):
         for value in values:
-            _write_value_info(field.add(), value)
+            write_value_info(field.add(), value)
     for each in written.nodes:
         fill_node(proto.node.add(), each, origin)
     if inner is not None:
@@ -195,6 +195,7 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
         fill_node(proto.node.add(), each, origin)
 
 
-def _write_value_info(proto: ValueInfoProto, value: Value) -> None:
+def write_value_info(proto: ValueInfoProto, value: Value) -> None:
+    """Write the name, type and shape of a value into an empty ValueInfoProto."""
     proto.name = value.name
     fill_type(proto.type, value.type, value.dims)

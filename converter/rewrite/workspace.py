@@ -9,7 +9,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
-from opshift.model.node import Graph, Node, Tensor
+from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import pack_tensor
 from opshift.registry.steps import Allow
 
@@ -82,6 +82,8 @@ class Workspace:
         self._names = names
         self.constant_bytes = 0
         """Size of the constants added so far."""
+        self.ranked: set[str] = set()
+        """Values whose rank the converted model declares."""
         self.emits_graphs = False
         """Whether a step emitted a node with a new graph."""
         self._sizes: dict[str, int] = {}
@@ -133,6 +135,23 @@ class Workspace:
         kept = self.kept_constants().items()
         names = [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
         return {name: self.fresh(f"{name}_double") for name in names}
+
+    def declare_rank(self, name: str) -> None:
+        """Declare the rank of a value of the model."""
+        self.ranked.add(name)
+
+    def rank_declarations(self) -> list[Value]:
+        """Return the values with a rank that the graph does not declare yet, computed by its nodes."""
+        scope = self.scope
+        if scope.is_function:
+            return []
+        found = []
+        for name in sorted(self.ranked):
+            element_type, rank = scope.element_type(name), scope.rank(name)
+            is_new = name in scope.producing_records and scope.declared_type_proto(name) is None
+            if is_new and element_type is not None and rank is not None:
+                found.append(Value(name, element_type, (None,) * rank))
+        return found
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows an inexact conversion; if so, record its use."""

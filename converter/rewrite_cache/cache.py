@@ -101,6 +101,8 @@ class RewriteCache:
             if not cached.questions or cached.matches(names, self._scope):
                 fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
                 constants = self._constant_names.get(cached) or self._name_constants(cached)
+                if cached.ranked:
+                    self._workspace.ranked.update(cached.ranked(names))
                 if cached.unread_inputs:
                     self.unread_inputs.update(cached.unread_inputs(names))
                 return CacheHit(cached, names + fresh + constants)
@@ -114,7 +116,9 @@ class RewriteCache:
         rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
-        cached = CachedRewrite(result, recorder.questions(), recorder.fresh_names, recorder.constants)
+        cached = CachedRewrite(
+            result, recorder.questions(), recorder.fresh_names, recorder.constants, recorder.ranked
+        )
         rewrites.append(cached)
         self._constant_names[cached] = (*recorder.constants, "")
         self._shared.add(key, source, cached)
@@ -155,6 +159,7 @@ class _FactRecorder:
         self._joint_answers: list[Question] = []
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
+        self.ranked: list[str] = []
         # A name that occurs twice has no unique position.
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
 
@@ -188,6 +193,12 @@ class _FactRecorder:
     def constant(self, name: str) -> Tensor | None:
         return self._query("constant", name)  # type: ignore[no-any-return]
 
+    def is_nonnegative(self, name: str) -> bool:
+        return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        return self._query("uniform_element", name)  # type: ignore[no-any-return]
+
     def is_used(self, name: str) -> bool:
         if name in self.fresh_names:  # the same for all nodes: it depends on the emitted nodes
             return self._scope.is_used(name)
@@ -214,6 +225,11 @@ class _FactRecorder:
         found = self._workspace.add_constant(tensor)
         self.constants[found] = tensor
         return found
+
+    def declare_rank(self, name: str) -> None:
+        if name in self._positions:  # steps declare no values that they emit
+            self.ranked.append(name)
+            self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""

@@ -144,6 +144,7 @@ class CachedRewrite:
         asked: tuple[Question, ...],
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
+        ranked: Sequence[str] = (),
     ) -> None:
         node = result.original
         self.questions = asked
@@ -162,6 +163,7 @@ class CachedRewrite:
         self.unread_inputs = _selector(
             tuple(each for each in node.inputs if each and each not in read), positions
         )
+        self.ranked = _selector(tuple(ranked), positions)
         self.templates = tuple(
             _NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(result.nodes)

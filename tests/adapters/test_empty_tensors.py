@@ -91,7 +91,7 @@ def test_shapes_with_zeros(shape: tuple[int, ...], new_shape: tuple[int, ...], f
     _check("Reshape", feeds, 14, (13, 10, 8), form, allowzero=1)
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 4), (3, 0), (0, 5, 0), (2, 3)])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 4), (3, 0), (0, 5, 0)])
 def test_sums_along_a_computed_axis(shape: tuple[int, ...]) -> None:
     feeds: Feeds = {"x": np.ones(shape, np.float32), "axis": np.array(-1)}
     for reverse in (0, 1):

@@ -3,7 +3,8 @@
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast, cast_output
+from opshift.adapters.core.rewriter import rename_output
+from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape
 from opshift.model.element_types import BY_NUMBER, round_to_float32
 
@@ -40,9 +41,15 @@ def replace_range(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(start)
     if "int" in element_type and [each and each.scalar for each in (known[0], known[2])] == [0, 1]:
         # The most frequent form, which counts from 0 up to a limit.
-        count = out.cast(out.emit("Relu", [out.cast(limit, "double")]), "int64")
+        if out.is_nonnegative(limit):
+            count = limit if element_type == "int64" else out.cast(limit, "int64")
+        else:
+            count = out.cast(out.emit("Relu", [out.cast(limit, "double")]), "int64")
         indices = index_range(reshape(count, (1,), out), out)
-        cast_output(indices, "int64", element_type, node, out)
+        if element_type == "int64":
+            rename_output(indices, node, out)
+        else:
+            cast(indices, element_type, out, node.outputs)
         return
     positions = out.cast(index_range(_element_count(node, out), out), element_type)
     distances = out.emit("Mul", [positions, delta], opset=ALL_NUMERIC_TYPES_OPSET)

@@ -1,15 +1,21 @@
-"""CumSum and CumProd as scans that combine elements at distances 1, 2, 4 and so on."""
+"""CumSum and CumProd as Scan, which adds in the same order, or as a product of matrices of integers."""
+
+import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import computed_dimension, reshape
-from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, reshape
+from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 
 UNSQUEEZE_OPSET = 1
 """Opset of the emitted Unsqueeze, whose axes are an attribute."""
 
 ACCUMULATORS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 """Operator that combines two elements, and its neutral element."""
+
+MATRIX_TYPES = frozenset(("int32", "int64", "uint32", "uint64"))
+MATRIX_OPSET = 9
+"""First opset of MatMul of integers."""
 
 
 @adapter("CumSum", 11, 10)
@@ -20,9 +26,9 @@ def accumulate(node: Node, out: Rewriter) -> None:
     axis = out.constant_value(node.inputs[1])
     if axis is not None or rank == 1:
         index = int(axis.values[0]) % rank if axis is not None else 0
-        out.emit("Identity", [_accumulate_along(index, node, out)], node.outputs)
+        _accumulate_along(index, node, out, node.outputs[0])
         return
-    results = [_accumulate_along(index, node, out) for index in range(rank)]
+    results = [_accumulate_along(index, node, out, out.fresh("totals")) for index in range(rank)]
     rows = [out.emit("Unsqueeze", [value], opset=UNSQUEEZE_OPSET, axes=(0,)) for value in results]
     # Each result gets a leading dimension of size 1, along which Gather selects one of them.
     stacked = out.emit("Concat", rows, axis=0)
@@ -31,40 +37,83 @@ def accumulate(node: Node, out: Rewriter) -> None:
     out.emit("Gather", [stacked, wrapped_axis], node.outputs, axis=0)
 
 
-def _accumulate_along(axis: int, node: Node, out: Rewriter) -> str:
-    """Combine elements along one axis with those 1, 2, 4, ... positions before them."""
+def _accumulate_along(axis: int, node: Node, out: Rewriter, output: str) -> str:
+    """Accumulate along one axis into `output`, and return it."""
     value = node.inputs[0]
-    op_type, neutral = ACCUMULATORS[node.op_type]
     size = out.known_dimension(value, axis)
-    if size is None:
-        # The number of rounds depends on the size: a Loop handles an unknown one.
-        return _accumulate_in_loop(axis, node, out)
-    reverse = bool(node.attribute("reverse", 0))
-
-    def part(value: str, start: int, end: int) -> str:
-        first, last = (size - end, size - start) if reverse else (start, end)
-        return out.emit("Slice", [value, *(out.int64([each]) for each in (first, last, axis))])
-
-    def join(head: str, tail: str) -> str:
-        return out.emit("Concat", [tail, head] if reverse else [head, tail], axis=axis)
-
-    # An exclusive scan is an inclusive one of the input shifted by one position.
-    if node.attribute("exclusive", 0) and size:
-        fill_value = Tensor(out.element_type(value), (1,), (neutral,))
-        head_shape = out.emit("Shape", [part(value, 0, 1)])
-        head = out.emit("ConstantOfShape", [head_shape], value=fill_value)
-        value = join(head, part(value, 0, size - 1))
-    distance = 1
-    while distance < size:
-        combined = out.emit(op_type, [part(value, distance, size), part(value, 0, size - distance)])
-        value = join(part(value, 0, distance), combined)
-        distance *= 2
-    return value
+    if size is not None and _is_product_of_matrices(axis, size, node, out):
+        return out.emit("MatMul", [value, _triangle(size, node, out)], [output])
+    shape = out.known_shape(value)
+    if shape is None:
+        # onnxruntime ends the process if a Scan has no turns, or scans sequences without elements.
+        return _accumulate_in_loop(axis, node, out, output)
+    if not all(shape):
+        return out.emit("Identity", [value], [output])
+    return _accumulate_in_scan(axis, shape, node, out, output)
 
 
-def _accumulate_in_loop(axis: int, node: Node, out: Rewriter) -> str:
+def _is_product_of_matrices(axis: int, size: int, node: Node, out: Rewriter) -> bool:
+    """Return whether a product with a matrix of 0 and 1 is exact: not for floats, because inf * 0 is NaN."""
+    return (
+        node.op_type == "CumSum"
+        and out.element_type(node.inputs[0]) in MATRIX_TYPES
+        and out.default_opset >= MATRIX_OPSET
+        and axis == out.rank(node.inputs[0]) - 1
+        and size * size <= MAX_CONSTANT_ELEMENTS
+    )
+
+
+def _triangle(size: int, node: Node, out: Rewriter) -> str:
+    """Return the square matrix that holds 1 in each row that a column adds."""
+    reverse, exclusive = node.attribute("reverse", 0), node.attribute("exclusive", 0)
+    positions = [-each if reverse else each for each in range(size)]
+    values = tuple(
+        int(row < column if exclusive else row <= column) for row in positions for column in positions
+    )
+    return out.tensor(Tensor(out.element_type(node.inputs[0]), (size, size), values))
+
+
+def _accumulate_in_scan(axis: int, shape: tuple[int, ...], node: Node, out: Rewriter, output: str) -> str:
+    value, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    op_type, _ = ACCUMULATORS[node.op_type]
+    dims = (*shape[:axis], *shape[axis + 1 :])
+    body = SubgraphBuilder(out)
+    previous, element = body.input(element_type, dims), body.input(element_type, dims)
+    total = body.emit(op_type, [previous, element])
+    body.output(total, element_type, dims)
+    element = body.emit("Identity", [previous if node.attribute("exclusive", 0) else total])
+    body.output(element, element_type, dims)
+    direction = (int(bool(node.attribute("reverse", 0))),)
+    out.emit_all(
+        "Scan",
+        [_neutral_elements(axis, node, out), value],
+        [out.fresh("total"), output],
+        body=body.graph(),
+        num_scan_inputs=1,
+        scan_input_axes=(axis,),
+        scan_output_axes=(axis,),
+        scan_input_directions=direction,
+        scan_output_directions=direction,
+    )
+    return output
+
+
+def _neutral_elements(axis: int, node: Node, out: Rewriter) -> str:
+    """Return the neutral element for each position of the other axes."""
     value = node.inputs[0]
-    op_type, neutral = ACCUMULATORS[node.op_type]
+    neutral = Tensor(out.element_type(value), (1,), (ACCUMULATORS[node.op_type][1],))
+    if shape := out.known_shape(value):
+        dims = (*shape[:axis], *shape[axis + 1 :])
+        if (count := math.prod(dims)) <= MAX_CONSTANT_ELEMENTS:
+            return out.tensor(Tensor(neutral.element_type, dims, neutral.values * count))
+    other_axes = [each for each in range(out.rank(value)) if each != axis]
+    sizes = out.emit("Gather", [out.emit("Shape", [value]), out.int64(other_axes)], axis=0)
+    return out.emit("ConstantOfShape", [sizes], value=neutral)
+
+
+def _accumulate_in_loop(axis: int, node: Node, out: Rewriter, output: str) -> str:
+    value = node.inputs[0]
+    op_type, _ = ACCUMULATORS[node.op_type]
     size = computed_dimension(value, axis, out)
     reverse, exclusive = node.attribute("reverse", 0), node.attribute("exclusive", 0)
     rank = out.rank(value)
@@ -83,8 +132,7 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter) -> str:
     body.output(body.emit("Identity", [previous if exclusive else total]), element_type, dims)
     body.output(body.emit("Identity", [index]), "int64", ())
 
-    shape = out.emit("Gather", [out.emit("Shape", [value]), out.int64(other_axes)], axis=0)
-    start = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (neutral,)))
+    start = _neutral_elements(axis, node, out)
     names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
     _, rows, indices = body.emit_loop(size, [start], out, names)
     if reverse:
@@ -92,4 +140,4 @@ def _accumulate_in_loop(axis: int, node: Node, out: Rewriter) -> str:
         # restores their order.
         rows = out.emit("Gather", [rows, indices], axis=0)
     # The Loop stacks its results along dimension 0: move it back to the axis.
-    return out.emit("Transpose", [rows], perm=[*range(1, axis + 1), 0, *range(axis + 1, rank)])
+    return out.emit("Transpose", [rows], [output], perm=[*range(1, axis + 1), 0, *range(axis + 1, rank)])

@@ -46,6 +46,9 @@ def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
         _reshape_last_axes(node, len(axes), out)
         return
     rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
+    if node.op_type in REDUCTIONS:
+        # onnxruntime fuses a normalization only over axes that it knows to be the last ones.
+        out.workspace.declare_rank(node.inputs[0])
     axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 

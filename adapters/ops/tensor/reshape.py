@@ -89,17 +89,16 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
 
 
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
-    """Give empty data a dimension of 0 at every position, from which Reshape copies each 0 of the shape.
+    """Give empty data a dimension of 0 at the position of each 0 of the shape, from which Reshape copies it.
 
     Data with elements gets additional dimensions of 1, which have no effect.
     """
     data, shape = node.inputs
-    flat = reshape(data, (-1,), out)
-    # A list of zeros for empty data and of ones otherwise: broadcasting (n) to it yields (0, ..., 0) or
-    # (1, ..., 1, n).
-    has_elements = out.cast(out.cast(out.emit("Size", [data]), "bool"), "int64")
-    sizes = out.emit("Expand", [has_elements, out.emit("Shape", [shape])])
-    out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
+    flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
+    # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
+    # elements. Data without elements broadcasts to any of these sizes.
+    is_nonzero = out.cast(out.cast(shape, "bool"), "int64")
+    out.emit("Reshape", [out.emit("Expand", [flat, is_nonzero]), shape], node.outputs)
 
 
 @adapter(("Squeeze", "Unsqueeze"), 13, 11)

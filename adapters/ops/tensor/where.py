@@ -15,6 +15,8 @@ from opshift.adapters.emit.shapes import (
     is_nonempty,
     reshape,
 )
+from opshift.inference.constants import INTEGER_RANGES
+from opshift.model.node import Dims
 
 Shape = tuple[int, ...]
 
@@ -24,6 +26,8 @@ def select_elements(node: Node, out: Rewriter) -> None:
     """Select booleans by And and Or, integers by arithmetic, and values of other types by Gather."""
     condition, first, second = node.inputs
     element_type = out.element_type(first)
+    if _chooses_one_value(node, out) or _choose_number(node, out):
+        return
     if element_type == "bool":
         from_second = out.emit("And", [out.emit("Not", [condition]), second])
         out.emit("Or", [out.emit("And", [condition, first]), from_second], node.outputs)
@@ -36,6 +40,45 @@ def select_elements(node: Node, out: Rewriter) -> None:
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
         out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
+
+
+def _chooses_one_value(node: Node, out: Rewriter) -> bool:
+    """Emit one of the values if the condition always chooses it; return whether this is the case."""
+    chosen = out.uniform_element(node.inputs[0])
+    if chosen is None:
+        return False
+    dims = out.comparable_shapes(node.inputs)
+    position = 1 if chosen.scalar else 2
+    if not all(_broadcasts_to(shape, dims[position]) for shape in dims):
+        return False
+    out.emit("Identity", [node.inputs[position]], node.outputs)
+    return True
+
+
+def _choose_number(node: Node, out: Rewriter) -> bool:
+    """Emit a choice between two numbers if each value contains only one; return whether this is the case."""
+    condition, *values = node.inputs
+    numbers = [each for each in map(out.uniform_element, reversed(values)) if each is not None]
+    if len(numbers) < len(values) or numbers[0].element_type == "string":
+        return False
+    table = Tensor(numbers[0].element_type, (2,), tuple(each.scalar for each in numbers))
+    positions = cast(condition, "int64", out)
+    dims, *shapes = out.comparable_shapes(node.inputs)
+    for value, shape in zip(values, shapes, strict=True):
+        if not _broadcasts_to(shape, dims):
+            # zeros in the shape of the value
+            zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
+            positions = out.emit("Add", [positions, zeros])
+    out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
+    return True
+
+
+def _broadcasts_to(shape: Dims, result: Dims) -> bool:
+    """Return whether a shape is known to broadcast to another one; equal negative numbers are equal sizes."""
+    if shape is None or len(shape) > len(result or ()):
+        return shape == ()
+    pairs = zip(reversed(shape), reversed(result or ()), strict=False)
+    return all(size == 1 or (size is not None and size == other) for size, other in pairs)
 
 
 def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
@@ -82,18 +125,28 @@ def gather_values_by_match(node: Node, out: Rewriter) -> None:
     """Compare each index with every class, and gather the off or on value by the result."""
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
-    if axis < -1:
-        axis += out.rank(indices) + 1
-    numbers = cast(indices, "int64", out)
+    rank = out.rank(indices) if axis < -1 else out.known_rank(indices)
+    if axis < 0 and rank is not None:
+        axis += rank + 1
+    numbers = indices if out.known_element_type(indices) == "int64" else cast(indices, "int64", out)
     if axis == -1:
         # A last dimension can be added without knowing the rank.
         shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
         column, trailing = out.emit("Reshape", [numbers, shape]), 0
     else:
         column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
-    classes = _classes(depth, trailing, out)
-    matches = cast(out.emit("Equal", [column, classes]), "int64", out)
-    out.emit("Gather", [values, matches], node.outputs, axis=0)
+    matches = out.emit("Equal", [column, _classes(depth, trailing, out)])
+    known = out.constant_value(values)
+    if known is not None and _is_zero_and_one(known):
+        cast(matches, known.element_type, out, node.outputs)
+    else:
+        out.emit("Gather", [values, cast(matches, "int64", out)], node.outputs, axis=0)
+
+
+def _is_zero_and_one(values: Tensor) -> bool:
+    """Return whether a Cast of booleans gives these numbers, which excludes -0.0."""
+    is_number = values.element_type in FLOAT_TYPES or values.element_type in INTEGER_RANGES
+    return is_number and values.values == (0, 1) and math.copysign(1, values.values[0]) > 0
 
 
 def _classes(depth: str, trailing: int, out: Rewriter) -> str:

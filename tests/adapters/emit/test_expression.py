@@ -57,6 +57,15 @@ class _Model:
     def constant(self, name: str) -> Tensor | None:
         return None
 
+    def is_nonnegative(self, name: str) -> bool:
+        return False
+
+    def uniform_element(self, name: str) -> None:
+        return None
+
+    def declare_rank(self, name: str) -> None:
+        pass
+
     def is_used(self, name: str) -> bool:
         return True
 

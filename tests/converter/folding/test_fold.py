@@ -102,6 +102,11 @@ NO_OPS: dict[str, tuple[str, dict[str, Any], int]] = {
     "Sum": ("a", {}, 17),
     "Max": ("a", {}, 17),
     "Squeeze": ("a", {}, 17),
+    "Mul by 1": ("a one", {}, 17),
+    "Mul of 1": ("row a", {}, 17),
+    "Div": ("a row", {}, 17),
+    "Sub of 0": ("a zero", {}, 17),
+    "Add of -0.0": ("minus_zero a", {}, 17),
 }
 OPERANDS: dict[str, Any] = {
     "same": np.array([3, 4]),
@@ -111,6 +116,10 @@ OPERANDS: dict[str, Any] = {
     "none": np.zeros(4, np.int64),
     "ratio": np.float32(0.5),
     "false": np.array(False),
+    "one": np.float32(1),
+    "row": np.ones((1, 4), np.float32),
+    "zero": np.zeros(1, np.float32),
+    "minus_zero": np.float32(-0.0),
 }
 
 
@@ -134,6 +143,13 @@ CHANGING: dict[str, tuple[str, dict[str, Any], int]] = {
     "Slice of backward steps": ("a last first axes back", {}, 17),
     "Pad of equal shape": ("a moved", {}, 17),
     "Concat": ("a a", {"axis": 0}, 17),
+    "Add of 0.0": ("a zero", {}, 17),
+    "Sub of -0.0": ("a minus_zero", {}, 17),
+    "Sub from 0": ("zero a", {}, 17),
+    "Div of 1": ("row a", {}, 17),
+    "Mul by 1 in another shape": ("a cube", {}, 17),
+    "Mul by 1 and 2": ("a mixed", {}, 17),
+    "Mul before version 7": ("a one", {"broadcast": 1}, 6),
 }
 
 
@@ -150,10 +166,39 @@ def test_keeps_nodes_that_change_their_input(name: str) -> None:
         "axes": np.array([0]),
         "back": np.array([-1]),
         "moved": np.array([1, 0, -1, 0]),
+        "one": np.ones(1, np.float32),
+        "zero": np.zeros(1, np.float32),
+        "minus_zero": np.float32(-0.0),
+        "row": np.ones((1, 4), np.float32),
+        "cube": np.ones((1, 1, 1), np.float32),
+        "mixed": np.array([1, 1, 1, 2], np.float32),
     }
     nodes = node("Neg", "x", "a"), node(op_type, inputs, "b", **attributes), node("Neg", "b", "y")
     used = {each: value for each, value in operands.items() if each in inputs.split()}
     assert op_types(simplify(model_of(*nodes, opset=opset, **used))) == ["Neg", op_type, "Neg"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape", "opset", "kept"),
+    [
+        pytest.param({}, [4, 3], 17, ["Relu", "Reshape"], id="numbers"),
+        pytest.param({}, [-1, 6], 17, ["Relu", "Reshape"], id="inferred size"),
+        pytest.param({}, [0, 2], 17, ["Relu", "Reshape", "Reshape"], id="copied size"),
+        pytest.param({"allowzero": 1}, [6, 2], 17, ["Relu", "Reshape"], id="allowed zero"),
+    ],
+)
+def test_reshapes_of_reshapes_read_the_original(
+    attributes: dict[str, int], shape: list[int], opset: int, kept: list[str]
+) -> None:
+    nodes = (
+        node("Relu", "x", "a"),
+        node("Reshape", "a first", "b"),
+        node("Reshape", "b second", "y", **attributes),
+    )
+    model = model_of(*nodes, opset=opset, first=np.array([6, 2]), second=np.array(shape))
+    result = simplify(model)
+    assert op_types(result) == kept
+    assert np.array_equal(run(result, {"x": X})[0], run(model, {"x": X})[0])
 
 
 def test_outputs_keep_their_names() -> None:
@@ -265,7 +310,9 @@ def branches(*nodes: onnx.NodeProto, output: str) -> onnx.NodeProto:
 
 def test_captured_values_are_renamed_in_subgraphs() -> None:
     nodes = node("Neg", "x", "a"), node("Identity", "a", "b"), branches(node("Relu", "b", "c"), output="c")
-    result = simplify(model_of(*nodes, flag=np.array(True)))
+    model = model_of(*nodes, flag=np.array(True))
+    add_inputs(model)  # callers can override the condition
+    result = simplify(model)
     assert op_types(result) == ["Neg", "If"]
     assert result.graph.node[1].attribute[0].g.node[0].input[0] == "a"
 
@@ -273,7 +320,9 @@ def test_captured_values_are_renamed_in_subgraphs() -> None:
 def test_names_that_a_subgraph_defines_again_do_not_replace_others() -> None:
     inner = node("Relu", "b", "a"), node("Neg", "a", "c")
     nodes = node("Neg", "x", "a"), node("Identity", "a", "b"), branches(*inner, output="c")
-    assert op_types(simplify(model_of(*nodes, flag=np.array(True)))) == ["Neg", "Identity", "If"]
+    model = model_of(*nodes, flag=np.array(True))
+    add_inputs(model)
+    assert op_types(simplify(model)) == ["Neg", "Identity", "If"]
 
 
 def test_states_that_training_updates_are_not_constant() -> None:

@@ -87,15 +87,18 @@ def _read_sampling(node: Node, out: Rewriter) -> Sampling:
 
 
 def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, ResizeAxis]:
-    """Return the resized axes, as numbers where known and otherwise as computed values."""
+    """Return the axes that may change, as numbers where known and otherwise as computed values."""
+    kept = _kept_positions(request, out)
+    positions = [position for position in range(len(request.axes)) if position not in kept]
+    changed = [request.axes[position] for position in positions]
     sizes = [
-        _known_size(request.data, axis, out) or _computed_size(request.data, axis, out)
-        for axis in request.axes
+        _known_size(request.data, axis, out) or _computed_size(request.data, axis, out) for axis in changed
     ]
-    declared = [_known_size(node.output(0), axis, out) for axis in request.axes]
+    declared = [_known_size(node.output(0), axis, out) for axis in changed]
+    count = len(request.axes)
     lengths: list[Vector]
     if not request.sizes:
-        scales = _elements(request.scales, len(sizes), out)
+        scales = _elements(request.scales, count, positions, out)
         scaled = zip(declared, sizes, scales, strict=True)
         lengths = [length or (size * scale).apply("Floor") for length, size, scale in scaled]
     elif request.policy == STRETCH:
@@ -103,10 +106,10 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
         if out.constant_value(request.sizes) is None and len(known) == len(sizes):
             lengths = known
         else:
-            lengths = _elements(request.sizes, len(sizes), out)
+            lengths = _elements(request.sizes, count, positions, out)
         scales = [length / size for length, size in zip(lengths, sizes, strict=True)]
     else:
-        targets = _elements(request.sizes, len(sizes), out)
+        targets = _elements(request.sizes, count, positions, out)
         scale, *others = [target / size for target, size in zip(targets, sizes, strict=True)]
         for ratio in others:
             scale = scale.apply("Min" if request.policy == "not_larger" else "Max", ratio)
@@ -117,7 +120,24 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
     axes = [ResizeAxis(*numbers) for numbers in zip(sizes, lengths, scales, strict=True)]
     if request.crops:
         axes = _add_regions(axes, request, out)
-    return dict(zip(request.axes, axes, strict=True))
+    return dict(zip(changed, axes, strict=True))
+
+
+def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
+    """Return the positions of the axes that keep their size in every run, if some sizes are unknown."""
+    dims = [out.known_dimension(request.data, axis) for axis in request.axes]
+    if request.crops or request.policy != STRETCH or None not in dims:
+        return set()
+    if not request.sizes:
+        scales = out.constant_value(request.scales)
+        return {position for position, scale in enumerate(scales.values if scales else ()) if scale == 1}
+    listed = out.listed_sizes(request.data, request.sizes) or ()
+    pairs = enumerate(zip(request.axes, dims, listed, strict=False))
+    return {
+        position
+        for position, (axis, dim, size) in pairs
+        if (axis in size if isinstance(size, tuple) else size is not None and size == dim)
+    }
 
 
 def _require_equal_rounding(
@@ -157,22 +177,23 @@ def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) 
     if not request.roi:
         reason = "roi is missing, but tf_crop_and_resize requires it"
         raise CannotConvert(reason, "node.invalid", remedy="add input roi")
-    bounds = _elements(request.roi, 2 * len(axes), out)
+    count = 2 * len(axes)
+    bounds = _elements(request.roi, count, range(count), out)
     regions = zip(axes, bounds[: len(axes)], bounds[len(axes) :], strict=True)
     return [axis._replace(start=start, end=end) for axis, start, end in regions]
 
 
-def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
-    """Return each element of an input as a float vector of length 1."""
+def _elements(name: str, count: int, positions: Sequence[int], out: Rewriter) -> list[Vector]:
+    """Return some of the `count` elements of an input, each as a float vector of length 1."""
     known = out.constant_value(name)
     if known is not None:
         if len(known.values) != count:
             reason = f"{name!r} has {len(known.values)} elements, expected {count}"
             raise CannotConvert(reason, "node.invalid")
-        return [Vector((round_to_float32(value),)) for value in known.values]
+        return [Vector((round_to_float32(known.values[position]),)) for position in positions]
     if out.element_type(name) != "float":
         name = out.cast(name, "float")
-    indices = map(out.int64, ([index] for index in range(count)))
+    indices = map(out.int64, ([position] for position in positions))
     return [computed_vector(out.emit("Gather", [name, index], axis=0), out) for index in indices]
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.expression import Arithmetic, Expression
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.model.element_types import round_to_float32
 
 OPSET = 9
@@ -68,11 +68,7 @@ class Vector(Arithmetic[Contents]):
         """Return the integers from 0 up to, but excluding, the only number of this vector."""
         if isinstance(self.content, tuple):
             return Vector(tuple(map(float, range(int(self.content[0])))))
-        # Range was introduced in opset 11, so the positions of ones are listed instead.
-        one = Tensor("float", (1,), (1.0,))
-        ones = out.emit("ConstantOfShape", [self.as_int64(out)], value=one)
-        flattened = reshape(out.emit("NonZero", [ones]), (-1,), out)
-        return computed_vector(out.cast(flattened, "float"), out)
+        return computed_vector(out.cast(index_range(self.as_int64(out), out), "float"), out)
 
     def _emit(self, op_type: str, operands: Sequence[Contents | float], opset: int | None) -> Contents:
         """Compute the numbers like a runtime, or emit the operator if an operand is computed."""

@@ -44,6 +44,23 @@ def test_expands_cumulative_operators(
     convert_and_check(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
 
 
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize(("axis", "op_type"), [(0, "Scan"), (1, "MatMul"), (-1, "MatMul")])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_expands_cum_sum_of_integers_to_one_node(
+    dtype: type, axis: int, op_type: str, exclusive: int, reverse: int
+) -> None:
+    """Sums wrap around."""
+    data: Array = RANDOM.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (3, 7), dtype)
+    node = helper.make_node("CumSum", ["x", "a"], ["y"], name="node", exclusive=exclusive, reverse=reverse)
+    type_number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = build([node], {"x": data}, {"y": type_number}, 11, initializers={"a": np.array(axis, np.int64)})
+    expected = _expected_totals(data, axis, "CumSum", exclusive, reverse)
+    converted = convert_and_check(model, 9, {"x": data}, [expected])
+    assert [each.op_type for each in converted.graph.node] == [op_type]
+
+
 @pytest.mark.parametrize("axis", [1, -2])
 def test_expands_cum_sum_along_a_computed_axis(axis: int) -> None:
     feeds: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (4, 5)), "a": np.array(axis, np.int32)}

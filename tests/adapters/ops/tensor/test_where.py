@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build
+from support.execution import Array, build, run
 
 RANDOM = np.random.default_rng(0)
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.bool_)
@@ -75,6 +75,38 @@ def test_rewrites_where_of_floats_of_unknown_shape(dtype: type, shape: tuple[int
     convert_and_check(model, target, feeds, [np.where(*feeds.values())], 0)
 
 
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("first", [(2, 3), (1, 3), (4, 2, 3)], ids=["same shape", "row", "more dimensions"])
+@pytest.mark.parametrize(
+    ("number", "other"), [(-math.inf, -0.0), (math.nan, 0.0)], ids=["infinity", "not a number"]
+)
+def test_rewrites_where_of_two_numbers(
+    number: float, other: float, first: tuple[int, ...], target: int
+) -> None:
+    """One value is a constant, the other one is filled with a number at run time."""
+    condition: Array = RANDOM.random((2, 3)) < 0.5
+    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [number])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["s"], ["x"], value=value),
+        helper.make_node("Where", ["c", "x", "z"], ["y"], name="node"),
+    ]
+    feeds: dict[str, Array] = {"c": condition, "s": np.array(first)}
+    model = build(nodes, feeds, ["y"], 9, initializers={"z": np.full((1, 1), other, np.float32)})
+    expected = np.where(condition, np.full(first, number, np.float32), np.float32(other))
+    converted = convert_and_check(model, target, feeds, [expected], 0)
+    assert np.array_equal(np.signbit(run(converted, feeds)[0]), np.signbit(expected))
+    assert converted.graph.node[-1].op_type == "Gather"
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_replaces_where_of_a_constant_condition_by_a_value(chosen: bool) -> None:
+    feeds: dict[str, Array] = {"x": _random((2, 3), np.float32), "z": _random((2, 3), np.float32)}
+    node = helper.make_node("Where", ["c", "x", "z"], ["y"], name="node")
+    model = build([node], feeds, ["y"], 9, initializers={"c": np.full((1, 3), chosen)})
+    converted = convert_and_check(model, 8, feeds)
+    assert [each.op_type for each in converted.graph.node] == ["Identity"]
+
+
 def test_refuses_where_of_strings_of_unknown_shape() -> None:
     model = build(
         [helper.make_node("Where", ["c", "x", "x"], ["y"])],
@@ -107,6 +139,27 @@ def test_rewrites_one_hot(dtype: type, axis: int, target: int) -> None:
     position = axis if axis >= 0 else axis + 3
     hot = np.moveaxis(indices[..., None].astype(np.int64) == np.arange(5), -1, position)
     convert_and_check(model, target, {"x": indices}, [np.where(hot, *constants["v"][::-1])])
+
+
+@pytest.mark.parametrize(
+    ("values", "last"),
+    [
+        ([0.0, 1.0], "Cast"),
+        ([-0.0, 1.0], "Gather"),
+        ([1.0, 0.0], "Gather"),
+        (np.array([0, 1], np.int8), "Cast"),
+        ([False, True], "Gather"),
+    ],
+)
+def test_rewrites_one_hot_of_zero_and_one_to_cast(values: object, last: str) -> None:
+    array: Array = np.array(values)
+    indices: Array = np.array([[0, 2, 1], [4, 7, 3]])
+    constants: dict[str, Array] = {"d": np.array(5, np.int64), "v": array}
+    node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node")
+    model = build([node], {"x": indices}, {"y": _element_type(array)}, 9, initializers=constants)
+    expected = np.where(indices[..., None] == np.arange(5), *array[::-1])
+    converted = convert_and_check(model, 8, {"x": indices}, [expected])
+    assert converted.graph.node[-1].op_type == last
 
 
 @pytest.mark.parametrize("target", [7, 8])

@@ -1,0 +1,47 @@
+"""Ranks that a conversion declares, because runtimes infer less than opshift."""
+
+from __future__ import annotations
+
+import onnx.parser
+import pytest
+
+from opshift import convert_version
+
+TEXT = """<ir_version: 6, opset_import: ["" : 11]>
+main (float[N, 4, 5] x, int64[3] sizes) => (float[K, L, M] y) {{
+    a = Reshape (x, sizes)
+    {nodes}
+}}"""
+MEAN = "m = ReduceMean <axes = [{axis}]> ({value}) y = Neg (m)"
+
+
+def _declared(model: onnx.ModelProto) -> dict[str, int]:
+    return {each.name: len(each.type.tensor_type.shape.dim) for each in model.graph.value_info}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(MEAN.format(axis=-1, value="a"), {"a": 3}, id="computed value"),
+        pytest.param(MEAN.format(axis=2, value="a"), {}, id="axis that stays"),
+        pytest.param(MEAN.format(axis=-1, value="x"), {}, id="graph input"),
+        pytest.param(
+            "m = ReduceMean <axes = [-1]> (a) b = Exp (a) n = ReduceMean <axes = [-1]> (b) y = Sub (m, n)",
+            {"a": 3, "b": 3},
+            id="cached rewrite",
+        ),
+    ],
+)
+def test_declares_ranks_of_reduced_values(nodes: str, expected: dict[str, int]) -> None:
+    model = onnx.parser.parse_model(TEXT.format(nodes=nodes))
+    converted = convert_version(model, 9)
+    onnx.checker.check_model(converted, full_check=True)
+    assert _declared(converted) == expected
+    dims = [dim for each in converted.graph.value_info for dim in each.type.tensor_type.shape.dim]
+    assert not any(dim.HasField("dim_value") for dim in dims)
+
+
+def test_keeps_declarations() -> None:
+    model = onnx.parser.parse_model(TEXT.format(nodes=MEAN.format(axis=-1, value="a")))
+    model.graph.value_info.add().CopyFrom(onnx.helper.make_tensor_value_info("a", 1, [None, 2, "K"]))
+    assert convert_version(model, 9).graph.value_info == model.graph.value_info
