@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.values import WORDS
 from support.tree_ensembles import FEATURES, Forest, random_votes
+
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.values import WORDS
 
 
 def rows(n: Draft) -> TensorSpec:

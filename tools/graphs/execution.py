@@ -13,9 +13,12 @@ import onnxruntime as ort
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
+from graphs.values import is_custom, type_of
 from opshift.model.element_types import BY_NUMBER
-from support.execution import MAX_ORT_OPSET, opset_of
-from support.graphs.values import is_custom, type_of
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
+
+MAX_ORT_OPSET = 26
+"""The newest opset of the default domain that onnxruntime runs."""
 
 MIN_REFERENCE_OPSET = 16
 """Before this opset, onnx.reference applies later definitions of some operators."""
@@ -75,8 +78,12 @@ def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> t
     raise NoRuntime("neither runtime supports both models")
 
 
+def _opset(model: onnx.ModelProto) -> int:
+    return opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 1)
+
+
 def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
+    if _opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
         raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
         session = ort.InferenceSession(
@@ -90,7 +97,7 @@ def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 
 def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) < MIN_REFERENCE_OPSET:
+    if _opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
