@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from support.tree_ensembles import FEATURES, Forest, random_votes
 
 from graphs.draft import Choice, Draft, TensorSpec
+from graphs.forests import FEATURES, Forest, random_votes
 from graphs.values import WORDS
 
 
