@@ -54,9 +54,9 @@ def run_anywhere(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         NoRuntime: neither runtime supports the model.
     """
     try:
-        return _run_in_ort(model, feeds)
+        return run_in_onnxruntime(model, feeds)
     except NoRuntime:
-        return _run_in_reference(model, feeds)
+        return run_in_reference(model, feeds)
 
 
 def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> tuple[list[Any], list[Any]]:
@@ -66,7 +66,7 @@ def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> t
         CannotRun: the second model is invalid in a runtime that runs the first.
         NoRuntime: neither runtime supports both models.
     """
-    for run in (_run_in_ort, _run_in_reference):
+    for run in (run_in_onnxruntime, run_in_reference):
         try:
             expected = run(before, feeds)
         except CannotRun:
@@ -82,7 +82,7 @@ def _opset(model: onnx.ModelProto) -> int:
     return opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 1)
 
 
-def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     if _opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
         raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
@@ -96,7 +96,7 @@ def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         raise CannotRun(str(error)) from error
 
 
-def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     if _opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:

@@ -98,19 +98,20 @@ class Graph:
         sources = (
             ["initializer", "constant"] if self.parent else ["input", "input", "initializer", "constant"]
         )
-        return self._add_tensor(array, self.one_of(sources), "x")
+        return self.tensor(array, self.one_of(sources), "x")
 
     def parameter(self, value: Any, element_type: str) -> Value:
         """Add a tensor that parametrizes a node: mostly constant, sometimes an input or computed."""
         sources = ["initializer"] * 4 + ["constant"] * 2 + ["identity"]
         if self.parent is None:
             sources += ["input", "overridable"]
-        return self._add_tensor(as_tensor(value, element_type), self.one_of(sources), "p")
+        return self.tensor(as_tensor(value, element_type), self.one_of(sources), "p")
 
-    def _add_tensor(self, array: Any, source_kind: str, hint: str) -> Value:
+    def tensor(self, array: Any, source_kind: str, hint: str = "x") -> Value:
+        """Add a tensor as an `input`, `initializer`, `constant`, `overridable` input or `identity` of one."""
         value = Value(self.name(hint), array)
         if source_kind == "identity":
-            source = self._add_tensor(array, "initializer", hint)
+            source = self.tensor(array, "initializer", hint)
             return (self.add("Identity", [source], 1) or [source])[0]
         if source_kind == "constant" and (self.opset >= MIN_OPSET_ANY_CONSTANT or is_float(value.type)):
             tensor = onnx.numpy_helper.from_array(array)

@@ -61,14 +61,14 @@ def _add(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
     return depth < 2 and BUILDERS[choice][1](graph, lambda inner: grow(inner, 2, depth + 1))
 
 
-def _ir_versions(opset: int) -> list[int]:
+def ir_versions(opset: int) -> list[int]:
     return [10, 11] if opset >= 22 else [4, 6, 8, 9, 10] if opset > 8 else [3, 4, 8, 10]
 
 
 def draw_case(draw: Draw, opsets: tuple[int, int], nodes: tuple[int, int], *, empty: bool = False) -> Case:
     """Draw a model at an opset from a range, with a number of nodes from a range."""
     opset = draw.integer(*opsets)
-    ir_version = draw.pick(_ir_versions(opset))
+    ir_version = draw.pick(ir_versions(opset))
     graph = Graph(draw, {"": opset, ML: draw.integer(1, 5)}, ir_version, draw.integer(0, 2**16), empty=empty)
     grow(graph, nodes[1], least=nodes[0])
     return Case(model_of(graph), graph.feeds, {each.name: each.data for each in graph.values})
