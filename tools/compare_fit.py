@@ -6,9 +6,9 @@
 
 A runtime is the installed onnxruntime, another release of it in a folder as `pip install --no-deps --target`
 makes it, or another runtime in the environment of an interpreter, with numpy. The reference is the installed
-onnxruntime, or onnx.reference for nodes without a kernel. The command prints the faults and the number of
-chains by outcome, see `comparison/fit_chains.py`, and returns 1 if there are faults. Chains depend on the seed
-and their number only.
+onnxruntime, or onnx.reference for nodes without a kernel. The command prints the faults with the nodes that
+cause them, the wrong results that the data about the runtimes lacks, and the number of chains by outcome, see
+`comparison/fit_chains.py`. It returns 1 if there are faults. Chains depend on the seed and their number only.
 """
 
 from __future__ import annotations
@@ -25,10 +25,15 @@ from pathlib import Path
 
 import onnx
 import onnxruntime
+import yaml
 
 from comparison.chains import draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
+from comparison.measure_nodes import MeasuredNode
+from measurement.fold import wrong_results
+from measurement.probes import probe_of
 from measurement.run_models import Worker, loader_of
+from opshift.model.messages import ModelProto
 from opshift.registry.runtimes.files import get_runtime
 
 BATCH = 100
@@ -52,19 +57,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runtimes = options.runtime or [f"onnxruntime-{onnxruntime.__version__}"]
     printed = options.only.split(",")
     table: dict[str, Counter[str]] = defaultdict(Counter)
+    nodes: dict[str, list[MeasuredNode]] = defaultdict(list)
     last = options.first + options.cases
     for start in range(options.first, last, BATCH):
         indices = list(range(start, min(start + BATCH, last)))
         for index, name, outcome, model in _safely(options.seed, indices, runtimes):
             table[name][outcome.kind] += 1
+            nodes[name] += outcome.nodes
             if outcome.kind in printed:
-                print(f"{index} {name} {outcome.kind}: {outcome.details[:400]}", flush=True)
+                details = " ".join(outcome.details.split())[:300]
+                print(f"{index} {name} {outcome.kind} {outcome.culprits}: {details}", flush=True)
                 if options.save:
                     _save(options.save / f"{index}-{name}", model, outcome)
+    for name, measured in nodes.items():
+        print(wrong_text(name, measured), end="")
     for name, counts in table.items():
         text = ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
         print(f"{name}: {counts.total():,} chains: {text}")
     return int(any(counts[kind] for counts in table.values() for kind in FAULTS))
+
+
+def wrong_text(name: str, nodes: Sequence[MeasuredNode]) -> str:
+    """Return the wrong results that the data about a runtime lacks, as its file has them."""
+    probes = [(probe_of(ModelProto.FromString(each.model), {}, name), each) for each in nodes]
+    lacking = {
+        str(probe.described.operator)
+        for probe, each in probes
+        if probe and each.outcome.outcome == "differs" and not each.is_recorded
+    }
+    measured = [
+        (probe, each.outcome) for probe, each in probes if probe and str(probe.described.operator) in lacking
+    ]
+    found = {}
+    for group in lacking:
+        rows = wrong_results([each for each in measured if str(each[0].described.operator) == group])
+        found[group] = [
+            row for each in rows.values() for row in each
+        ] or "the results of some nodes are wrong"
+    return yaml.safe_dump({f"wrong in {name}": found}, width=200) if found else ""
 
 
 def _save(path: Path, model: bytes, outcome: FitOutcome) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import onnx
+from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.chains import Chain
+from comparison.differences import difference
+from comparison.measure_nodes import MeasuredNode, measure_nodes
 from graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
-from graphs.sameness import assert_same
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.runtime import Runtime
+
+if TYPE_CHECKING:
+    import onnx
 
 FAULTS = ("conversion", "not loaded", "not run", "kernel", "crash", "error")
 """Outcomes that are faults of the fit, or of the data about the runtime."""
@@ -26,25 +26,40 @@ class FitOutcome(NamedTuple):
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `recorded` (likewise, and the data about the runtime say so),
-        `not loaded`, `not run`, `crash` (of the runtime), `error` (of the fit), or `unknown` (no reference runs
-        the fitted model).
+        `not loaded`, `not run`, `crash` (of the runtime), `error` (of the fit), or `unknown` (no reference
+        runs the fitted model).
     """
 
     kind: str
     details: str = ""
     fitted: onnx.ModelProto | None = None
+    nodes: tuple[MeasuredNode, ...] = ()
+    """The nodes of a fitted model with a fault, one by one in the runtime."""
+
+    @property
+    def culprits(self) -> list[str]:
+        """The nodes that have another outcome than in the reference, too."""
+        return list(dict.fromkeys(str(each) for each in self.nodes if each.outcome.outcome != "equal"))
 
 
 def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
-    """Fit a chain, run it in the runtime of a worker, and compare the outputs."""
+    """Fit a chain, run it in the runtime of a worker, compare the outputs, and locate causes of a fault."""
+    outcome = _fit_and_run(chain, runtime, worker)
+    if outcome.fitted is None:
+        return outcome
+    nodes = measure_nodes(outcome.fitted, chain.feeds, runtime, worker, chain.tolerance)
+    return outcome._replace(nodes=tuple(nodes))
+
+
+def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     try:
-        content, report = fit(chain.model.SerializeToString(), runtime)
+        result = fit(chain.model, runtime)
     except OpshiftError as error:
         return FitOutcome("refused", str(error))
     except Exception as error:
         return FitOutcome("error", f"{type(error).__name__}: {error}")
-    fitted = onnx.ModelProto.FromString(content)
-    outcome, found = worker.outputs(content, chain.feeds)
+    fitted = result.model
+    outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     match outcome.outcome:
         case "refused":
             return FitOutcome("not loaded", outcome.error, fitted)
@@ -55,7 +70,7 @@ def fit_chain(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
-    return FitOutcome(_cause(chain, fitted, report), problem, fitted)
+    return FitOutcome(_cause(chain, fitted, result.report), problem, fitted)
 
 
 def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
@@ -70,16 +85,3 @@ def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
         if not difference(outputs, chain.outputs, chain.tolerance):
             return "recorded" if report.warnings else "kernel"
     return "conversion" if has_run else "unknown"
-
-
-def difference(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> str:
-    """Return how outputs differ; empty if they are equal up to rounding."""
-    try:
-        assert_same(found, [_readable(each) for each in expected], tolerance)
-    except AssertionError as error:
-        return " ".join(str(error).split())
-    return ""
-
-
-def _readable(value: Any) -> Any:
-    return value.astype("U") if value.dtype.kind == "O" else value

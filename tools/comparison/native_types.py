@@ -9,6 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from opshift.converter.rewrite.workspace import FreshNames
+from opshift.model.graphs import root_graphs
+from opshift.model.messages import ModelProto
+
 NATIVE_TYPES: dict[int, int] = {
     **dict.fromkeys((TensorProto.INT4, TensorProto.UINT4), TensorProto.INT32),
     **dict.fromkeys(
@@ -32,10 +36,12 @@ def with_native_types(
     result = onnx.ModelProto.FromString(model.SerializeToString())
     graph, fed = result.graph, dict(feeds)
     casts = []
+    names = FreshNames()
+    names.avoid(*root_graphs(ModelProto.FromString(model.SerializeToString())))
     for each in graph.input:
         number = each.type.tensor_type.elem_type
         if number in NATIVE_TYPES:
-            name, native = each.name, f"{each.name}_native"
+            name, native = each.name, names.fresh(f"{each.name}_native")
             casts.append(helper.make_node("Cast", [native], [name], to=number))
             each.name, each.type.tensor_type.elem_type = native, NATIVE_TYPES[number]
             if name in fed:
@@ -45,7 +51,7 @@ def with_native_types(
     for each in graph.output:
         number = each.type.tensor_type.elem_type
         if number in NATIVE_TYPES:
-            native = f"{each.name}_native"
+            native = names.fresh(f"{each.name}_native")
             nodes.append(helper.make_node("Cast", [each.name], [native], to=NATIVE_TYPES[number]))
             each.name, each.type.tensor_type.elem_type = native, NATIVE_TYPES[number]
     del graph.node[:]

@@ -15,6 +15,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 
 from graphs.values import is_custom, type_of
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import nested_nodes
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 
 MAX_ORT_OPSET = 26
@@ -30,6 +31,10 @@ UNSUPPORTED_IN_REFERENCE = re.compile(
 
 It knows the modes of GridSample only by their names since version 20.
 """
+RECURRENT = ("GRU", "LSTM", "RNN")
+SEQUENCE_LENS = 4
+"""Recurrent operators, and the position of an input that onnx.reference ignores."""
+
 ort.set_default_logger_severity(4)
 Feeds = Mapping[str, Any]
 _OPTIONS = ort.SessionOptions()
@@ -83,6 +88,7 @@ def _opset(model: onnx.ModelProto) -> int:
 
 
 def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+    """Return the outputs of a model in onnxruntime; raise CannotRun or NoRuntime."""
     if _opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
         raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
@@ -97,6 +103,9 @@ def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 
 def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+    """Return the outputs of a model in onnx.reference; raise CannotRun or NoRuntime."""
+    if any(map(_has_lengths, nested_nodes(model.graph, *model.functions))):
+        raise NoRuntime("onnx.reference ignores `sequence_lens`")
     if _opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
@@ -114,6 +123,11 @@ def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     if not agrees:
         raise NoRuntime("onnx.reference returns a different type or shape than inferred")
     return results
+
+
+def _has_lengths(node: onnx.NodeProto) -> bool:
+    """Return whether a recurrent node has the lengths of its sequences."""
+    return node.op_type in RECURRENT and len(node.input) > SEQUENCE_LENS and bool(node.input[SEQUENCE_LENS])
 
 
 def _is_unsupported(error: BaseException | None) -> bool:

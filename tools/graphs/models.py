@@ -62,6 +62,7 @@ def _add(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
 
 
 def ir_versions(opset: int) -> list[int]:
+    """Return IR versions of models with an opset."""
     return [10, 11] if opset >= 22 else [4, 6, 8, 9, 10] if opset > 8 else [3, 4, 8, 10]
 
 
