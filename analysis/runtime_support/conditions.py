@@ -12,6 +12,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import read_tensor
 from opshift.model.types import element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
@@ -102,6 +103,11 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
     definition = node.operator.attributes.get(name) if node.operator else None
     if value is None and definition is not None:
         value = definition.default
+    if definition is not None and definition.type == "TENSOR" and value is not None:
+        tensor = read_tensor(value)
+        if tensor is None:
+            return None
+        value = tensor.values
     elements = value if isinstance(value, tuple) else (value,)
     return all(
         (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements

@@ -18,7 +18,7 @@ class Condition(Record):
     """Condition on a node: all of its parts must hold."""
 
     attributes: dict[str, Values] = field(default_factory=dict)
-    """Values of attributes, or of each element of a list; `null` for an absent one without a default."""
+    """Values of attributes, or of each element of a list or tensor; `null` for an absent one."""
     present: tuple[str, ...] = ()
     """Inputs and outputs that the node has."""
     absent: tuple[str, ...] = ()
