@@ -37,6 +37,8 @@ class Condition(Record):
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
+    equal_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
+    """Axes of inputs and outputs that all have the same size."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()
