@@ -21,13 +21,17 @@ FAULTS = ("conversion", "not loaded", "not run", "kernel", "crash", "error")
 """Outcomes that are faults of the fit, or of the data about the runtime."""
 
 
+NOT_RUN = {"refused": "not loaded", "fails": "not run", "crashes": "crash", "hangs": "crash"}
+"""Outcomes by those of a worker without outputs."""
+
+
 class FitOutcome(NamedTuple):
     """Outcome of a chain, with details, and the fitted model if there is one.
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `recorded` (likewise, and the data about the runtime say so),
-        `not loaded`, `not run`, `crash` (of the runtime), `error` (of the fit), or `unknown` (no reference
-        runs the fitted model).
+        `not loaded`, `not run`, `crash` (of the runtime), `uncertain` (likewise, and the report says that a
+        node may not run), `error` (of the fit), or `unknown` (no reference runs the fitted model).
     """
 
     kind: str
@@ -60,13 +64,9 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
         return FitOutcome("error", f"{type(error).__name__}: {error}")
     fitted = result.model
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
-    match outcome.outcome:
-        case "refused":
-            return FitOutcome("not loaded", outcome.error, fitted)
-        case "fails":
-            return FitOutcome("not run", outcome.error, fitted)
-        case "crashes" | "hangs":
-            return FitOutcome("crash", outcome.error, fitted)
+    if outcome.outcome in NOT_RUN:
+        kind = "uncertain" if result.report.uncertain else NOT_RUN[outcome.outcome]
+        return FitOutcome(kind, outcome.error, fitted)
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
