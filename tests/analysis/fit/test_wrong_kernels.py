@@ -124,3 +124,26 @@ def test_replaces_experts_in_float16() -> None:
     fitted = fit(onnx.parser.parse_model(text), "onnxruntime-1.31.1")
     assert fitted.report.replaced == ("com.microsoft.MoE",)
     assert fitted.report.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "attributes", "is_replaced"),
+    [
+        (3, "", False),
+        (4, "", True),
+        (3, "unidirectional = 1, ", False),
+        (4, "unidirectional = 1, ", True),
+    ],
+)
+@pytest.mark.parametrize("mask", ["mask", ""])
+def test_compares_sizes(keys: int, attributes: str, is_replaced: bool, mask: str) -> None:
+    """Masks are wrong in onnxruntime 1.20 unless there are as many keys as queries."""
+    text = f"""<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    g (float[2, 3, 4] q, float[2, {keys}, 4] k, int32[2, {keys}] mask) => (float[2, 3, 4] y) {{
+        y = com.microsoft.MultiHeadAttention <{attributes}num_heads = 2> (q, k, k, "", {mask or '""'})
+    }}"""
+    fitted = fit(onnx.parser.parse_model(text), "onnxruntime-1.20.1")
+    assert fitted.report.warnings == ()
+    uses_size = bool(mask or attributes)
+    assert bool(fitted.report.replaced) == (is_replaced and uses_size)
+    assert fit(onnx.parser.parse_model(text), "onnxruntime-1.21.1").report.replaced == ()
