@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
@@ -116,6 +116,7 @@ def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
 
 
 def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bool | None:
+    value: Any
     try:
         value = node.node.attribute(name)
     except CannotConvert:  # the function that contains the node is never called
