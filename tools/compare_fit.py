@@ -25,15 +25,11 @@ from pathlib import Path
 
 import onnx
 import onnxruntime
-import yaml
 
 from comparison.chains import draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
-from comparison.measure_nodes import MeasuredNode
-from measurement.fold import wrong_results
-from measurement.probes import probe_of
+from comparison.measure_nodes import MeasuredNode, wrong_text
 from measurement.run_models import Worker, loader_of
-from opshift.model.messages import ModelProto
 from opshift.registry.runtimes.files import get_runtime
 
 BATCH = 100
@@ -75,26 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
         print(f"{name}: {counts.total():,} chains: {text}")
     return int(any(counts[kind] for counts in table.values() for kind in FAULTS))
-
-
-def wrong_text(name: str, nodes: Sequence[MeasuredNode]) -> str:
-    """Return the wrong results that the data about a runtime lacks, as its file has them."""
-    probes = [(probe_of(ModelProto.FromString(each.model), {}, name), each) for each in nodes]
-    lacking = {
-        str(probe.described.operator)
-        for probe, each in probes
-        if probe and each.outcome.outcome == "differs" and not each.is_recorded
-    }
-    measured = [
-        (probe, each.outcome) for probe, each in probes if probe and str(probe.described.operator) in lacking
-    ]
-    found = {}
-    for group in lacking:
-        rows = wrong_results([each for each in measured if str(each[0].described.operator) == group])
-        found[group] = [
-            row for each in rows.values() for row in each
-        ] or "the results of some nodes are wrong"
-    return yaml.safe_dump({f"wrong in {name}": found}, width=200) if found else ""
 
 
 def _save(path: Path, model: bytes, outcome: FitOutcome) -> None:

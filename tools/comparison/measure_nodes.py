@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import yaml
 from onnx import helper, numpy_helper
 
 from comparison.differences import difference
 from comparison.native_types import with_native_types
 from graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 from measurement.describe import describe
+from measurement.fold import wrong_results
+from measurement.probes import probe_of
 from measurement.run_models import Outcome, Worker
 from opshift.analysis.runtime_support.check_support import RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
@@ -48,6 +51,25 @@ class MeasuredNode(NamedTuple):
         types = ", ".join(f"{name}: {short_type(each)}" for name, each in described.types.items())
         record = ", recorded" if self.is_recorded else ""
         return f"{described.operator}({types}) {self.outcome.outcome}{record}"
+
+
+def wrong_text(name: str, nodes: Sequence[MeasuredNode]) -> str:
+    """Return the wrong results that the data about a runtime lacks, as its file has them."""
+    probes = [(probe_of(ModelProto.FromString(each.model), {}, name), each) for each in nodes]
+    lacking = {
+        str(probe.described.operator)
+        for probe, each in probes
+        if probe and each.outcome.outcome == "differs" and not each.is_recorded
+    }
+    measured = [
+        (probe, each.outcome) for probe, each in probes if probe and str(probe.described.operator) in lacking
+    ]
+    found = {}
+    for group in sorted(lacking):
+        rows = wrong_results([each for each in measured if str(each[0].described.operator) == group])
+        conditions = [row for each in rows.values() for row in each]
+        found[group] = conditions or "the results of some nodes are wrong"
+    return yaml.safe_dump({f"wrong in {name}": found}, width=200) if found else ""
 
 
 def measure_nodes(

@@ -13,9 +13,10 @@ from onnx import helper
 from support.execution import build, run
 from support.runtimes import fictional_runtime, needs_newest_onnx
 
-from compare_fit import worker_of, wrong_text
+from compare_fit import worker_of
 from comparison.chains import Chain, draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
+from comparison.measure_nodes import wrong_text
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
