@@ -7,7 +7,8 @@
 `--python` is the interpreter of an environment with another runtime and numpy, in which models may crash. The
 models are the cases of operators in the package onnx. The command prints how many fit, load, and have the
 expected outputs, and the others by cause: `kernel` if onnx.reference computes the expected outputs with the
-fitted model, so that a kernel of the runtime is the cause, otherwise `conversion`.
+fitted model, so that a kernel of the runtime is the cause, otherwise `conversion`. It prints wrong results of
+single nodes that the data about the runtime lacks, as its file has them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
-from measurement.run_models import Worker, loader_of
+from comparison.measure_nodes import MeasuredNode, wrong_text
+from measurement.run_models import Outcome, Worker, loader_of
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import DoesNotFit
 from opshift.model.errors import OpshiftError
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runtime = get_runtime(options.runtime)
     onnxruntime.set_default_logger_severity(4)
     counts: Counter[str] = Counter()
+    nodes: list[MeasuredNode] = []
     with ExitStack() as stack:
         worker = None
         if options.python:
@@ -67,22 +70,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for case in load_model_tests(kind="node"):
             if options.only not in case.name:
                 continue
-            found = list(outcomes(case, runtime, worker, options.allow))
+            found = list(outcomes(case, runtime, worker, options.allow, nodes))
             counts.update(each.partition(":")[0] for each in found)
             if ":" in found[-1] and options.errors > 0:
                 options.errors -= 1
                 print(f"{case.name}: {found[-1][:300]}")
+    print(wrong_text(runtime.name, nodes), end="")
     total = counts["model"]
     shares = ", ".join(f"{name} {count} ({count / total:.1%})" for name, count in counts.items())
     print(f"{runtime.name}: {shares}")
     return int(counts["conversion"] > 0)
 
 
-def outcomes(case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence[Any] = ()) -> Iterator[str]:
-    """Yield the stages that a case reaches, and the reason why it does not reach the next one."""
+def outcomes(
+    case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence[Any], nodes: list[MeasuredNode]
+) -> Iterator[str]:
+    """Yield the stages that a case reaches, and the reason why it does not reach the next one.
+
+    Fitted models whose outputs can be compared are added to `nodes`.
+    """
     yield "model"
     try:
-        fitted = fit(case.model.SerializeToString(), runtime, allow=allow).model
+        result = fit(case.model.SerializeToString(), runtime, allow=allow)
     except DoesNotFit as error:
         yield f"does not fit: {error}"
         return
@@ -90,9 +99,16 @@ def outcomes(case: Any, runtime: Runtime, worker: Worker | None, allow: Sequence
         yield f"error: {error}"
         return
     yield "fits"
-    if worker:
-        yield from _outcomes_in_worker(case, fitted, worker)
-        return
+    fitted = result.model
+    for each in _outcomes_in_worker(case, fitted, worker) if worker else _outcomes_here(case, fitted):
+        if each == "right" or each.startswith("kernel"):
+            outcome = Outcome("equal" if each == "right" else "differs", each)
+            nodes.append(MeasuredNode(outcome, fitted, bool(result.report.warnings)))
+        yield each
+
+
+def _outcomes_here(case: Any, fitted: bytes) -> Iterator[str]:
+    """Yield the further outcomes in the installed onnxruntime."""
     try:
         onnxruntime.InferenceSession(fitted, providers=["CPUExecutionProvider"])
         session = onnxruntime.InferenceSession(_with_floats(fitted), providers=["CPUExecutionProvider"])

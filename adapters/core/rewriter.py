@@ -234,7 +234,7 @@ class Rewriter:
 
         Args:
             op_type: the operator.
-            inputs: the names of the inputs, `""` for an omitted one.
+            inputs: the names of the inputs, `""` for an omitted one; it is dropped at the end.
             outputs: the names of the outputs, or the number of outputs, which then get fresh names.
             domain: the operator's domain; by default `emit_domain`, the domain of the step's operator.
             opset: the opset that the node is written for; by default `emit_opset`, or that of the target.
@@ -261,10 +261,16 @@ class Rewriter:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         if len(self.emitted) >= MAX_NODES * LARGE_FACTOR:
             require_at_most(len(self.emitted) + 1, MAX_NODES, "nodes", self.workspace)
+        # Some runtimes refuse empty names at the end, and no operator needs them.
+        count = len(inputs)
+        while count and not inputs[count - 1]:
+            count -= 1
         present = {name: value for name, value in attributes.items() if value is not None}
         proto_domain = "" if domain_id == "ai.onnx" else domain_id
         self.emitted.append(
-            Emitted(Node(op_type, inputs, outputs, present, proto_domain), opset, is_replacement=False)
+            Emitted(
+                Node(op_type, inputs[:count], outputs, present, proto_domain), opset, is_replacement=False
+            )
         )
         return tuple(outputs)
 

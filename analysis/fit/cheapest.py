@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.result import DoesNotFit, FitReport
-from opshift.analysis.fit.targets import IMPOSSIBLE_COST, rank_targets
+from opshift.analysis.fit.targets import IMPOSSIBLE_COST, TargetOpsets, rank_targets
 from opshift.analysis.runtime_support.check_support import RuntimeCheck
 from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.options import Options
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import OperatorId
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
 
 MAX_COMPARED = 3
 """Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""
+
+MAX_AVOIDING = 5
+"""Maximum number of opsets that are compared to avoid wrong results of kernels."""
 
 MAX_FAILED = 5
 """Maximum number of opsets without a fit that are compared to find the one with the fewest missing nodes."""
@@ -52,14 +59,31 @@ def cheapest(
     best = min(fitting, key=lambda each: each.cost)
     if best.warnings:
         strict = RuntimeCheck(runtime, refuses_wrong=True)
-        others = (each for each in ranked if each is not best.target)
-        for target in islice((best.target, *others), MAX_COMPARED):
+        others = _with_other_versions(ranked, best, options.registry)
+        for target in islice((best.target, *others), MAX_AVOIDING):
             attempt = Attempt(model, nodes, target, runtime, check, options, strict)
             if not attempt.missing and len(attempt.warnings) < len(best.warnings):
                 best = attempt
             if not best.warnings:
                 break
     return best.model, best.report(len(fitting) + len(failed))
+
+
+def _with_other_versions(
+    ranked: Sequence[TargetOpsets], best: Attempt, registry: Registry
+) -> Iterator[TargetOpsets]:
+    """Yield the opsets with other versions of the operators that have wrong results, each version once."""
+    wrong = [OperatorId.parse(each.partition(": ")[0]) for each in best.warnings]
+
+    def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
+        opsets = target.opsets
+        return tuple(registry.at(each.op_type, opsets.get(each.domain, 1), each.domain) for each in wrong)
+
+    tried = [versions(best.target)]
+    for target in ranked:
+        if versions(target) not in tried:
+            tried.append(versions(target))
+            yield target
 
 
 def _may_be_nearer(cost: int, least: int, failed: int) -> bool:

@@ -152,6 +152,12 @@ class RuntimeCheck:
             for graph, name in model.repeated_names:
                 reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
                 yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
+        if runtime.needs_input_ranks:
+            for name in model.unranked_inputs:
+                reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
+                yield MissingKernel(
+                    (f"graph, input {name!r}",), "", {}, reason, "declare the shape of the input"
+                )
         if not runtime.expands_functions:
             for function, places in model.calls.items():
                 reason = f"{runtime.name} does not accept local functions"

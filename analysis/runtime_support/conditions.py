@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
@@ -12,7 +12,8 @@ from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
 from opshift.model.messages import GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.types import element_type_of
+from opshift.model.tensors import read_tensor
+from opshift.model.types import Shape, element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
 NEWEST: Final = 2**31 - 1
@@ -59,14 +60,34 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():
-        shape = scope.shape(values[name]) if name in values else ()
-        for axis, sizes in ((int(number), sizes) for number, sizes in axes.items()):
-            size = None if shape is None else shape[axis] if -len(shape) <= axis < len(shape) else 1
-            yield name in values and _is_one_of(size, sizes)
+        for axis, sizes in axes.items():
+            yield name in values and _is_one_of(_size(scope, values[name], int(axis)), sizes)
+    if condition.equal_sizes:
+        axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
+        yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
     yield from _constant_parts(condition, values, scope)
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
+
+
+def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
+    """Return the size of an axis of a value; `None` if it is unknown."""
+    shape = scope.shape(name)
+    return None if shape is None else _size_in(shape, axis)
+
+
+def _size_in(shape: Shape, axis: int) -> int | None:
+    return shape[axis] if -len(shape) <= axis < len(shape) else 1
+
+
+def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
+    """Return whether axes have the same size; negative sizes are unknown, but comparable."""
+    pairs = zip(shapes, axes, strict=True)
+    sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
+    if len(sizes) == 1 and None not in sizes:
+        return True
+    return None if any(size is None or size < 0 for size in sizes) else False
 
 
 def _constant_parts(
@@ -95,6 +116,7 @@ def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
 
 
 def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bool | None:
+    value: Any
     try:
         value = node.node.attribute(name)
     except CannotConvert:  # the function that contains the node is never called
@@ -102,6 +124,11 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
     definition = node.operator.attributes.get(name) if node.operator else None
     if value is None and definition is not None:
         value = definition.default
+    if definition is not None and definition.type == "TENSOR" and value is not None:
+        tensor = read_tensor(value)
+        if tensor is None:
+            return None
+        value = tensor.values
     elements = value if isinstance(value, tuple) else (value,)
     return all(
         (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements

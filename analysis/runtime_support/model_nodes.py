@@ -20,7 +20,7 @@ from opshift.model.messages import ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
 from opshift.model.tensors import can_pack_tensor, write_tensor
-from opshift.model.types import InputFacts
+from opshift.model.types import InputFacts, declared_dims
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -182,6 +182,7 @@ class ModelNodes:
     Attributes:
         opsets: opset imports.
         ir_version: IR version.
+        unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
         nodes: the nodes of all graphs, and of the local functions that they call.
         calls: the places of the calls of local functions, by function.
 
@@ -192,6 +193,11 @@ class ModelNodes:
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         self.opsets = opset_imports(model.opset_import, model.ir_version)
         self.ir_version = model.ir_version
+        self.unranked_inputs = [
+            each.name
+            for each in model.graph.input
+            if each.type.HasField("tensor_type") and declared_dims(each.type) is None
+        ]
         self.nodes: list[ModelNode] = []
         self.calls: defaultdict[str, list[str]] = defaultdict(list)
         self._registry = registry

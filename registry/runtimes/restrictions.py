@@ -18,7 +18,7 @@ class Condition(Record):
     """Condition on a node: all of its parts must hold."""
 
     attributes: dict[str, Values] = field(default_factory=dict)
-    """Values of attributes, or of each element of a list; `null` for an absent one without a default."""
+    """Values of attributes, or of each element of a list or tensor; `null` for an absent one."""
     present: tuple[str, ...] = ()
     """Inputs and outputs that the node has."""
     absent: tuple[str, ...] = ()
@@ -37,6 +37,8 @@ class Condition(Record):
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
+    equal_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
+    """Axes of inputs and outputs that all have the same size."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()

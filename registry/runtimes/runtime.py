@@ -106,6 +106,8 @@ class Runtime(Record):
     """Wrong results by operator version, as `ai.onnx.Add:14`, in the form of restrictions."""
     validates_nodes: bool = False
     """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
+    needs_input_ranks: bool = False
+    """Whether it refuses models with inputs of unknown rank."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)
     """Schemas that differ from the definitions, by operator; an empty difference removes an inherited one."""
 

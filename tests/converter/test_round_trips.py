@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.execution import opset_of
-from support.graphs.execution import NoRuntime, run_both
-from support.graphs.graph import MIN_OPSET_ANY_CONSTANT
-from support.graphs.models import MIN_OPSET, ML, Case, cases
-from support.graphs.sameness import assert_same, tolerance_of
+from support.random_models import cases
 from support.runtimes import needs_newest_onnx
 
+from graphs.execution import NoRuntime, run_both
+from graphs.graph import MIN_OPSET_ANY_CONSTANT
+from graphs.models import MIN_OPSET, ML, Case
+from graphs.sameness import assert_same, tolerance_of
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
 from opshift.registry.steps import Allow

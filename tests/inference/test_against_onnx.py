@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from onnx import ModelProto, TensorProto, numpy_helper, shape_inference
 from onnx.backend.test.case.node import collect_testcases
-from support.graphs.models import Case, cases
-from support.graphs.values import type_of
+from support.random_models import cases
 
+from graphs.models import Case
+from graphs.values import type_of
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.inference.scope import Scope

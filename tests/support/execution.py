@@ -12,8 +12,9 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from graphs.execution import MAX_ORT_OPSET as MAX_ORT_OPSET
+
 ort.set_default_logger_severity(4)
-MAX_ORT_OPSET = 26
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Array]
 

@@ -57,6 +57,11 @@ class Draw:
         """Return an integer from low to high, both included."""
         return int(self.random.integers(low, high + 1))
 
+    def distinct(self, choices: Sequence[Choice], least: int, most: int) -> list[Choice]:
+        """Return some of the choices in any order, each at most once."""
+        count = self.integer(least, min(most, len(choices)))
+        return [choices[int(each)] for each in self.random.permutation(len(choices))[:count]]
+
     def size(self, low: int = 1, high: int = 4) -> int:
         """Return a dimension that may be 0 in samples with empty tensors."""
         return 0 if self.has_empty and self.maybe() else self.integer(low, high)

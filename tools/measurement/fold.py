@@ -64,7 +64,7 @@ def fold_operator(measured: Measured) -> Folded:
     return Folded(
         {_span(by_version[version][0][0].described.operator): boxes for version, boxes in kernels.items()},
         [restriction(each, sorted(kernels)) for each in conditions],
-        _wrong(supported),
+        wrong_results(supported),
         unexplained,
     )
 
@@ -128,7 +128,7 @@ def _accepts(box: Box, types: Mapping[str, str]) -> bool:
     return all(name not in types or types[name] in accepted for name, accepted in box.items())
 
 
-def _wrong(measured: Measured) -> dict[int, list[dict[str, Any]]]:
+def wrong_results(measured: Measured) -> dict[int, list[dict[str, Any]]]:
     """Return wrong results by version: of all nodes, or of those for which a condition holds."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     run = [each for each in measured if each[1].outcome in ("equal", "differs")]

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from measurement.worker import without_objects
+
 WORKER = Path(__file__).parent / "worker.py"
 
 SECONDS = 20.0
@@ -41,7 +43,7 @@ def loader_of(runtime: str) -> Path:
 class Outcome(NamedTuple):
     """Outcome of a model, and the error.
 
-    `outcome` is `refused`, `loads`, `fails`, `differs`, `equal`, `crashes` or `hangs`.
+    `outcome` is `refused`, `loads`, `fails`, `runs`, `differs`, `equal`, `crashes` or `hangs`.
     """
 
     outcome: str
@@ -50,7 +52,7 @@ class Outcome(NamedTuple):
     @property
     def loads(self) -> bool:
         """Return whether the runtime loaded the model."""
-        return self.outcome in ("loads", "equal", "differs", "fails")
+        return self.outcome in ("loads", "equal", "differs", "fails", "runs")
 
 
 class Worker:
@@ -99,6 +101,15 @@ class Worker:
         outcome = self._run(model, values)
         # another model may have damaged the process
         return outcome if outcome.outcome != "crashes" else self._run(model, values)
+
+    def outputs(self, model: bytes, feeds: Mapping[str, Any]) -> tuple[Outcome, list[Any]]:
+        """Run a model, and return its outputs; none unless the outcome is `runs`."""
+        values = {f"in.{name}": without_objects(each) for name, each in feeds.items()}
+        outcome = self.run(model, {**values, "keep": np.array(True)})
+        if outcome.outcome != "runs":
+            return outcome, []
+        with np.load(Path(self._folder.name, "model.outputs.npz")) as arrays:
+            return outcome, [arrays[name] for name in arrays.files]
 
     def _run(self, model: bytes, values: Mapping[str, Any]) -> Outcome:
         path = Path(self._folder.name, "model.onnx")

@@ -42,7 +42,10 @@ def main() -> None:
 
 
 def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
-    """Return `refused`, `loads`, or after a run `fails`, `differs` or `equal`, with the error."""
+    """Return `refused`, `loads`, or after a run `fails`, `differs` or `equal`, with the error.
+
+    With a value `keep`, the outputs are not compared, but written to a file: then it is `runs`.
+    """
     try:
         run = load(str(path))
     except Exception as error:
@@ -54,10 +57,14 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
         inputs = {name[3:]: arrays[name] for name in arrays.files if name.startswith("in.")}
         expected = [arrays[name] for name in arrays.files if name.startswith("out.")]
         tolerance = float(arrays["tolerance"]) if "tolerance" in arrays.files else None
+        is_kept = "keep" in arrays.files
     try:
         outputs = run(inputs)
     except Exception as error:
         return "fails", str(error)
+    if is_kept:
+        np.savez(path.with_suffix(".outputs.npz"), *map(without_objects, outputs))
+        return "runs", ""
     if len(outputs) != len(expected):
         return "differs", f"{len(outputs)} outputs instead of {len(expected)}"
     for position, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):
@@ -65,6 +72,12 @@ def measure(load: Callable[[str], Run], path: Path) -> tuple[str, str]:
         if problem:
             return "differs", f"output {position}: {problem}"
     return "equal", ""
+
+
+def without_objects(value: Any) -> Any:
+    """Return an array that a file can hold: strings have a type of numpy."""
+    array = np.asarray(value)
+    return array.astype("U") if array.dtype.kind == "O" else array
 
 
 def difference(actual: Any, expected: Any, tolerance: float | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Deprecated methods of Rewriter: each warns and does what the method with its current name does."""
+"""Nodes that Rewriter emits, and its deprecated methods: each warns and does what the current one does."""
 
 from __future__ import annotations
 
@@ -51,3 +51,12 @@ def test_texts_of_emitted_nodes_are_read_as_bytes() -> None:
     emitted = Node("Gelu", ["x"], ["y"], {"approximate": "tanh"})
     assert emitted.attribute("approximate", b"none") == b"tanh"
     assert emitted.attribute("other", "none") == "none"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "written"), [(["a", "", ""], ("a",)), (["a", "", "b"], ("a", "", "b")), ([], ())]
+)
+def test_drops_omitted_inputs_at_the_end(inputs: list[str], written: tuple[str, ...]) -> None:
+    out = _rewriter()
+    out.emit("Clip", inputs, ["y"])
+    assert tuple(out.emitted[0].node.inputs) == written

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 from support.execution import assert_equal, build, op_types, run
 from support.forms import in_form
 from support.runtimes import fictional_runtime
+from support.tree_ensembles import ML, data, regressor
 
-from opshift import fit
+from graphs.forests import Forest, votes
+from opshift import convert_version, fit
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime
 
@@ -71,3 +75,75 @@ def test_moves_values_in_a_type_whose_casts_are_right() -> None:
     assert fitted.report.bridges == ("ai.onnx.Flatten:21: T in int32 instead of int4",)
     assert fitted.report.warnings == ()
     assert fit(model, "onnxruntime-1.22.1").report.bridges[0].endswith("int8 instead of int4")
+
+
+POOL = """<ir_version: 8, opset_import: ["": 21]>
+g (float[1, 1, 6, 6] x) => (float[a, b, c, d] y) {
+    y = AveragePool <count_include_pad = 1, kernel_shape = [3, 3], pads = [1, 0, 1, 0]> (x)
+}"""
+
+CEILING = """<ir_version: 8, opset_import: ["": 18]>
+g (float[1, 1, 6, 6] x) => (float[a, b, c, d] y) {
+    y = MaxPool <ceil_mode = 1, kernel_shape = [3, 3], pads = [2, 2, 2, 2], strides = [2, 2]> (x)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "runtime", "opset"),
+    [
+        (POOL, "onnxruntime-1.23.2", 18),
+        (POOL, "onnxruntime-1.25.1", 21),
+        (CEILING, "onnxruntime-1.20.1", 9),
+        (CEILING, "onnxruntime-1.21.1", 18),
+    ],
+)
+def test_finds_an_opset_with_another_version_of_the_operator(text: str, runtime: str, opset: int) -> None:
+    """The nearest opsets have the same version of the operator, and so the same wrong kernel."""
+    model, feeds = onnx.parser.parse_model(text), {"x": np.linspace(-2, 2, 36, dtype=np.float32)}
+    feeds["x"] = feeds["x"].reshape(1, 1, 6, 6)
+    fitted = fit(model, runtime)
+    assert fitted.report.warnings == ()
+    assert fitted.report.opsets == {"ai.onnx": opset}
+    assert_equal(run(fitted.model, feeds), run(model, feeds))
+
+
+@pytest.mark.parametrize(("runtime", "warnings"), [("onnxruntime-1.22.1", 1), ("onnxruntime-1.23.2", 0)])
+def test_reads_conditions_about_tensors(runtime: str, warnings: int) -> None:
+    """Onnxruntime 1.22 computes trees wrongly if all modes in the tensor are BRANCH_EQ."""
+    forest = regressor(Forest(votes((0, 1)), modes=("BRANCH_EQ",)), data(), 2)
+    fitted = fit(convert_version(forest, {ML: 5}), runtime)
+    assert len(fitted.report.warnings) == warnings
+    assert fitted.report.opsets[ML] == 5
+
+
+def test_replaces_experts_in_float16() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>
+    g (float16[3, 4] x, float16[3, 2] r, float16[2, 4, 4] w) => (float16[3, 4] y) {
+        y = com.microsoft.MoE (x, r, w, "", w)
+    }"""
+    fitted = fit(onnx.parser.parse_model(text), "onnxruntime-1.31.1")
+    assert fitted.report.replaced == ("com.microsoft.MoE",)
+    assert fitted.report.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "attributes", "is_replaced"),
+    [
+        (3, "", False),
+        (4, "", True),
+        (3, "unidirectional = 1, ", False),
+        (4, "unidirectional = 1, ", True),
+    ],
+)
+@pytest.mark.parametrize("mask", ["mask", ""])
+def test_compares_sizes(keys: int, attributes: str, is_replaced: bool, mask: str) -> None:
+    """Masks are wrong in onnxruntime 1.20 unless there are as many keys as queries."""
+    text = f"""<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    g (float[2, 3, 4] q, float[2, {keys}, 4] k, int32[2, {keys}] mask) => (float[2, 3, 4] y) {{
+        y = com.microsoft.MultiHeadAttention <{attributes}num_heads = 2> (q, k, k, "", {mask or '""'})
+    }}"""
+    fitted = fit(onnx.parser.parse_model(text), "onnxruntime-1.20.1")
+    assert fitted.report.warnings == ()
+    uses_size = bool(mask or attributes)
+    assert bool(fitted.report.replaced) == (is_replaced and uses_size)
+    assert fit(onnx.parser.parse_model(text), "onnxruntime-1.21.1").report.replaced == ()

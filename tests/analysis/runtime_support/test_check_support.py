@@ -153,6 +153,12 @@ RESHAPED = """
         ({"unless": {"dimensions": {"input": {"1": [3]}}}}, "y = Trilu (x)", True),
         ({"unless": {"dimensions": {"input": {"0": [3]}}}}, "y = Trilu (x)", False),
         ({"unless": {"dimensions": {"input": {"7": [1]}}}}, "y = Trilu (x)", False),
+        ({"when": {"equal_sizes": {"input": 1, "output": 1}}}, "y = Trilu (x)", True),
+        ({"when": {"equal_sizes": {"input": 1, "output": 2}}}, "y = Trilu (x)", False),
+        ({"when": {"equal_sizes": {"input": 0, "output": 0}}}, "y = Trilu (x)", True),
+        ({"when": {"equal_sizes": {"input": 0, "output": 1}}}, "y = Trilu (x)", False),
+        ({"unless": {"equal_sizes": {"input": 0, "output": 1}}}, "y = Trilu (x)", False),
+        ({"unless": {"equal_sizes": {"input": 1, "output": 2}}}, "y = Trilu (x)", True),
         ({"when": {"types": {"T": ["double", "float"]}}}, "y = Trilu (x)", True),
         ({"when": {"types": {"output": ["int8"]}}}, "y = Trilu (x)", False),
         ({}, "y = Trilu (x)", False),
@@ -243,3 +249,12 @@ def test_warns_about_wrong_results_of_the_nodes_that_they_concern(alpha: str, *,
     runtime = toy_runtime(operators={"ai.onnx.Elu": [{"versions": [6, 6]}]}, wrong=errors)
     nodes = ModelNodes(read(model(f"h = Elu <alpha = 0.5> (x) y = Elu {alpha} (h)")), default_registry())
     assert RuntimeCheck(runtime).check(nodes).warnings == (("ai.onnx.Elu:6: off by one",) if warns else ())
+
+
+@pytest.mark.parametrize(("declared", "is_refused"), [("float[] x", True), ("float[N, 2] x", False)])
+def test_refuses_inputs_of_unknown_rank(declared: str, is_refused: bool) -> None:
+    tested = model("y = Relu (x)", declared)
+    assert check_support(tested, RUNTIME) == ()
+    found = check_support(tested, toy_runtime(needs_input_ranks=True))
+    places = [(each.place, each.remedy) for each in found]
+    assert places == ([("graph, input 'x'", "declare the shape of the input")] if is_refused else [])

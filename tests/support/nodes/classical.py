@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import TensorProto
 
+from graphs.forests import Forest, votes
 from support.nodes.row import Row, row
 from support.published import Case
-from support.tree_ensembles import ML, Forest, classifier, data, regressor, votes
+from support.tree_ensembles import ML, classifier, data, regressor
 
 
 def rows() -> Iterator[Row]:

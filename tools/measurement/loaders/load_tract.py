@@ -15,4 +15,12 @@ def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
     model = tract.onnx().load(path)
     names = [model.input_name(position) for position in range(model.input_count())]
     runnable = model.into_model().into_runnable()
-    return lambda inputs: [each.to_numpy() for each in runnable.run([inputs[name] for name in names])]
+    return lambda inputs: [read(each) for each in runnable.run([inputs[name] for name in names])]
+
+
+def read(value: tract.Tensor) -> Any:
+    """Return an output; sizes have a type that is only readable after a conversion."""
+    try:
+        return value.to_numpy()
+    except tract.TractError:
+        return value.convert_to(tract.DatumType.I64).to_numpy()

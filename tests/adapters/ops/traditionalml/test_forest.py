@@ -10,8 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.execution import op_types, run
-from support.tree_ensembles import ML, Forest, assert_keeps_outputs, attribute, data, regressor, votes
+from support.tree_ensembles import ML, assert_keeps_outputs, attribute, data, regressor
 
+from graphs.forests import Forest, votes
 from opshift import ConversionRefused, convert_version
 
 Change = Callable[[onnx.NodeProto], None]

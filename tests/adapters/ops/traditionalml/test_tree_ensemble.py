@@ -10,21 +10,16 @@ import pytest
 from onnx import TensorProto, helper
 from support.execution import assert_equal, build, op_types, opset_of, run, run_reference
 from support.tree_ensembles import (
-    ALL_MODES,
     ML,
-    Forest,
-    Votes,
     assert_keeps_outputs,
     attribute,
     classifier,
     data,
     forest_node,
-    one_target_per_tree,
-    random_votes,
     regressor,
-    votes,
 )
 
+from graphs.forests import ALL_MODES, Forest, Votes, one_target_per_tree, random_votes, votes
 from opshift import ConversionRefused, convert_version
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")

@@ -7,16 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.execution import op_types
-from support.tree_ensembles import (
-    Forest,
-    assert_keeps_outputs,
-    attribute,
-    data,
-    one_target_per_tree,
-    random_votes,
-    regressor,
-    votes,
-)
+from support.tree_ensembles import assert_keeps_outputs, attribute, data, regressor
+
+from graphs.forests import Forest, one_target_per_tree, random_votes, votes
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = ("SUM", "AVERAGE", "MIN", "MAX")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from support.graphs.draft import Choice
+from graphs.draft import Choice
 
 CHOICES: dict[str, Choice] = {}
 RANKS: dict[str, tuple[int, int]] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.tables.layout import axis
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.tables.layout import axis
 
 
 def channels(n: Draft) -> TensorSpec:

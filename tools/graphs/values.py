@@ -12,7 +12,7 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
-Kind = Literal["any", "finite", "positive", "nonzero", "unit"]
+Kind = Literal["any", "finite", "positive", "nonzero", "unit", "whole"]
 FLOATS = ("float", "double", "float16", "bfloat16")
 TYPES = (
     *FLOATS, "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool", "string",
@@ -89,7 +89,7 @@ def random_data(
     found = random.integers(-15, 16, shape) / (8 if is_float(element_type) else 3)
     if kind in ("positive", "unit") or element_type.startswith("uint"):
         found = np.abs(found)
-    if not is_float(element_type):
+    if kind == "whole" or not is_float(element_type):
         found = np.trunc(found)
     if kind in ("positive", "nonzero"):
         found = np.where(found == 0, 1, found)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hypothesis import strategies as st
-
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.values import Shape
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.values import Shape
 
 NEGATIVE_AXES = 11
 """The first opset with negative axes in nearly all operators."""
@@ -31,7 +29,7 @@ def some_axes(n: Draft) -> list[int] | None:
 def _some_axes(n: Draft, rank: int) -> list[int] | None:
     if n.chance(20):
         return None
-    chosen = n.graph.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=1, max_size=rank))
+    chosen = n.graph.draw.distinct(range(rank), 1, rank)
     return [each - rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in chosen]
 
 
@@ -82,7 +80,7 @@ def unit_axes(n: Draft) -> list[int] | None:
     positions = [position for position, size in enumerate(n.shape) if size == 1]
     if not positions or n.chance(25):
         return None
-    chosen = n.graph.draw(st.lists(st.sampled_from(positions), unique=True, min_size=1))
+    chosen = n.graph.draw.distinct(positions, 1, len(positions))
     return [each - n.rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in chosen]
 
 
@@ -90,7 +88,7 @@ def new_axes(n: Draft) -> list[int]:
     """Choose the positions of inserted dimensions."""
     count = n.number(1, 2)
     rank = n.rank + count
-    positions = n.graph.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=count, max_size=count))
+    positions = n.graph.draw.distinct(range(rank), count, count)
     return [each - rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in positions]
 
 
@@ -103,7 +101,7 @@ def expanded_shape(n: Draft) -> list[int]:
 
 def perm(n: Draft) -> Any:
     """Choose an order of the axes."""
-    return None if n.chance(20) else n.graph.draw(st.permutations(range(n.rank)))
+    return None if n.chance(20) else n.graph.draw.distinct(range(n.rank), n.rank, n.rank)
 
 
 def slice_axes(n: Draft) -> Any:

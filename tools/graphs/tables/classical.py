@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.values import WORDS
-from support.tree_ensembles import FEATURES, Forest, random_votes
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.forests import FEATURES, Forest, random_votes, votes
+from graphs.values import WORDS
 
 
 def rows(n: Draft) -> TensorSpec:
@@ -21,7 +21,10 @@ def _maps_strings(n: Draft) -> bool:
 
 def forest(n: Draft) -> dict[str, Any]:
     """Return the attributes of a random forest."""
-    trees = Forest(random_votes(2), trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
+    # the smallest and the largest vote are undefined for a target without a vote
+    is_sum = n.attribute("aggregate_function") in (None, "SUM", "AVERAGE")
+    drawn = random_votes(2) if is_sum else votes((0, 1))
+    trees = Forest(drawn, trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
     return trees.columns("target")
 
 
@@ -63,8 +66,10 @@ CHOICES: dict[str, Choice] = (
         "LinearClassifier.coefficients": lambda n: list(np.linspace(-1, 1, 3 * FEATURES)),
         "LinearClassifier.intercepts": lambda n: [0.5, 1.0, 0.0],
         "LinearClassifier.classlabels_ints": lambda n: [0, 1, 2],
-        "Normalizer.X": rows,
-        "OneHotEncoder.X": lambda n: TensorSpec((n.number(1, 4),)),
+        # onnxruntime divides by the largest number, onnx.reference by the largest magnitude
+        "Normalizer.X": lambda n: rows(n)._replace(kind="positive", fresh=True),
+        # onnxruntime truncates floats, onnx.reference compares them
+        "OneHotEncoder.X": lambda n: TensorSpec((n.number(1, 4),), "whole", fresh=True),
         "OneHotEncoder.cats_int64s": lambda n: [0, 1, 2] if not _maps_strings(n) else None,
         "OneHotEncoder.cats_strings": lambda n: ["a", "B"] if _maps_strings(n) else None,
         "Scaler.X": rows,

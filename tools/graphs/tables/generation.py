@@ -7,8 +7,8 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from support.graphs.draft import Choice, Draft, TensorSpec, number_of
-from support.graphs.values import TYPES, random_data
+from graphs.draft import Choice, Draft, TensorSpec, number_of
+from graphs.values import TYPES, random_data
 
 
 def constant(n: Draft) -> Any:

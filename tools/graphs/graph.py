@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
-from hypothesis import strategies as st
 from onnx import helper
 
-from support.graphs.execution import CannotRun, run_anywhere
-from support.graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
+from graphs.execution import CannotRun, run_anywhere
+from graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 MIN_OPSET_ANY_CONSTANT = 9
 """Before this opset, Constant supports floats only."""
+
+
+class Draw(Protocol):
+    """Source of random choices."""
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an integer from low to high, both included."""
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        """Return one of the choices."""
+
+    def distinct(self, choices: Sequence[Any], least: int, most: int) -> list[Any]:
+        """Return some of the choices in any order, each at most once."""
 
 
 class Graph:
@@ -39,7 +50,7 @@ class Graph:
         self.ir_version = ir_version
         self.parent = parent
         self.random: np.random.Generator = parent.random if parent else np.random.default_rng(seed)
-        self.special: bool = parent.special if parent else draw(st.integers(0, 9)) == 9
+        self.special: bool = parent.special if parent else draw.integer(0, 9) == 9
         self.empty: bool = parent.empty if parent else empty
         self.nodes: list[onnx.NodeProto] = []
         self.values: list[Value] = []
@@ -66,17 +77,15 @@ class Graph:
 
     def chance(self, percent: int) -> bool:
         """Draw a boolean that is true with a probability in percent."""
-        found: bool = self.draw(st.integers(0, 99)) < percent
-        return found
+        return self.draw.integer(0, 99) < percent
 
     def generate_size(self) -> int:
         """Draw a small count."""
-        found: int = self.draw(st.integers(1, 3))
-        return found
+        return self.draw.integer(1, 3)
 
     def one_of(self, options: Sequence[Any]) -> Any:
         """Draw one of several options."""
-        return options[0] if len(options) == 1 else self.draw(st.sampled_from(options))
+        return options[0] if len(options) == 1 else self.draw.pick(options)
 
     def pick(self, fits: Callable[[Value], bool]) -> Value | None:
         """Draw an existing value, or return `None` if none fits."""
@@ -89,19 +98,20 @@ class Graph:
         sources = (
             ["initializer", "constant"] if self.parent else ["input", "input", "initializer", "constant"]
         )
-        return self._add_tensor(array, self.one_of(sources), "x")
+        return self.tensor(array, self.one_of(sources), "x")
 
     def parameter(self, value: Any, element_type: str) -> Value:
         """Add a tensor that parametrizes a node: mostly constant, sometimes an input or computed."""
         sources = ["initializer"] * 4 + ["constant"] * 2 + ["identity"]
         if self.parent is None:
             sources += ["input", "overridable"]
-        return self._add_tensor(as_tensor(value, element_type), self.one_of(sources), "p")
+        return self.tensor(as_tensor(value, element_type), self.one_of(sources), "p")
 
-    def _add_tensor(self, array: Any, source_kind: str, hint: str) -> Value:
+    def tensor(self, array: Any, source_kind: str, hint: str = "x") -> Value:
+        """Add a tensor as an `input`, `initializer`, `constant`, `overridable` input or `identity` of one."""
         value = Value(self.name(hint), array)
         if source_kind == "identity":
-            source = self._add_tensor(array, "initializer", hint)
+            source = self.tensor(array, "initializer", hint)
             return (self.add("Identity", [source], 1) or [source])[0]
         if source_kind == "constant" and (self.opset >= MIN_OPSET_ANY_CONSTANT or is_float(value.type)):
             tensor = onnx.numpy_helper.from_array(array)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.tables.layout import some_axes
-from support.graphs.values import Shape
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.tables.layout import some_axes
+from graphs.values import Shape
 
 
 def _resized(n: Draft) -> list[int]:

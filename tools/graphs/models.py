@@ -1,18 +1,16 @@
-"""Hypothesis strategy for random models over random opsets, with inputs."""
+"""Random models over random opsets, with inputs."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hypothesis import strategies as st
-
+from graphs.assembly import model_of
+from graphs.bodies import BUILDERS
+from graphs.graph import Draw, Graph
+from graphs.nodes import add_node
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
-from support.graphs.assembly import model_of
-from support.graphs.bodies import BUILDERS
-from support.graphs.graph import Draw, Graph
-from support.graphs.nodes import add_node
 
 if TYPE_CHECKING:
     import onnx
@@ -48,9 +46,9 @@ def operators(opset: int, ml: int) -> tuple[OperatorVersion | str, ...]:
     return (*drawn, *(name for name, (since, _) in BUILDERS.items() if since <= opset))
 
 
-def grow(graph: Graph, most: int, depth: int = 0) -> None:
+def grow(graph: Graph, most: int, depth: int = 0, least: int = 1) -> None:
     """Add some nodes to a graph."""
-    for _ in range(graph.draw(st.integers(1, most))):
+    for _ in range(graph.draw.integer(least, most)):
         any(
             _add(graph, graph.one_of(operators(graph.opset, graph.opsets[ML])), depth)
             for _ in range(MAX_TRIES)
@@ -63,18 +61,15 @@ def _add(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
     return depth < 2 and BUILDERS[choice][1](graph, lambda inner: grow(inner, 2, depth + 1))
 
 
-def _ir_versions(opset: int) -> list[int]:
+def ir_versions(opset: int) -> list[int]:
+    """Return IR versions of models with an opset."""
     return [10, 11] if opset >= 22 else [4, 6, 8, 9, 10] if opset > 8 else [3, 4, 8, 10]
 
 
-@st.composite
-def cases(
-    draw: Draw, oldest: int = MIN_OPSET, newest: int = MAX_OPSET, most: int = 6, *, empty: bool = False
-) -> Case:
-    """Draw a model of a few nodes at an opset from a range."""
-    opset = draw(st.integers(oldest, newest))
-    ir_version = draw(st.sampled_from(_ir_versions(opset)))
-    opsets = {"": opset, ML: draw(st.integers(1, 5))}
-    graph = Graph(draw, opsets, ir_version, draw(st.integers(0, 2**16)), empty=empty)
-    grow(graph, most)
+def draw_case(draw: Draw, opsets: tuple[int, int], nodes: tuple[int, int], *, empty: bool = False) -> Case:
+    """Draw a model at an opset from a range, with a number of nodes from a range."""
+    opset = draw.integer(*opsets)
+    ir_version = draw.pick(ir_versions(opset))
+    graph = Graph(draw, {"": opset, ML: draw.integer(1, 5)}, ir_version, draw.integer(0, 2**16), empty=empty)
+    grow(graph, nodes[1], least=nodes[0])
     return Case(model_of(graph), graph.feeds, {each.name: each.data for each in graph.values})

@@ -13,9 +13,13 @@ import onnxruntime as ort
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
+from graphs.values import is_custom, type_of
 from opshift.model.element_types import BY_NUMBER
-from support.execution import MAX_ORT_OPSET, opset_of
-from support.graphs.values import is_custom, type_of
+from opshift.model.graphs import nested_nodes
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
+
+MAX_ORT_OPSET = 26
+"""The newest opset of the default domain that onnxruntime runs."""
 
 MIN_REFERENCE_OPSET = 16
 """Before this opset, onnx.reference applies later definitions of some operators."""
@@ -27,6 +31,10 @@ UNSUPPORTED_IN_REFERENCE = re.compile(
 
 It knows the modes of GridSample only by their names since version 20.
 """
+RECURRENT = ("GRU", "LSTM", "RNN")
+SEQUENCE_LENS = 4
+"""Recurrent operators, and the position of an input that onnx.reference ignores."""
+
 ort.set_default_logger_severity(4)
 Feeds = Mapping[str, Any]
 _OPTIONS = ort.SessionOptions()
@@ -51,9 +59,9 @@ def run_anywhere(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         NoRuntime: neither runtime supports the model.
     """
     try:
-        return _run_in_ort(model, feeds)
+        return run_in_onnxruntime(model, feeds)
     except NoRuntime:
-        return _run_in_reference(model, feeds)
+        return run_in_reference(model, feeds)
 
 
 def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> tuple[list[Any], list[Any]]:
@@ -63,7 +71,7 @@ def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> t
         CannotRun: the second model is invalid in a runtime that runs the first.
         NoRuntime: neither runtime supports both models.
     """
-    for run in (_run_in_ort, _run_in_reference):
+    for run in (run_in_onnxruntime, run_in_reference):
         try:
             expected = run(before, feeds)
         except CannotRun:
@@ -75,8 +83,13 @@ def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> t
     raise NoRuntime("neither runtime supports both models")
 
 
-def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
+def _opset(model: onnx.ModelProto) -> int:
+    return opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 1)
+
+
+def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+    """Return the outputs of a model in onnxruntime; raise CannotRun or NoRuntime."""
+    if _opset(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
         raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
         session = ort.InferenceSession(
@@ -89,8 +102,11 @@ def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         raise CannotRun(str(error)) from error
 
 
-def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) < MIN_REFERENCE_OPSET:
+def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
+    """Return the outputs of a model in onnx.reference; raise CannotRun or NoRuntime."""
+    if any(map(_has_lengths, nested_nodes(model.graph, *model.functions))):
+        raise NoRuntime("onnx.reference ignores `sequence_lens`")
+    if _opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
@@ -107,6 +123,11 @@ def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     if not agrees:
         raise NoRuntime("onnx.reference returns a different type or shape than inferred")
     return results
+
+
+def _has_lengths(node: onnx.NodeProto) -> bool:
+    """Return whether a recurrent node has the lengths of its sequences."""
+    return node.op_type in RECURRENT and len(node.input) > SEQUENCE_LENS and bool(node.input[SEQUENCE_LENS])
 
 
 def _is_unsupported(error: BaseException | None) -> bool:

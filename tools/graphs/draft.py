@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hypothesis import strategies as st
-
+from graphs.graph import Graph
+from graphs.values import FLOATS, TYPES, Kind, Shape, Value, is_finite
 from opshift.model.element_types import BY_NAME
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
-from support.graphs.graph import Graph
-from support.graphs.values import FLOATS, TYPES, Kind, Shape, Value, is_finite
 
 
 class TensorSpec(NamedTuple):
@@ -68,8 +66,7 @@ class Draft:
 
     def number(self, low: int, high: int) -> int:
         """Draw an integer from a range that includes both ends."""
-        found: int = self.graph.draw(st.integers(low, max(low, high)))
-        return found
+        return self.graph.draw.integer(low, max(low, high))
 
     def size(self, high: int) -> int:
         """Draw the length of a dimension."""

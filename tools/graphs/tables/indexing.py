@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
-from support.graphs.draft import Choice, Draft, TensorSpec
-from support.graphs.tables.layout import axis
-from support.graphs.values import Shape
+from graphs.draft import Choice, Draft, TensorSpec
+from graphs.tables.layout import axis
+from graphs.values import Shape
 
 
 def _random(n: Draft, shape: Shape, size: int, signed: bool) -> Any:
@@ -53,7 +52,7 @@ def distinct_index_tuples(n: Draft) -> Any:
     if 0 in n.shape[:depth]:
         return np.zeros((0, depth), np.int64)
     candidates = list(np.ndindex(*n.shape[:depth]))
-    chosen = n.graph.draw(st.lists(st.sampled_from(candidates), unique=True, min_size=1, max_size=3))
+    chosen = n.graph.draw.distinct(candidates, 1, 3)
     return np.array(chosen) - (np.array(n.shape[:depth]) if n.chance(30) else 0)
 
 

@@ -1,0 +1,116 @@
+"""Random chains of nodes, of which `tools/compare_fit.py` compares many more in several runtimes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import helper
+from support.execution import build, run
+from support.runtimes import fictional_runtime, needs_newest_onnx
+
+from compare_fit import worker_of
+from comparison.chains import Chain, draw_chain
+from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
+from comparison.measure_nodes import wrong_text
+from measurement.run_models import Worker
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.runtimes.runtime import Kernel, Runtime
+
+Wrong = dict[str, str | tuple[Restriction, ...]]
+
+RUNTIME = f"onnxruntime-{onnxruntime.__version__}"
+
+FAULTY_LOADER = """
+import onnx
+import onnxruntime
+
+def load(path):
+    model = onnx.load(path)
+    for node in model.graph.node:
+        if node.op_type == "Celu":
+            del node.attribute[:]
+        if node.op_type == "Elu":
+            raise ValueError("no Elu")
+        if node.op_type == "Selu":
+            raise SystemExit
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return lambda inputs: session.run(None, inputs)
+"""
+"""Loader of a runtime with a wrong kernel, one that refuses its nodes, and one that ends the process."""
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with closing(worker_of(RUNTIME, "")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def faulty_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    loader = tmp_path_factory.mktemp("loader") / "loader.py"
+    loader.write_text(FAULTY_LOADER, "utf-8")
+    with closing(Worker(sys.executable, loader)) as started:
+        yield started
+
+
+def _faults(first: int, count: int, worker: Worker) -> dict[int, FitOutcome]:
+    chains = {index: draw_chain(0, index) for index in range(first, first + count)}
+    runtime = get_runtime(RUNTIME)
+    found = {index: fit_chain(each, runtime, worker) for index, each in chains.items() if each}
+    return {index: each for index, each in found.items() if each.kind in FAULTS}
+
+
+@needs_newest_onnx
+def test_fitted_chains_keep_their_outputs(worker: Worker) -> None:
+    assert _faults(0, 6, worker) == {}
+
+
+@pytest.mark.full
+@needs_newest_onnx
+def test_many_fitted_chains_keep_their_outputs(worker: Worker) -> None:
+    assert _faults(6, 194, worker) == {}
+
+
+def test_a_chain_depends_on_its_number_only() -> None:
+    one, other = draw_chain(0, 3), draw_chain(0, 3)
+    assert one is not None
+    assert other is not None
+    assert one.model == other.model
+    assert draw_chain(0, 3).model != draw_chain(1, 3).model  # type: ignore[union-attr]
+
+
+def _runtime(wrong: Wrong) -> Runtime:
+    operators = {f"ai.onnx.{each}": (Kernel(versions=(1, 99)),) for each in ("Celu", "Elu", "Neg", "Selu")}
+    return fictional_runtime(opsets={"ai.onnx": 13}, operators=operators, wrong=wrong)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "wrong", "kind", "culprits"),
+    [
+        ("Celu", {}, "kernel", ["ai.onnx.Celu:12(T: float) differs"]),
+        ("Celu", {"ai.onnx.Celu:12": "alpha"}, "recorded", ["ai.onnx.Celu:12(T: float) differs, recorded"]),
+        ("Elu", {}, "not loaded", ["ai.onnx.Elu:6(T: float) refused"]),
+        pytest.param("Selu", {}, "crash", ["ai.onnx.Selu:6(T: float) crashes"], marks=pytest.mark.full),
+        ("Softsign", {}, "refused", []),
+        ("Neg", {}, "same", []),
+    ],
+)
+def test_names_the_node_that_causes_a_fault(
+    op_type: str, wrong: Wrong, kind: str, culprits: list[str], faulty_worker: Worker
+) -> None:
+    attributes = {"alpha": 2.0} if op_type in ("Celu", "Elu") else {}
+    nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node(op_type, ["h"], ["y"], **attributes)]
+    model = build(nodes, {"x": X}, ["y"], 13)
+    chain = Chain(model, {"x": X}, run(model, {"x": X}), 1e-4)
+    outcome = fit_chain(chain, _runtime(wrong), faulty_worker)
+    assert (outcome.kind, outcome.culprits) == (kind, culprits)
+    text = wrong_text("acme-1", outcome.nodes)
+    assert ("ai.onnx.Celu:12" in text) == (kind == "kernel")

@@ -1,0 +1,114 @@
+"""Random chains of nodes of the default domain, ai.onnx.ml and com.microsoft, with their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from comparison import compare  # noqa: F401 - registers generators
+from comparison.compare import KERNELS
+from comparison.differences import difference
+from comparison.draw import GENERATORS, Draw
+from comparison.kernel_faults import fault_of
+from comparison.native_types import with_native_types
+from graphs.assembly import model_of
+from graphs.execution import CannotRun, run_anywhere
+from graphs.graph import Graph
+from graphs.models import ML, grow, ir_versions
+from graphs.sameness import tolerance_of
+from graphs.values import Value
+
+OPSETS = (7, 28)
+"""The oldest and newest opset of the models."""
+
+NODES = (3, 8)
+"""The fewest and the most nodes, besides constants."""
+
+MICROSOFT = "com.microsoft"
+
+CONTRIB_CHAINS, CONTRIB_NODES, EMPTY_CHAINS = 20, 40, 15
+"""Chains with nodes of com.microsoft, their share in such a chain, and chains with sizes of 0, in percent."""
+
+CONTRIB = sorted(KERNELS)
+
+
+class Chain(NamedTuple):
+    """Model, its inputs and outputs in a run, and the tolerance of floats relative to the largest value."""
+
+    model: onnx.ModelProto
+    feeds: Mapping[str, Any]
+    outputs: list[Any]
+    tolerance: float
+
+
+def draw_chain(seed: int, index: int) -> Chain | None:
+    """Return the chain with a number; `None` without outputs that are tensors and equal in two runs."""
+    draw = Draw((seed, index))
+    opset = draw.integer(*OPSETS)
+    opsets = {"": opset, ML: draw.integer(1, 5), MICROSOFT: 1}
+    is_empty = draw.integer(0, 99) < EMPTY_CHAINS
+    graph = Graph(draw, opsets, draw.pick(ir_versions(opset)), draw.integer(0, 2**16), empty=is_empty)
+    has_contrib = draw.integer(0, 99) < CONTRIB_CHAINS
+    for _ in range(draw.integer(*NODES)):
+        if has_contrib and graph.chance(CONTRIB_NODES):
+            _add_contrib(graph, draw)
+        else:
+            grow(graph, 1)
+    model = model_of(graph)
+    data = {each.name: each.data for each in graph.values}
+    kept = [each for each in model.graph.output if isinstance(data.get(each.name), np.ndarray)]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    if not kept:
+        return None
+    tolerance = tolerance_of(data.values(), model)
+    expected = [np.asarray(data[each.name]) for each in kept]
+    model, feeds = with_native_types(model, graph.feeds)
+    try:
+        outputs = run_anywhere(model, feeds)
+    except CannotRun:
+        return None
+    # Some kernels read memory that they have not written.
+    is_stable = all(isinstance(each, np.ndarray) for each in outputs) and not difference(
+        outputs, list(map(_in_type, expected, outputs)), tolerance
+    )
+    return Chain(model, feeds, outputs, tolerance) if is_stable else None
+
+
+def _in_type(value: Any, other: Any) -> Any:
+    """Return an array in the type of another one, which has all of its values."""
+    return value if other.dtype.kind == "O" else value.astype(other.dtype)
+
+
+def _add_contrib(graph: Graph, draw: Draw) -> None:
+    """Add a node of com.microsoft with new inputs, or with existing values of their types and shapes."""
+    op_type = draw.pick(CONTRIB)
+    sample = GENERATORS[op_type](draw, op_type)
+    if fault_of(sample) or sample.undefined:
+        return
+    inputs: list[Value | None] = []
+    for position, array in enumerate(sample.inputs):
+        if array is None:
+            inputs.append(None)
+        elif position in sample.constants or not draw.maybe(0.6):
+            inputs.append(graph.tensor(array, draw.pick(["initializer", "constant"])))
+        else:
+            inputs.append(_same_kind(graph, array) or graph.tensor(array, "input"))
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    present = [each is not None for each in sample.outputs]
+    attributes = {name: helper.make_attribute(name, each) for name, each in sample.attributes.items()}
+    graph.add(op_type, inputs, present, attributes, sample.domain, exact=False)
+
+
+def _same_kind(graph: Graph, array: Any) -> Value | None:
+    """Return a value of the same type and shape; only floats, because integers may be indices."""
+    if array.dtype.kind != "f":
+        return None
+    return graph.pick(
+        lambda value: value.is_tensor and value.shape == array.shape and value.data.dtype == array.dtype
+    )

@@ -1,0 +1,1 @@
+"""Random models, built of the operators that the registry defines."""
