@@ -1,5 +1,6 @@
 """Scope of one graph or function: types, ranks, shapes and constant values of its values."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from opshift.inference.infer_types import infer_types, shared_type, type_inputs,
 from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
-from opshift.model.graphs import graphs_of, mentioned_names
+from opshift.model.graphs import captured_names, graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
 from opshift.model.types import Shape, has_shape
@@ -114,6 +115,10 @@ class Scope(InferenceScope):
         Values that steps add are used: a step adds them for other nodes that it emits.
         """
         return name in self._used or name in self.emitted_producers
+
+    def read_count(self, name: str) -> int:
+        """Return how often nodes of this graph and of nested ones read the value."""
+        return self._read_counts[name]
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of a tensor, such as `float16`, or the type string of another value."""
@@ -220,6 +225,15 @@ class Scope(InferenceScope):
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs
+
+    @cached_property
+    def _read_counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for node in self.container.node:
+            counts.update(node.input)
+            for graph in graphs_of(node):
+                counts.update(captured_names(graph))
+        return counts
 
     @cached_property
     def _used(self) -> set[str]:

@@ -297,10 +297,17 @@ class RuntimeCheck:
 
 
 def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
-    """Return why a kernel without a definition does not accept the types of the inputs of a node."""
+    """Return why a kernel without a definition does not accept the types of a node."""
     if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
         return ""
     (accepted,) = kernel.types.values()
-    found = filter(None, map(node.scope.element_type, filter(None, node.node.inputs)))
-    wrong = next((each for each in found if type_string(each) not in accepted), None)
-    return f"inputs must be {' or '.join(map(short_type, accepted))}, not {wrong}" if wrong else ""
+    scope, values = node.scope, node.node
+    given = {
+        "inputs": map(scope.element_type, filter(None, values.inputs)),
+        "outputs": map(scope.declared_type, filter(None, values.outputs)),
+    }
+    for noun, types in given.items():
+        wrong = next((each for each in types if each and type_string(each) not in accepted), None)
+        if wrong:
+            return f"{noun} must be {' or '.join(map(short_type, accepted))}, not {wrong}"
+    return ""

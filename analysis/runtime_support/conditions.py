@@ -7,6 +7,7 @@ from typing import Final
 
 from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
+from opshift.analysis.runtime_support.patterns import PatternSearch
 from opshift.inference.facts import InferenceScope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
@@ -67,6 +68,8 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
+    if condition.patterns:
+        yield any(PatternSearch(each, scope).ends_in(node.node, node.operator) for each in condition.patterns)
 
 
 def _constant_parts(

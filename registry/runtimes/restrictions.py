@@ -8,6 +8,7 @@ from typing import Annotated
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import Axis, Types, Version
+from opshift.registry.runtimes.patterns import Pattern
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
 
@@ -41,6 +42,8 @@ class Condition(Record):
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
+    patterns: tuple[Pattern, ...] = ()
+    """Nodes around it, of which an optimizer makes another node: those of one of the patterns."""
     opsets: tuple[Version, Version] | None = None
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)

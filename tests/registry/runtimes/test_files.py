@@ -254,6 +254,24 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             5,
             id="condition on an unknown subgraph",
         ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: y = Mul (a)}]}}\nprovider",
+            "runtime.condition",
+            "the last node of 'y = Mul (a)' is not of ai.onnx.Add",
+            5,
+            id="pattern of another operator",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: y = Add (a), shared: [a]}]}}\nprovider",
+            "runtime.condition",
+            "'y = Add (a)' has no value 'a' there",
+            5,
+            id="pattern that shares an input",
+        ),
     ],
 )
 def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:
