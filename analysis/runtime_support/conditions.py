@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
+from opshift.analysis.runtime_support.constant_values import has_known_sizes, is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
 from opshift.analysis.runtime_support.patterns import PatternSearch
 from opshift.inference.facts import InferenceScope
@@ -64,12 +64,14 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         for axis, sizes in ((int(number), sizes) for number, sizes in axes.items()):
             size = None if shape is None else shape[axis] if -len(shape) <= axis < len(shape) else 1
             yield name in values and _is_one_of(size, sizes)
+    for name in condition.sized:
+        yield name in values and has_known_sizes(scope, values[name])
     yield from _constant_parts(condition, values, scope)
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
     if condition.patterns:
-        yield any(PatternSearch(each, scope).ends_in(node.node, node.operator) for each in condition.patterns)
+        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
 
 
 def _constant_parts(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from opshift.analysis.runtime_support.constant_values import is_constant
 from opshift.inference.facts import Producer
 from opshift.inference.scope import Scope
+from opshift.model.element_types import type_string
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion
@@ -26,15 +28,26 @@ class PatternSearch:
     def __init__(self, pattern: Pattern, scope: Scope) -> None:
         *inner, self._last = pattern_nodes(pattern.nodes)
         self._producers = {name: each for each in inner for name in each.outputs}
+        self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
+        self._node = pattern.node
+        self._ranks = pattern.ranks
+        self._types = pattern.types
         self._shared = pattern.shared
         self._attributes = pattern.attributes
         self._scalars = pattern.scalars
         self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
         self._scope = scope
 
-    def ends_in(self, node: Node, operator: OperatorVersion | None) -> bool:
-        """Return whether the last node of the pattern may be this one."""
-        return any(True for _ in self._match(self._last, node, operator, {}))
+    def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
+        """Return whether a node with this operator version is the one with the condition."""
+        if not self._node:
+            return any(True for _ in self._match(self._last, node, operator, {}))
+        for output, record in ((name, each) for name in node.outputs for each in self._scope.readers(name)):
+            reader = self._scope.node_of(record)
+            known = self._scope.operator(reader.op_type, reader.domain)
+            if any(each[self._node] == output for each in self._match(self._last, reader, known, {})):
+                return True
+        return False
 
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
@@ -67,24 +80,33 @@ class PatternSearch:
             return
         known, pattern = {**bound, name: value}, self._producers.get(name)
         if pattern is None:
-            if name not in self._scalars or self._is_scalar(value):
+            if self._is_allowed(name, value):
                 yield from self._bind(others, known)
             return
-        found = self._producer(value, is_shared=name in self._shared)
+        found = self._producer(value, name)
         if found is not None and found.position == pattern.outputs.index(name):
             for each in self._match(pattern, found.node, found.operator, known):
                 yield from self._bind(others, each)
 
-    def _is_scalar(self, value: str) -> bool:
-        constant = self._scope.constant(value)
-        return constant is not None and len(constant.values) == 1
+    def _is_allowed(self, name: str, value: str) -> bool:
+        """Return whether a value fulfils the conditions on an input of the nodes."""
+        constant = self._scope.constant(value) if name in self._scalars else None
+        if name in self._scalars and (constant is None or len(constant.values) != 1):
+            return False
+        if name in self._types:
+            element = self._scope.element_type(value)
+            if element is None or type_string(element) not in self._types[name]:
+                return False
+        return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
 
-    def _producer(self, value: str, *, is_shared: bool) -> Producer | None:
+    def _producer(self, value: str, name: str) -> Producer | None:
         """Return the node that computes a value, unless an optimizer keeps or folds the value."""
-        scope = self._scope
+        scope, reads = self._scope, self._reads[name]
         while (found := scope.producer(value)) is not None:
-            is_kept = value in scope.outputs or (scope.read_count(value) > 1 and not is_shared)
-            if is_kept or is_constant(scope, value):
+            has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
+            if value in scope.outputs or (has_other_readers and name not in self._shared):
+                return None
+            if is_constant(scope, value):
                 return None
             if found.node.op_type not in self._skipped or found.node.domain:
                 return found

@@ -109,14 +109,18 @@ def _unknown_names(
 
 
 def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str, str]]:
-    """Yield each pattern that does not end in the operator, or shares a value that it does not compute."""
+    """Yield each pattern without a node of the operator, or with a condition on an unknown value."""
     for each in patterns:
         *inner, last = nodes = pattern_nodes(each.nodes)
-        if f"{canonical_domain(last.domain)}.{last.op_type}" != key.partition(":")[0]:
-            yield f"the last node of {each.nodes!r} is not of {key}", "write this node last"
+        own = next((node for node in inner if each.node in node.outputs), None) if each.node else last
+        if own is None or f"{canonical_domain(own.domain)}.{own.op_type}" != key.partition(":")[0]:
+            yield (
+                f"no node of {each.nodes!r} is that of {key}",
+                "write it last, or name its output in `node`",
+            )
         computed = {name for node in inner for name in node.outputs}
         read = {name for node in nodes for name in node.inputs} - computed
-        for names, known in ((each.shared, computed), (each.scalars, read)):
+        for names, known in ((each.shared, computed), ((*each.scalars, *each.ranks, *each.types), read)):
             for unknown in (name for name in names if name not in known):
                 yield f"{each.nodes!r} has no value {unknown!r} there", nearest(unknown, sorted(known))
 

@@ -12,6 +12,7 @@ from opshift.model.node import Node
 from opshift.model.onnx_text.read import read_text
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
+from opshift.registry.runtimes.field_types import Sizes, Types
 
 
 @cache
@@ -40,7 +41,7 @@ AttributeValue = Scalar | tuple[Scalar, ...] | None
 
 
 class Pattern(Record):
-    """Nodes that an optimizer replaces together, the node with the condition last.
+    """Nodes that an optimizer replaces together.
 
     Names stand for any values, equal names for the same value. Nodes may have more inputs than the pattern
     lists; the last one that it lists for a variadic operator stands for these, too.
@@ -50,6 +51,12 @@ class Pattern(Record):
     """The nodes in ONNX's syntax."""
     attributes: dict[str, tuple[AttributeValue, ...]] = field(default_factory=dict)
     """Values of attributes of all nodes that may have them; `null` for an absent one."""
+    node: str = ""
+    """The output of the node with the condition that the last node reads; by default it is the last node."""
+    ranks: dict[str, Sizes] = field(default_factory=dict)
+    """Ranks of inputs of the nodes."""
+    types: dict[str, Types] = field(default_factory=dict)
+    """Types of inputs of the nodes."""
     shared: tuple[str, ...] = ()
     """Values between the nodes that other nodes may read, too."""
     scalars: tuple[str, ...] = ()

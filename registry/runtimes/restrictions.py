@@ -7,12 +7,10 @@ from typing import Annotated
 
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
-from opshift.registry.runtimes.field_types import Axis, Types, Version
+from opshift.registry.runtimes.field_types import Axis, Sizes, Types, Version
 from opshift.registry.runtimes.patterns import Pattern
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
-
-Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
 
 
 class Condition(Record):
@@ -38,6 +36,8 @@ class Condition(Record):
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
+    sized: tuple[str, ...] = ()
+    """Inputs and outputs whose sizes are all known before a run."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()

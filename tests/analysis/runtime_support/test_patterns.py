@@ -12,12 +12,17 @@ from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.record import from_plain_data
 from opshift.registry.runtimes.patterns import Pattern
 
-INPUTS = "float[2, 2] x, float[2, 2] u, bool c"
+INPUTS = "float[2, 2] x, float[2, 2] u, float[2] v, int64[2, 2] n, bool c"
 
 QUICK = {"nodes": "m = Mul (x, k) s = Sigmoid (m) y = Mul (x, s)", "scalars": ["k"]}
 """`QuickGelu`: both Mul read the same value, and one of them a constant."""
 
 TURNED = {"nodes": "t = Transpose (a) y = MatMul (t, b)", "attributes": {"perm": [None, [1, 0]]}}
+
+BIASED = {"nodes": "m = MatMul (a, b) y = Add (m, v)", "node": "m", "ranks": {"v": [1]}}
+"""The node with the condition is the first one."""
+
+MIXED = {"nodes": "c = Cast (a) s = Relu (c) y = Mul (s, c)", "types": {"a": ["int64"]}}
 
 JOINED = {"nodes": "r = Relu (a) y = Concat (r)"}
 
@@ -59,6 +64,14 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
         (TURNED, "t = Transpose (x) z = MatMul (t, u) y = Add (z, t)", False),
         ({**TURNED, "shared": ["t"]}, "t = Transpose (x) z = MatMul (t, u) y = Add (z, t)", True),
         (TURNED, "t = com.microsoft.Transpose (x) y = MatMul (t, u)", False),
+        (BIASED, "m = MatMul (x, u) y = Add (m, v)", True),
+        (BIASED, "m = MatMul (x, u) y = Add (v, m)", True),
+        (BIASED, "m = MatMul (x, u) y = Add (m, u)", False),
+        (BIASED, "m = MatMul (x, u) h = Add (m, v) y = Mul (h, m)", False),
+        (BIASED, "m = MatMul (x, u) y = Relu (m)", False),
+        (MIXED, "h = Cast <to = 1> (n) s = Relu (h) y = Mul (s, h)", True),
+        (MIXED, "h = Cast <to = 1> (x) s = Relu (h) y = Mul (s, h)", False),
+        (MIXED, "h = Cast <to = 1> (n) s = Relu (h) z = Mul (s, h) y = Add (h, z)", False),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r)", True),
         (JOINED, "r = Relu (x) q = Relu (u) y = Concat <axis = 0> (r, q)", True),
         (JOINED, "r = Relu (x) y = Concat <axis = 0> (r, u)", False),
@@ -66,14 +79,18 @@ SWISH = "s = Sigmoid (m) y = Mul (x, s)"
     ],
 )  # fmt: skip
 def test_refuses_the_last_node_of_a_pattern(pattern: dict[str, Any], nodes: str, *, is_found: bool) -> None:
-    used = ("Add", "Concat", "Constant", "Identity", "If", "MatMul", "Mul", "Relu", "Sigmoid", "Transpose")
-    last = pattern["nodes"].rpartition("= ")[2].partition(" ")[0]
+    used = (
+        *("Add", "Cast", "Concat", "Constant", "Identity", "If", "MatMul", "Mul", "Relu", "Sigmoid"),
+        "Transpose",
+    )
+    name = pattern.get("node", "y")
+    op_type = pattern["nodes"].partition(f"{name} = ")[2].partition(" ")[0]
     runtime = toy_runtime(
         operators={
             **{f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in used},
             "com.microsoft.Transpose": [{"versions": [1, 1]}],
         },
-        restrictions={f"ai.onnx.{last}": [{"reason": "a reason", "when": {"patterns": [pattern]}}]},
+        restrictions={f"ai.onnx.{op_type}": [{"reason": "a reason", "when": {"patterns": [pattern]}}]},
     )
     found = check_support(model(nodes, INPUTS), runtime)
     assert [each.reason for each in found] == (["toy-1.0 refuses the node: a reason"] if is_found else [])

@@ -259,7 +259,7 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             "restrictions:\n  ai.onnx.Add:\n"
             "  - {reason: a, when: {patterns: [{nodes: y = Mul (a)}]}}\nprovider",
             "runtime.condition",
-            "the last node of 'y = Mul (a)' is not of ai.onnx.Add",
+            "no node of 'y = Mul (a)' is that of ai.onnx.Add",
             5,
             id="pattern of another operator",
         ),
@@ -271,6 +271,15 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             "'y = Add (a)' has no value 'a' there",
             5,
             id="pattern that shares an input",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: m = Add (a) y = Abs (m), node: n}]}}\nprovider",
+            "runtime.condition",
+            "no node of 'm = Add (a) y = Abs (m)' is that of ai.onnx.Add",
+            5,
+            id="pattern without the node",
         ),
     ],
 )
