@@ -281,7 +281,9 @@ class RuntimeCheck:
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
-        if is_documented or {each for _, each in node.types} <= ASSUMED_TYPES:
+        allowed = node.operator.type_constraints if node.operator else {}
+        types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
+        if is_documented or types <= ASSUMED_TYPES:
             return
         if self._fallback is None or self._fallback._reason(node, model):
             self._notes.uncertain[f"{identity}: the types of its kernels are not documented"] = None

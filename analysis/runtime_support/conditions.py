@@ -82,8 +82,15 @@ def _constant_parts(
         constant = scope.constant(values[name]) if name in values else None
         yield name in values and (None if constant is None else set(constant.values) <= set(elements))
     for name in condition.differing:
-        constant = scope.constant(values[name]) if name in values else None
-        yield name in values and (None if constant is None else len(set(constant.values)) > 1)
+        yield name in values and _differ(values[name], scope)
+
+
+def _differ(value: str, scope: InferenceScope) -> bool | None:
+    """Return whether the elements of a value are not all equal; `None` if this depends on the run."""
+    constant, shape = scope.constant(value), scope.shape(value)
+    if constant is not None:
+        return len(set(constant.values)) > 1
+    return False if shape is not None and all(size == 1 for size in shape) else None
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:

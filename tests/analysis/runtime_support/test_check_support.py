@@ -245,3 +245,46 @@ def test_warns_about_wrong_results_of_the_nodes_that_they_concern(alpha: str, *,
     runtime = toy_runtime(operators={"ai.onnx.Elu": [{"versions": [6, 6]}]}, wrong=errors)
     nodes = ModelNodes(read(model(f"h = Elu <alpha = 0.5> (x) y = Elu {alpha} (h)")), default_registry())
     assert RuntimeCheck(runtime).check(nodes).warnings == (("ai.onnx.Elu:6: off by one",) if warns else ())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "types", "is_certain"),
+    [
+        ("y = Abs (x)", "float[2] x", True),
+        ("y = Abs (x)", "double[2] x", False),
+        ("y = Not (x)", "bool[2] x", True),  # bool is the only type of Not
+        ("y = IsInf (x)", "double[2] x", False),
+        ("y = NonMaxSuppression (x, s)", "float[1, 2, 4] x, float[1, 1, 2] s", True),
+    ],
+)
+def test_documentation_without_types_promises_float_and_the_only_types(
+    nodes: str, types: str, *, is_certain: bool
+) -> None:
+    names = ("Abs", "IsInf", "NonMaxSuppression", "Not")
+    documented = toy_runtime(
+        evidence={"kind": "documentation", "source": "tests", "date": "2026-11-23"},
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in names},
+    )
+    support = RuntimeCheck(documented).check(ModelNodes(read(model(nodes, types)), default_registry()))
+    assert support.missing == ()
+    assert (support.uncertain == ()) == is_certain
+
+
+@pytest.mark.parametrize(
+    ("nodes", "verdict"),
+    [
+        ("k = Constant <value_ints = [1, 1]> () y = Tile (x, k)", "runs"),
+        ("k = Constant <value_ints = [1, 2]> () y = Tile (x, k)", "does not run"),
+        ("y = Tile (x, v)", "may run"),
+        ("y = Tile (x, one)", "runs"),  # a single element
+    ],
+)
+def test_asks_whether_the_elements_of_an_input_differ(nodes: str, verdict: str) -> None:
+    runtime = toy_runtime(
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("Constant", "Tile")},
+        restrictions={"ai.onnx.Tile": [{"reason": "a reason", "when": {"differing": ["repeats"]}}]},
+    )
+    tested = read(model(nodes, "float[2, 3] x, int64[2] v, int64[1] one"))
+    support = RuntimeCheck(runtime).check(ModelNodes(tested, default_registry()))
+    found = "does not run" if support.missing else "may run" if support.uncertain else "runs"
+    assert found == verdict
