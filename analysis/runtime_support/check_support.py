@@ -178,8 +178,9 @@ class RuntimeCheck:
                 places[answers[key]].append(node.place)
             places.pop("", None)
             for reason, found in places.items():
-                known = {name: each for name, each in first.types if each}
-                remedy = first.scope.registry.releases.internal_domains.get(first.domain, own.remedy)
+                known, remedy = {name: each for name, each in first.types if each}, own.remedy
+                if internal := first.scope.registry.releases.internal_domains.get(first.domain):
+                    reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
                 yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
