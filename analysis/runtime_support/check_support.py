@@ -255,8 +255,9 @@ class RuntimeCheck:
     def _inserts_casts(self, node: ModelNode) -> bool:
         """Return whether the runtime computes a node in a type that differs from that of the node.
 
-        It casts inputs to a wider type, unless the node has a function body: then it casts the inputs of the
-        nodes in the body. Values of wider types than those that the runtime has are narrow everywhere.
+        It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
+        function body: then it casts the inputs of the nodes in the body. Values of wider types than those
+        that the runtime has are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         names = filter(None, (*node.node.inputs, *node.node.outputs))
@@ -267,7 +268,14 @@ class RuntimeCheck:
             opset >= FIRST_CAST_TO_NUMBERS
             and not runtime.computes_in.keys().isdisjoint(types)
             and not self._uses_body(node)
+            and self._has_cast(node)
         )
+
+    def _has_cast(self, node: ModelNode) -> bool:
+        """Return whether the runtime has a kernel of Cast at the opset of a node."""
+        cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
+        kernels = self._runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
+        return cast is not None and any(each.implements(cast.since_version) for each in kernels)
 
     def _uses_body(self, node: ModelNode) -> bool:
         """Return whether the runtime replaces the node by its function body if it has no kernel."""

@@ -157,3 +157,18 @@ def test_imports_of_other_domains(imports: dict[str, Any], version: int, found: 
     tested = model("y = Relu (x)")
     tested.opset_import.add(domain="acme", version=version)
     assert reasons(tested, imports=imports) == found
+
+
+@pytest.mark.parametrize(
+    ("opset", "casts", "is_run"),
+    [
+        (18, [{"versions": [6, 13]}], True),
+        (19, [{"versions": [6, 13]}], False),  # Cast 19 has no kernel
+        (19, [{"versions": [6, 19]}], True),
+        (18, [], False),
+    ],
+)
+def test_casts_that_the_runtime_inserts(opset: int, casts: list[dict[str, Any]], *, is_run: bool) -> None:
+    kernels = {"ai.onnx.Abs": [{"versions": [1, 28], "types": {"T": ["float"]}}], "ai.onnx.Cast": casts}
+    keys = {"operators": kernels, "computes_in": {"float16": "float"}}
+    assert (reasons(model("y = Abs (x)", "float16[2] x", opset=opset), **keys) == []) == is_run
