@@ -9,7 +9,6 @@ import numpy as np
 
 from comparison.draw import Sample
 
-
 MAX_WEIGHT = 1e6
 """Weight that enlarges the error of the standard Sigmoid, about 1e-8, beyond the tolerance."""
 
