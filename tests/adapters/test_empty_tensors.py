@@ -107,9 +107,14 @@ def test_bits(shape: tuple[int, ...], op_type: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["fed", "symbolic"])
-@pytest.mark.parametrize("shape", [(0, 8, 2, 3), (1, 8, 0, 3)])
+@pytest.mark.parametrize("shape", [(0, 8, 2, 4), (1, 8, 0, 4), (1, 0, 2, 4), (0, 0, 2, 4), (2, 8, 2, 4)])
 def test_blocks_of_channels(shape: tuple[int, ...], form: str) -> None:
-    _check("DepthToSpace", {"x": np.zeros(shape, np.float32)}, 13, (10,), form, blocksize=2, mode="CRD")
+    feeds: Feeds = {"x": np.arange(np.prod(shape), dtype=np.float32).reshape(shape)}
+    _check("DepthToSpace", feeds, 13, (10, 9), form, blocksize=2, mode="CRD")
+    node = helper.make_node("SpaceToDepth", ["x"], ["y"], name="node", blocksize=2, mode="CRD")
+    model, fed = in_form(form, [node], feeds, {"y": onnx.TensorProto.FLOAT}, 28)
+    for target in (13, 10):
+        assert_equal(run(convert_version(model, target), fed), run_reference(model, fed))
 
 
 @pytest.mark.parametrize("form", FORMS)
