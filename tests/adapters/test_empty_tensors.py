@@ -188,3 +188,19 @@ def test_statistics_of_a_batch(shape: tuple[int, ...], form: str) -> None:
     count = 3 if np.prod(shape) else 1
     assert_equal(found[:count], expected[:count], 1e-5)
     assert [each.shape for each in found] == [each.shape for each in expected]
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize(("shape", "boxes"), [((1, 0, 4, 4), 2), ((0, 2, 4, 4), 0), ((1, 2, 4, 4), 0)])
+def test_regions_of_images(shape: tuple[int, ...], boxes: int, ratio: int) -> None:
+    feeds: Feeds = {
+        "x": np.zeros(shape, np.float32),
+        "rois": np.tile(np.array([0, 0, 2, 2], np.float32), (boxes, 1)),
+        "batch": np.zeros(boxes, np.int64),
+    }
+    node = helper.make_node(
+        "RoiAlign", list(feeds), ["y"], output_height=2, output_width=3, sampling_ratio=ratio
+    )
+    model = build([node], feeds, ["y"], 16)
+    for target in (10, 9):
+        assert_equal(run(convert_version(model, target), feeds), run(model, feeds))
