@@ -159,12 +159,16 @@ def test_updates_of_a_cache(shape: tuple[int, ...], count: int, form: str) -> No
     assert_equal(run(convert_version(model, 23), fed), expected)
 
 
-def test_parts_of_nothing() -> None:
-    node = helper.make_node("Split", ["x"], ["y", "z"], name="node", axis=1)
-    feeds: Feeds = {"x": np.zeros((2, 0), np.float32)}
-    model = build([node], feeds, ["y", "z"], 13)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("shape", "axis"), [((2, 0), 1), ((0, 3), 0), ((2, 0), -1), ((2, 4), 1)])
+def test_parts(shape: tuple[int, ...], axis: int, form: str) -> None:
+    node = helper.make_node("Split", ["x"], ["y", "z"], name="node", axis=axis)
+    feeds: Feeds = {"x": np.ones(shape, np.float32)}
+    model, fed = in_form(form, [node], feeds, dict.fromkeys("yz", onnx.TensorProto.FLOAT), 13)
     for target in (18, 21):
-        assert_equal(run(convert_version(model, target), feeds), run(model, feeds))
+        assert_equal(run(convert_version(model, target), fed), run(model, fed))
+    assumed = convert_version(model, 18, allow="assume-nonempty")
+    assert len(assumed.graph.node) == len(model.graph.node)
 
 
 @pytest.mark.parametrize("form", RANKED_FORMS)
@@ -220,3 +224,24 @@ def test_distinct_slices(shape: tuple[int, ...], axis: int, is_sorted: int, form
     _, first, inverse, count = np.unique(feeds["x"], True, True, True, axis)
     expected = [np.take(feeds["x"], first, axis), first, inverse.reshape(-1), count]
     assert_equal(run(convert_version(model, 10), fed), expected)
+
+
+@pytest.mark.parametrize("form", ["fed", "symbolic"])
+@pytest.mark.parametrize("rule", ["linear", "gated_delta"])
+@pytest.mark.parametrize(
+    ("batch", "length", "key", "value"),
+    [(1, 2, 0, 4), (1, 2, 4, 0), (0, 2, 4, 4), (1, 0, 4, 4), (1, 2, 4, 4)],
+)
+def test_states_of_no_size(batch: int, length: int, key: int, value: int, rule: str, form: str) -> None:
+    generator = np.random.default_rng(1)
+    sizes = {"q": 4 * key, "k": 2 * key, "v": 2 * value}
+    if rule == "gated_delta":
+        sizes |= {"decay": 2, "beta": 2}
+    feeds: Feeds = {name: generator.normal(size=(batch, length, each)) for name, each in sizes.items()}
+    feeds = {name: np.asarray(each, np.float32) for name, each in feeds.items()}
+    names = ["q", "k", "v", *(["", "decay", "beta"] if "beta" in feeds else [])]
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    node = helper.make_node("LinearAttention", names, ["y", "s"], name="node", update_rule=rule, **heads)
+    model, fed = in_form(form, [node], feeds, dict.fromkeys("ys", onnx.TensorProto.FLOAT), 27)
+    for target in (26, 13):
+        assert_equal(run(convert_version(model, target), fed), run_reference(model, fed), 1e-4)
