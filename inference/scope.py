@@ -1,7 +1,9 @@
 """Scope of one graph or function: types, ranks, shapes and constant values of its values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 from opshift.inference.evaluator.element_facts import ElementFacts, defining_scope, listed_sizes
 from opshift.inference.evaluator.elements import Elements
@@ -21,7 +23,7 @@ from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
-from opshift.model.graphs import graphs_of, mentioned_names
+from opshift.model.graphs import NodeRecord, captured_names, graphs_of, mentioned_names
 from opshift.model.messages import GraphProto
 from opshift.model.node import Tensor, Value
 from opshift.model.types import Shape, has_shape
@@ -115,6 +117,14 @@ class Scope(InferenceScope):
         Values that steps add are used: a step adds them for other nodes that it emits.
         """
         return name in self._used or name in self.emitted_producers
+
+    def readers(self, name: str) -> Sequence[NodeRecord]:
+        """Return the nodes of this graph that read the value, once for each time."""
+        return self._readers.get(name, ())
+
+    def is_captured(self, name: str) -> bool:
+        """Return whether a subgraph of a node reads the value."""
+        return name in self._captured
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of a tensor, such as `float16`, or the type string of another value."""
@@ -229,6 +239,19 @@ class Scope(InferenceScope):
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Sequence[NodeRecord]]:
+        found: defaultdict[str, list[NodeRecord]] = defaultdict(list)
+        for record in self.node_records:
+            for name in record[3]:
+                found[name].append(record)
+        return found
+
+    @cached_property
+    def _captured(self) -> set[str]:
+        graphs = chain.from_iterable(map(graphs_of, self.container.node))
+        return set(chain.from_iterable(map(captured_names, graphs)))
 
     @cached_property
     def _used(self) -> set[str]:

@@ -170,9 +170,14 @@ class Registry(Sources, Selectable):
         """Return the newest opset version of a domain, or raise `UnknownDomain` without definitions of it."""
         domain = canonical_domain(domain)
         if not self._files[domain]:
-            internal = self.releases.internal_domains.get(domain)
-            remedy = internal or did_you_mean(domain, self.domains(), "add a folder with definitions of it")
-            raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
+            reason, internal = (
+                f"no definitions for domain {domain!r}",
+                self.releases.internal_domains.get(domain),
+            )
+            if internal:
+                raise UnknownDomain(f"{reason}; {internal.meaning}", remedy=internal.remedy)
+            remedy = did_you_mean(domain, self.domains(), "add a folder with definitions of it")
+            raise UnknownDomain(reason, remedy=remedy)
         if domain not in self._newest:
             published = self.releases.newest_opset(domain) or self.releases.open_domains.get(domain)
             self._newest[domain] = published or max(each.newest_opset for each in self.operators(domain))

@@ -45,6 +45,15 @@ class Consumer(Record):
     note: str = ""
 
 
+class InternalDomain(Record):
+    """Domain of operators that a runtime uses for one kind of device."""
+
+    meaning: str
+    """What its operators are, as a clause about the domain."""
+    remedy: str
+    """How to get a model without them."""
+
+
 class Releases(Record):
     """`releases.yaml`, with ONNX and onnxruntime, and `consumers.yaml`, with other programs; oldest first."""
 
@@ -53,8 +62,8 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX whose operators may lack a definition."""
-    internal_domains: dict[str, str] = field(default_factory=dict)
-    """How to avoid the operators of each domain that a runtime uses for one kind of device."""
+    internal_domains: dict[str, InternalDomain] = field(default_factory=dict)
+    """Domains whose operators a runtime uses for one kind of device, and writes into saved models."""
     nonstandard: dict[str, str] = field(default_factory=dict)
     """The domain that defines each operator that runtimes write to the default domain, which lacks it."""
 

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = onnxruntime_rows(
             listed_kernels(options.page.read_text("utf-8"), provider), facts["opsets"]["ai.onnx"]
         )
-        evidence = ("documentation", SOURCE.format(options.version))
+        # a program writes the page from the list of kernels
+        evidence = ("kernel_registry", SOURCE.format(options.version))
         text = file_text(runtime, options.version, facts, rows, evidence, is_complete=False)
         path.write_text(text, "utf-8")
         print(f"wrote {path}")

@@ -184,8 +184,9 @@ class RuntimeCheck:
                 places[answers[key]].append(node.place)
             places.pop("", None)
             for reason, found in places.items():
-                known = {name: each for name, each in first.types if each}
-                remedy = first.scope.registry.releases.internal_domains.get(first.domain, own.remedy)
+                known, remedy = {name: each for name, each in first.types if each}, own.remedy
+                if internal := first.scope.registry.releases.internal_domains.get(first.domain):
+                    reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
                 yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
@@ -260,8 +261,9 @@ class RuntimeCheck:
     def _inserts_casts(self, node: ModelNode) -> bool:
         """Return whether the runtime computes a node in a type that differs from that of the node.
 
-        It casts inputs to a wider type, unless the node has a function body: then it casts the inputs of the
-        nodes in the body. Values of wider types than those that the runtime has are narrow everywhere.
+        It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
+        function body: then it casts the inputs of the nodes in the body. Values of wider types than those
+        that the runtime has are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         names = filter(None, (*node.node.inputs, *node.node.outputs))
@@ -272,7 +274,14 @@ class RuntimeCheck:
             opset >= FIRST_CAST_TO_NUMBERS
             and not runtime.computes_in.keys().isdisjoint(types)
             and not self._uses_body(node)
+            and self._has_cast(node)
         )
+
+    def _has_cast(self, node: ModelNode) -> bool:
+        """Return whether the runtime has a kernel of Cast at the opset of a node."""
+        cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
+        kernels = self._runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
+        return cast is not None and any(each.implements(cast.since_version) for each in kernels)
 
     def _uses_body(self, node: ModelNode) -> bool:
         """Return whether the runtime replaces the node by its function body if it has no kernel."""
@@ -287,7 +296,9 @@ class RuntimeCheck:
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
-        if is_documented or {each for _, each in node.types} <= ASSUMED_TYPES:
+        allowed = node.operator.type_constraints if node.operator else {}
+        types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
+        if is_documented or types <= ASSUMED_TYPES:
             return
         if self._fallback is None or self._fallback._reason(node, model):
             self._notes.uncertain[f"{identity}: the types of its kernels are not documented"] = None
@@ -303,10 +314,17 @@ class RuntimeCheck:
 
 
 def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
-    """Return why a kernel without a definition does not accept the types of the inputs of a node."""
+    """Return why a kernel without a definition does not accept the types of a node."""
     if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
         return ""
     (accepted,) = kernel.types.values()
-    found = filter(None, map(node.scope.element_type, filter(None, node.node.inputs)))
-    wrong = next((each for each in found if type_string(each) not in accepted), None)
-    return f"inputs must be {' or '.join(map(short_type, accepted))}, not {wrong}" if wrong else ""
+    scope, values = node.scope, node.node
+    given = {
+        "inputs": map(scope.element_type, filter(None, values.inputs)),
+        "outputs": map(scope.declared_type, filter(None, values.outputs)),
+    }
+    for noun, types in given.items():
+        wrong = next((each for each in types if each and type_string(each) not in accepted), None)
+        if wrong:
+            return f"{noun} must be {' or '.join(map(short_type, accepted))}, not {wrong}"
+    return ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from opshift.analysis.runtime_support.constant_values import is_constant, is_stored
+from opshift.analysis.runtime_support.constant_values import has_known_sizes, is_constant, is_stored
 from opshift.analysis.runtime_support.model_nodes import ModelNode
+from opshift.analysis.runtime_support.patterns import PatternSearch
 from opshift.inference.facts import InferenceScope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import captured_names
@@ -65,10 +66,14 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     if condition.equal_sizes:
         axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
         yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
+    for name in condition.sized:
+        yield name in values and has_known_sizes(scope, values[name])
     yield from _constant_parts(condition, values, scope)
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
+    if condition.patterns:
+        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
@@ -98,8 +103,15 @@ def _constant_parts(
         constant = scope.constant(values[name]) if name in values else None
         yield name in values and (None if constant is None else set(constant.values) <= set(elements))
     for name in condition.differing:
-        constant = scope.constant(values[name]) if name in values else None
-        yield name in values and (None if constant is None else len(set(constant.values)) > 1)
+        yield name in values and _differ(values[name], scope)
+
+
+def _differ(value: str, scope: InferenceScope) -> bool | None:
+    """Return whether the elements of a value are not all equal; `None` if this depends on the run."""
+    constant, shape = scope.constant(value), scope.shape(value)
+    if constant is not None:
+        return len(set(constant.values)) > 1
+    return False if shape is not None and all(size == 1 for size in shape) else None
 
 
 def _captures_values(name: str, node: ModelNode) -> bool:

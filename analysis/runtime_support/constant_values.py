@@ -35,7 +35,7 @@ def is_constant(scope: InferenceScope, name: str, *, knows_sizes: bool = False) 
         # runtimes treat defaults of graph inputs as constants, too
         if scope.initializer(name) is not None or scope.constant(name) is not None:
             continue
-        if is_about_sizes and (knows_sizes or _has_known_sizes(scope, name)):
+        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
             continue
         producer = scope.producer(name)
         if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
@@ -64,6 +64,7 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
     )
 
 
-def _has_known_sizes(scope: InferenceScope, name: str) -> bool:
+def has_known_sizes(scope: InferenceScope, name: str) -> bool:
+    """Return whether all sizes of a value are known before a run."""
     shape = scope.shape(name)
     return shape is not None and None not in shape

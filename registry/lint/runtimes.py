@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from opshift.model.operator_ids import canonical_domain
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
 from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 
@@ -96,11 +98,31 @@ def _unknown_names(
         for part, names in vars(condition).items():
             if part == "opsets":
                 continue
+            if part == "patterns":
+                yield from _wrong_patterns(key, condition.patterns)
+                continue
             is_attribute = part in ("attributes", "captures", "untyped")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"
             for unknown in (each for each in names if each not in known):
                 yield f"{key} has no {noun} {unknown!r}", nearest(unknown, known)
+
+
+def _wrong_patterns(key: str, patterns: Iterable[Pattern]) -> Iterator[tuple[str, str]]:
+    """Yield each pattern without a node of the operator, or with a condition on an unknown value."""
+    for each in patterns:
+        *inner, last = nodes = pattern_nodes(each.nodes)
+        own = next((node for node in inner if each.node in node.outputs), None) if each.node else last
+        if own is None or f"{canonical_domain(own.domain)}.{own.op_type}" != key.partition(":")[0]:
+            yield (
+                f"no node of {each.nodes!r} is that of {key}",
+                "write it last, or name its output in `node`",
+            )
+        computed = {name for node in inner for name in node.outputs}
+        read = {name for node in nodes for name in node.inputs} - computed
+        for names, known in ((each.shared, computed), ((*each.scalars, *each.ranks, *each.types), read)):
+            for unknown in (name for name in names if name not in known):
+                yield f"{each.nodes!r} has no value {unknown!r} there", nearest(unknown, sorted(known))
 
 
 def _variables(version: OperatorVersion) -> list[str]:

@@ -52,3 +52,6 @@ Axis = Annotated[str, Checked(_axis)]
 """Number of an axis, as text: keys of YAML files are texts."""
 
 Version = Annotated[int, Checked(strict=True, ge=1)]
+
+Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
+"""Sizes or ranks."""

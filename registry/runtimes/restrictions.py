@@ -7,11 +7,10 @@ from typing import Annotated
 
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
-from opshift.registry.runtimes.field_types import Axis, Types, Version
+from opshift.registry.runtimes.field_types import Axis, Sizes, Types, Version
+from opshift.registry.runtimes.patterns import Pattern
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
-
-Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
 
 
 class Condition(Record):
@@ -39,10 +38,14 @@ class Condition(Record):
     """Sizes of inputs and outputs by axis; a missing axis has the size 1."""
     equal_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
     """Axes of inputs and outputs that all have the same size."""
+    sized: tuple[str, ...] = ()
+    """Inputs and outputs whose sizes are all known before a run."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
+    patterns: tuple[Pattern, ...] = ()
+    """Nodes around it, of which an optimizer makes another node: those of one of the patterns."""
     opsets: tuple[Version, Version] | None = None
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)

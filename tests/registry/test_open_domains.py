@@ -85,3 +85,25 @@ def test_operators_for_one_kind_of_device_are_kept_or_refused_with_a_remedy(doma
         opshift.convert_version(model, 17, without=domain)
     (refusal,) = caught.value.refusals
     assert "ORT_ENABLE_EXTENDED" in refusal.remedy
+
+
+@pytest.mark.parametrize(
+    ("domain", "runtime", "meaning"),
+    [
+        ("com.microsoft.nchwc", "openvino-2026.4.1", "whose channels are in blocks"),
+        ("com.ms.internal.nhwc", "openvino-2026.4.1", "whose channels are last"),
+        ("com.ms.internal.nhwc", "onnxruntime-1.31.1", "whose channels are last"),
+    ],
+)
+def test_operators_for_one_kind_of_device_are_explained(domain: str, runtime: str, meaning: str) -> None:
+    model = onnx.parser.parse_model(INTERNAL.format(domain=domain))
+    (result,) = opshift.runs(model, runtime).results
+    (missing,) = result.support.missing
+    assert missing.reason.startswith(
+        f"{runtime} does not know the domain {domain}; onnxruntime saves operators"
+    )
+    assert meaning in missing.reason
+    assert missing.remedy.startswith("save or export the model without layout optimization")
+    with pytest.raises(opshift.DoesNotFit, match=meaning) as caught:
+        opshift.fit(model, runtime)
+    assert "without layout optimization" in caught.value.remedy

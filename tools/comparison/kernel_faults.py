@@ -9,6 +9,9 @@ import numpy as np
 
 from comparison.draw import Sample
 
+MAX_WEIGHT = 1e6
+"""Weight that enlarges the error of the standard Sigmoid, about 1e-8, beyond the tolerance."""
+
 
 class KernelFault(NamedTuple):
     """Nodes of some operators, and what their kernel does."""
@@ -46,6 +49,18 @@ def _skips_pixels(sample: Sample) -> bool:
 
 def _is_half(sample: Sample) -> bool:
     return sample.inputs[0] is not None and sample.inputs[0].dtype == np.float16
+
+
+def _is_infinite_half(sample: Sample) -> bool:
+    data = sample.inputs[0]
+    return data is not None and data.dtype == np.float16 and bool(np.isinf(data).any())
+
+
+def _enlarges_sigmoid(sample: Sample) -> bool:
+    """Return whether weights are so large that a result shows a Sigmoid that is nearly 0."""
+    has_sigmoid = sample.attributes.get("activation_type", "relu") in ("silu", "swiglu")
+    weights = (each for each in sample.inputs[2:] if each is not None and each.dtype.kind == "f")
+    return has_sigmoid and any(np.abs(each).max(initial=0) > MAX_WEIGHT for each in weights)
 
 
 def _relu_of_nan(sample: Sample) -> bool:
@@ -113,6 +128,8 @@ KERNEL_FAULTS = (
         _has_hidden_or_float32_not_finite,
     ),
     _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
+    _fault("MoE QMoE", "The standard kernel of Sigmoid writes 0 for small numbers.", _enlarges_sigmoid),
+    _fault("QuantizeLinear", "The standard kernel writes 0 for infinity in float16.", _is_infinite_half),
     _fault(
         PRODUCTS,
         "The kernel does not write the result of products over a dimension of 0.",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.heads import merged_size, size_per_head
 from opshift.adapters.emit.shapes import (
+    ALLOWZERO_OPSET,
     Dimension,
     computed_dimension,
     dimension,
@@ -51,7 +52,7 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
         results = out.emit("Slice", [results, out.int64([0]), dimension_tensor(length, out), out.int64([0])])
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     hidden = merged_size(node.inputs[2], node.attribute("kv_num_heads"), node.attribute("q_num_heads"), out)
-    packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, hidden), out)
+    packed = _reshape_tokens(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (hidden,), out)
     out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
     if out.is_used(node.output(1)):
         out.cast(state, _state_type(node, out), [node.output(1)])
@@ -93,7 +94,15 @@ def _split_heads(name: str, sizes: tuple[Dimension, ...], padding: str, out: Rew
     value = _as_float(name, out)
     if padding:
         value = out.emit("Pad", [value, padding], opset=PAD_OPSET)
-    return reshape(value, (0, 0, *sizes), out)
+    return _reshape_tokens(value, sizes, out)
+
+
+def _reshape_tokens(value: str, sizes: tuple[Dimension, ...], out: Rewriter) -> str:
+    """Change the dimensions after batch and token, whose sizes may be 0."""
+    if all(isinstance(size, int) and size for size in sizes):
+        return reshape(value, (0, 0, *sizes), out)
+    shape = shape_tensor((*(computed_dimension(value, axis, out) for axis in (0, 1)), *sizes), out)
+    return out.emit("Reshape", [value, shape], opset=ALLOWZERO_OPSET, allowzero=1)
 
 
 def _as_float(name: str, out: Rewriter) -> str:

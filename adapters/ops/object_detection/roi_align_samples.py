@@ -3,7 +3,7 @@
 from itertools import product
 from typing import NamedTuple
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast, cast_between, cast_output
 from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import (
@@ -69,13 +69,18 @@ def sample_boxes(node: Node, offset: float, out: Rewriter) -> None:
     element_type = out.element_type(data)
     compute_type = "double" if element_type == "double" else "float"
     wide_data, wide_boxes = (cast_between(name, element_type, compute_type, out) for name in (data, boxes))
+    count = dimension(boxes, 0, out)
     channels, height, width = (dimension(data, axis, out) for axis in (1, 2, 3))
+    if channels == 0:
+        # A table of pixels without channels has no shape that Reshape infers.
+        shape = shape_tensor((count, 0, *bins), out)
+        out.emit("ConstantOfShape", [shape], node.outputs, value=Tensor(element_type, (1,), (0.0,)))
+        return
     scaled = Expression(wide_boxes, compute_type, out) * node.attribute("spatial_scale", 1.0)
     corners = (scaled - offset if offset else scaled).name
     table = reshape(out.emit("Transpose", [wide_data], perm=[0, 2, 3, 1]), (-1, channels), out)
     is_average = node.attribute("mode", b"avg") == b"avg"
     pooling = Pooling(table, (height, width), channels, bins, samples, bool(offset), is_average, compute_type)
-    count = dimension(boxes, 0, out)
     if samples:
         pooled = _pool(corners, batches, count, pooling, out)
     else:

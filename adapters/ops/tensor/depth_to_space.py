@@ -25,13 +25,10 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
-    if node.attribute("mode", b"DCR") == b"DCR":
+    if node.attribute("mode", b"DCR") == b"DCR" or out.known_dimension(data, 1) == 0:
         out.replace(node, attributes=attributes)
     elif sizes is None:
-        total = dimension(data, 1, out)
-        parts = divide_dimension(total, block * block, out), block * block
-        swapped = _swap_channel_factors(data, parts, total, out)
-        out.replace(node, inputs=[swapped], attributes=attributes)
+        out.replace(node, inputs=[_move_block_first(data, block * block, out)], attributes=attributes)
     else:
         channels, height, width = sizes
         depth = channels // (block * block)
@@ -47,19 +44,32 @@ def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
     return (known[0], known[1], known[2]) if len(known) == 3 else None
 
 
-def _swap_channel_factors(
-    data: str,
-    parts: tuple[Dimension, Dimension],
-    total: Dimension,
-    out: Rewriter,
-    outputs: Sequence[str] | int = 1,
-) -> str:
-    """Transpose the two factors of the channel dimension of an image."""
+def _move_block_first(data: str, block: int, out: Rewriter) -> str:
+    """Transpose the factors of the channels of an image: those of a block become the first.
+
+    There may be 0 channels. Reshape cannot join factors of which the second is 0: it copies a size for 0, and
+    infers no size of empty data.
+    """
+    channels_last, channels = out.emit("Transpose", [data], perm=[0, 2, 3, 1]), dimension(data, 1, out)
+    depth = divide_dimension(channels, block, out)
+    split = reshape(channels_last, (0, 0, 0, depth, block), out)
+    swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
+    if isinstance(channels, int):
+        joined = reshape(swapped, (0, 0, 0, channels), out)
+    else:
+        parts = out.emit_all("Split", [swapped], block, axis=3)
+        joined = out.emit("Squeeze", [out.emit("Concat", parts, axis=4)], axes=[3])
+    return out.emit("Transpose", [joined], perm=[0, 3, 1, 2])
+
+
+def _move_block_last(data: str, block: int, total: Dimension, out: Rewriter, outputs: Sequence[str]) -> None:
+    """Transpose the factors of the channels of an image, like `_move_block_first`, in the other direction."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
-    split = reshape(channels_last, (0, 0, 0, *parts), out)
+    parts = out.emit_all("Split", [out.emit("Unsqueeze", [channels_last], axes=[3])], block, axis=4)
+    split = out.emit("Concat", parts, axis=3)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
     joined = reshape(swapped, (0, 0, 0, total), out)
-    return out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
+    out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
 
 
 @adapter("SpaceToDepth", 28, 13)
@@ -68,14 +78,13 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET)
     data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
     sizes = _known_image_sizes(data, out)
-    if node.attribute("mode", b"DCR") == b"DCR":
+    if node.attribute("mode", b"DCR") == b"DCR" or out.known_dimension(data, 1) == 0:
         out.replace(node, attributes=attributes)
     elif sizes is None:
         depth = out.fresh("depth")
         out.replace(node, outputs=[depth], attributes=attributes)
-        depth_size = dimension(data, 1, out)
-        total = multiply_dimension(depth_size, block * block, out)
-        _swap_channel_factors(depth, (block * block, depth_size), total, out, node.outputs)
+        total = multiply_dimension(dimension(data, 1, out), block * block, out)
+        _move_block_last(depth, block * block, total, out, node.outputs)
     else:
         channels, height, width = sizes
         rows, columns = height // block, width // block

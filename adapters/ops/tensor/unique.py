@@ -1,8 +1,14 @@
 """Unique (introduced in opset 11), as a comparison of all pairs of elements or slices."""
 
-from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
+from opshift.adapters.emit.shapes import (
+    computed_dimension,
+    dimension,
+    index_range,
+    reshape,
+    shape_tensor,
+)
 
 COMPARISON_OPSET = 9
 """Opset of the emitted comparisons: the first that compares integers."""
@@ -48,7 +54,13 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
         return reshape(data, (-1, 1), out)
     rank = out.rank(data)
     order = [axis % rank, *(other for other in range(rank) if other != axis % rank)]
-    return out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
+    rows = out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
+    if all(out.known_dimension(data, other) for other in order[1:]):
+        return rows
+    # Slices without elements are equal. A column of zeros is one to compare.
+    shape = shape_tensor((dimension(data, order[0], out), 1), out)
+    zeros = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (0,)))
+    return out.emit("Concat", [rows, zeros], axis=1)
 
 
 def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:

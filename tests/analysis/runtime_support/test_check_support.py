@@ -159,6 +159,8 @@ RESHAPED = """
         ({"when": {"equal_sizes": {"input": 0, "output": 1}}}, "y = Trilu (x)", False),
         ({"unless": {"equal_sizes": {"input": 0, "output": 1}}}, "y = Trilu (x)", False),
         ({"unless": {"equal_sizes": {"input": 1, "output": 2}}}, "y = Trilu (x)", True),
+        ({"when": {"sized": ["input"]}}, "y = Trilu (x)", False),
+        ({"when": {"sized": ["input"]}}, "y = Trilu (z)", True),
         ({"when": {"types": {"T": ["double", "float"]}}}, "y = Trilu (x)", True),
         ({"when": {"types": {"output": ["int8"]}}}, "y = Trilu (x)", False),
         ({}, "y = Trilu (x)", False),
@@ -258,3 +260,46 @@ def test_refuses_inputs_of_unknown_rank(declared: str, is_refused: bool) -> None
     found = check_support(tested, toy_runtime(needs_input_ranks=True))
     places = [(each.place, each.remedy) for each in found]
     assert places == ([("graph, input 'x'", "declare the shape of the input")] if is_refused else [])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "types", "is_certain"),
+    [
+        ("y = Abs (x)", "float[2] x", True),
+        ("y = Abs (x)", "double[2] x", False),
+        ("y = Not (x)", "bool[2] x", True),  # bool is the only type of Not
+        ("y = IsInf (x)", "double[2] x", False),
+        ("y = NonMaxSuppression (x, s)", "float[1, 2, 4] x, float[1, 1, 2] s", True),
+    ],
+)
+def test_documentation_without_types_promises_float_and_the_only_types(
+    nodes: str, types: str, *, is_certain: bool
+) -> None:
+    names = ("Abs", "IsInf", "NonMaxSuppression", "Not")
+    documented = toy_runtime(
+        evidence={"kind": "documentation", "source": "tests", "date": "2026-11-23"},
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in names},
+    )
+    support = RuntimeCheck(documented).check(ModelNodes(read(model(nodes, types)), default_registry()))
+    assert support.missing == ()
+    assert (support.uncertain == ()) == is_certain
+
+
+@pytest.mark.parametrize(
+    ("nodes", "verdict"),
+    [
+        ("k = Constant <value_ints = [1, 1]> () y = Tile (x, k)", "runs"),
+        ("k = Constant <value_ints = [1, 2]> () y = Tile (x, k)", "does not run"),
+        ("y = Tile (x, v)", "may run"),
+        ("y = Tile (x, one)", "runs"),  # a single element
+    ],
+)
+def test_asks_whether_the_elements_of_an_input_differ(nodes: str, verdict: str) -> None:
+    runtime = toy_runtime(
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("Constant", "Tile")},
+        restrictions={"ai.onnx.Tile": [{"reason": "a reason", "when": {"differing": ["repeats"]}}]},
+    )
+    tested = read(model(nodes, "float[2, 3] x, int64[2] v, int64[1] one"))
+    support = RuntimeCheck(runtime).check(ModelNodes(tested, default_registry()))
+    found = "does not run" if support.missing else "may run" if support.uncertain else "runs"
+    assert found == verdict

@@ -75,6 +75,18 @@ FORMS = {
     ),
     "LSTM": ("y = LSTM <hidden_size = 1> (x, w, r)", RECURRENT.replace("GATES", "4"), "T[1, 1, 1, 1]"),
     "GRU": ("y = GRU <hidden_size = 1> (x, w, r)", RECURRENT.replace("GATES", "3"), "T[1, 1, 1, 1]"),
+    "joined": (
+        "z = Constant <value_int = 0> () n = Cast <to = 2> (z) d = DequantizeLinear (x, s, n) "
+        "c = Concat <axis = 0> (d, d) y = QuantizeLinear (c, s, n)",
+        "uint8[1, 2] x, T s",
+        "uint8[2, 2]",
+    ),
+    "joined and doubled": (
+        "z = Constant <value_int = 0> () n = Cast <to = 2> (z) d = DequantizeLinear (x, s, n) "
+        "b = Add (d, d) c = Concat <axis = 0> (d, b) y = QuantizeLinear (c, s, n)",
+        "uint8[1, 2] x, T s",
+        "uint8[2, 2]",
+    ),
     "causal": ("y = Attention <is_causal = 1> (x, x, x, u)", ATTENTION, "T[1, 1, 2, 2]"),
     "key and value": ("y = Attention (x, x, v)", "T[1, 1, 2, 2] x, U[1, 1, 2, 2] v", "T[1, 1, 2, 2]"),
 }  # fmt: skip
@@ -111,6 +123,9 @@ FORMS = {
         ("LSTM", 14, "float", True),
         ("LSTM", 14, "double", False),
         ("GRU", 14, "double", False),
+        ("joined", 19, "float", True),
+        ("joined", 19, "float16", False),  # QLinearConcat has no scales in float16
+        ("joined and doubled", 19, "float16", True),
         ("causal", 23, "float float", True),
         ("causal", 23, "double bool", True),
         ("causal", 23, "float int32", False),
@@ -125,7 +140,7 @@ def test_predicts_whether_onnxruntime_runs_a_node(form: str, opset: int, types: 
         g ({inputs}) => ({output} y) {{ {nodes} }}
     """
     for letter, name in zip("TU", types.split(), strict=False):
-        text = text.replace(f"{letter}[", f"{name}[")
+        text = text.replace(f"{letter}[", f"{name}[").replace(f"{letter} s", f"{name} s")
     model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model, full_check=True)
     assert runs(model) == is_run

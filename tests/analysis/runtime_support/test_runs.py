@@ -76,7 +76,7 @@ def test_operators_for_one_processor_may_run() -> None:
     assert [each.verdict for each in results] == ["may run", "may run", "may run", "does not run"]
     assert "depends on the processor" in results[0].support.uncertain[0]
     (missing,) = results[3].support.missing[:1]
-    assert missing.remedy.startswith("optimize the original model")
+    assert missing.remedy.startswith("save or export the model without layout optimization")
 
 
 def test_names_the_nodes_that_prevent_it() -> None:

@@ -42,7 +42,7 @@ def test_lists_all_runtimes(run: Run, device: str) -> None:
     lines = [line.split() for line in result.stdout.splitlines()]
     (newest,) = (line for line in lines if line[:2] == ["onnxruntime", "1.17.3"])
     assert [*newest[2:3], *newest[4:]] == ["to", "yes", "package"]
-    start = ["onnxruntime-1.16.3", "at", "opset", "19", "0", "more", "nodes", "package"]
+    start = ["onnxruntime", "1.15.1", "to", "1.16.3", "at", "opset", "19", "0", "more", "nodes", "package"]
     assert start in lines
 
 

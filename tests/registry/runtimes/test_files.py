@@ -256,6 +256,33 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
             5,
             id="condition on an unknown subgraph",
         ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: y = Mul (a)}]}}\nprovider",
+            "runtime.condition",
+            "no node of 'y = Mul (a)' is that of ai.onnx.Add",
+            5,
+            id="pattern of another operator",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: y = Add (a), shared: [a]}]}}\nprovider",
+            "runtime.condition",
+            "'y = Add (a)' has no value 'a' there",
+            5,
+            id="pattern that shares an input",
+        ),
+        pytest.param(
+            "provider",
+            "restrictions:\n  ai.onnx.Add:\n"
+            "  - {reason: a, when: {patterns: [{nodes: m = Add (a) y = Abs (m), node: n}]}}\nprovider",
+            "runtime.condition",
+            "no node of 'm = Add (a) y = Abs (m)' is that of ai.onnx.Add",
+            5,
+            id="pattern without the node",
+        ),
     ],
 )
 def test_lint_finds_a_mistake(tmp_path: Path, old: str, new: str, rule: str, reason: str, line: int) -> None:

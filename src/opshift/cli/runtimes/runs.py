@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding, Severity
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
-"""Origins of the facts, as a table names them: `package` lists its kernels."""
+"""Origins of the facts, as a table names them: `package` lists its kernels, or a page made of this list."""
 
 MAX_CAUSES = 2
 """Maximum number of missing operators in a row."""
