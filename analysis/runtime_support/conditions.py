@@ -58,6 +58,18 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         yield name in values and not is_constant(scope, values[name], knows_sizes=True)
     yield all(_captures_values(name, node) for name in condition.captures)
     yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
+    yield from _shape_parts(condition, values, scope)
+    yield from _constant_parts(condition, values, scope)
+    types = dict(node.types)
+    for name, accepted in condition.types.items():
+        yield name in types and _is_one_of(types[name], accepted)
+    if condition.patterns:
+        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
+
+
+def _shape_parts(
+    condition: Condition, values: Mapping[str, str], scope: InferenceScope
+) -> Iterator[bool | None]:
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
     for name, axes in condition.dimensions.items():
@@ -68,12 +80,6 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
     for name in condition.sized:
         yield name in values and has_known_sizes(scope, values[name])
-    yield from _constant_parts(condition, values, scope)
-    types = dict(node.types)
-    for name, accepted in condition.types.items():
-        yield name in types and _is_one_of(types[name], accepted)
-    if condition.patterns:
-        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
