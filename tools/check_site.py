@@ -83,7 +83,7 @@ def serving(folder: Path) -> Iterator[str]:
 def write_site(folder: Path) -> None:
     """Build the site, and check its size."""
     started = time.monotonic()
-    loaded = converter_files()
+    loaded = converter_files(opshift.__version__)
     files = build_site(default_registry(), opshift.__version__, converter=digest(loaded))
     write_files({folder / path: text for path, text in files.items()})
     write_files({folder / path: content for path, content in loaded.items()})

@@ -64,8 +64,8 @@ UNUSED: Final = (
 """Parts of opshift that the page does not import."""
 
 
-def converter_files() -> dict[str, bytes]:
-    """Return the content of the files by path.
+def converter_files(version: str) -> dict[str, bytes]:
+    """Return the content of the files by path, with a version of opshift.
 
     Raises:
         UsageError: Pyodide cannot be downloaded.
@@ -82,7 +82,7 @@ def converter_files() -> dict[str, bytes]:
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
-    files[SOFTWARE_BILL] = software_bill(_components(json.loads(files[LOCK]))).encode()
+    files[SOFTWARE_BILL] = software_bill(version, _components(json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
 

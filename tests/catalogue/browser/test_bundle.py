@@ -15,6 +15,7 @@ from urllib.error import URLError
 
 import pytest
 
+import opshift
 from opshift.catalogue.browser import bundle
 from opshift.catalogue.browser.bundle import converter_files, digest
 from opshift.catalogue.browser.page import ALLOWED, converter_page
@@ -77,7 +78,7 @@ def test_contains_pyodide_and_a_package_that_converts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Mapping[str, bytes]
 ) -> None:
     monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
-    files = converter_files()
+    files = converter_files(opshift.__version__)
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
     info = {"version": "1", "python": "3.14.0"}
@@ -118,7 +119,7 @@ def test_runtimes_are_read_without_further_packages(
 ) -> None:
     monkeypatch.setattr(bundle, "_opshift", lambda: compiled)
     monkeypatch.setattr(bundle, "_runtimes", RUNTIMES)
-    files = converter_files()
+    files = converter_files(opshift.__version__)
     site = tmp_path / "site"
     _unpack(files["converter/packages.bin"], site)
     script = (
@@ -139,21 +140,21 @@ def _unpack(archive: bytes, folder: Path) -> None:
 
 
 def test_is_reproducible() -> None:
-    files = converter_files()
-    assert digest(files) == digest(converter_files())
+    files = converter_files(opshift.__version__)
+    assert digest(files) == digest(converter_files(opshift.__version__))
     assert digest(files) != digest({**files, "converter/worker.js": b""})
 
 
 def test_downloads_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = converter_files()
+    first = converter_files(opshift.__version__)
     monkeypatch.setattr(bundle, "urlopen", None)
-    assert converter_files() == first
+    assert converter_files(opshift.__version__) == first
 
 
 def test_refuses_other_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "urlopen", lambda *_, **__: io.BytesIO(b"other"))
     with pytest.raises(UsageError, match="expected content") as caught:
-        converter_files()
+        converter_files(opshift.__version__)
     assert "without the page that converts" in caught.value.remedy
 
 
@@ -161,7 +162,7 @@ def test_replaces_a_damaged_copy(tmp_path: Path, pyodide: bytes) -> None:
     path = tmp_path / "cache" / "opshift" / bundle.PYODIDE_URL.rpartition("/")[2]
     path.parent.mkdir(parents=True)
     path.write_bytes(pyodide[:-1])
-    converter_files()
+    converter_files(opshift.__version__)
     assert path.read_bytes() == pyodide
 
 
@@ -171,7 +172,7 @@ def test_names_the_remedy_without_a_network(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(bundle, "urlopen", fail)
     with pytest.raises(UsageError, match="no network") as caught:
-        converter_files()
+        converter_files(opshift.__version__)
     assert caught.value.remedy
 
 

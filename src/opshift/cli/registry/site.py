@@ -56,7 +56,7 @@ def site(
     if not force and out.exists() and any(out.iterdir()):
         raise UsageError("is not empty", place=str(out), remedy="replace files in it with --force")
     with show_progress("Building the site", quiet=quiet or form is Format.JSON):
-        loaded = converter_files() if converter else {}
+        loaded = converter_files(opshift.__version__) if converter else {}
         built = build_site(
             registry_with(folders),
             opshift.__version__,
