@@ -68,7 +68,7 @@ def data_schema() -> Schema:
 def _history() -> Schema:
     conversion = {"anyOf": [_reference("Conversion"), {"type": "null"}]}
     return _object(
-        "What changed from the previous version, and how nodes are converted.",
+        "Changes from the previous version, and how nodes are converted.",
         {
             "operator": _TEXT,
             "since_version": _NUMBER,

@@ -63,7 +63,7 @@ EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
 WITHOUT_REMEDY = "pass a domain such as com.microsoft, or an operator such as ai.onnx.Gelu"
 
 ONNX = "onnx"
-"""The product whose releases are exact targets: its opsets are those of a format, and not of a consumer."""
+"""The product whose releases are exact targets: they name versions of the format, and not of a program."""
 
 INF = sys.maxsize
 
@@ -349,7 +349,7 @@ def _release_named(name: str, registry: Registry) -> TargetPart | None:
 
 
 def _nearest_release(product: str, version: str, registry: Registry) -> str | None:
-    """Return the release of a product that stands for one that is not listed, or `None`."""
+    """Return the nearest release of a product to one that is not listed, or `None`."""
     from opshift.registry.runtimes.files import runtime_files  # few targets need them
 
     names = (each.rpartition("-") for each in runtime_files())

@@ -105,13 +105,13 @@ class Report(FrozenRecord):
             `opshift plan`.
         model_version: new version of the model, such as `1.3.0`; `None` if it does not change.
         refusals: nodes and features that cannot be converted; empty after a conversion.
-        concessions: allowed inexact conversions, each kind with its reason.
+        concessions: kind and reason of each allowed inexact conversion.
         ir_steps: rewrites for the IR version, a sentence each.
         specialised: functions with a copy for some of their calls.
         repairs: sorted graphs, removed dead nodes and replaced types, a sentence each.
         unreleased: targets that are not released yet, a sentence each.
-        notes: opsets that stay because the target supports them, and the release that stands for one that is
-            not listed, a sentence each.
+        notes: opsets that stay because the target supports them, and the release that is used in place of
+            an unlisted one, a sentence each.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
             the report of a plan that is not applied.
     """

@@ -9,7 +9,7 @@ from support.quick_tests import MAX_QUICK_CASES, slow_cases
 
 
 class Item:
-    """Stands for a case of a test function."""
+    """Case of a test function, with the methods of `pytest.Item` that are called."""
 
     def __init__(self, nodeid: str, *markers: pytest.Mark) -> None:
         self.nodeid = nodeid

@@ -1,4 +1,4 @@
-"""What an unknown message mentions: operators, opsets, IR versions and domains, with commands about them."""
+"""Commands about the operators, opsets, IR versions and domains that an unknown message mentions."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pytest
 
 MAX_QUICK_CASES = 16
-"""Number of cases of a test function in the quick tests, unless a marker says otherwise."""
+"""Number of cases of a test function in the quick tests without a marker."""
 
 
 def slow_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

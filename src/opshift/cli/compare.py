@@ -55,8 +55,8 @@ def compare(
 ) -> None:
     """Show what changed between two versions of a model.
 
-    Also checks model_version: breaking changes of inputs, outputs and of what nodes compute require a higher
-    MAJOR version, other changes that callers notice a higher MINOR version, all others a higher PATCH
+    Also checks model_version: breaking changes of inputs, outputs and computations require a higher MAJOR
+    version, other changes that callers notice a higher MINOR version, all others a higher PATCH
     version. Exits with 1 if the version was not increased enough.
     """
     from opshift.analysis.comparison.compare import compare as compare_models

@@ -1,4 +1,4 @@
-"""Options that several commands have: one record stands for them among the parameters of a command."""
+"""Options that several commands have: a command has one record of them as a parameter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, get_type_hints
 
 
 def expand_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command: each parameter whose type is a NamedTuple stands for the options in its fields.
+    """Decorate a command: a parameter whose type is a NamedTuple becomes the options in its fields.
 
     The command line has these options at the place of the parameter, and the command gets the record. A field
-    without a default is no option; it is the name of the command.
+    without a default gets the name of the command.
     """
     parameters = signature(command, eval_str=True).parameters.values()
     records = {each.name: each.annotation for each in parameters if _is_record(each.annotation)}
