@@ -80,8 +80,8 @@ def convert_version(
         target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts. Programs that run models, such
             as `"onnxruntime-1.20"` or `"tensorrt-10.1"`, are upper limits: opsets that they support stay.
-            A release that is not listed has the opsets of the nearest one, and the report has a note. Or the result
-            of `common_opset`, for models that have to agree.
+            A release that is not listed has the opsets of the nearest one, and the report has a note. Or
+            the result of `common_opset`, for models that have to agree.
         target_version: alias of `target`, for compatibility with ONNX's version converter.
         inplace: modify the given ModelProto and avoid the copy; nothing is modified until the whole model is
             known to be convertible.

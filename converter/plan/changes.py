@@ -267,7 +267,7 @@ class Plan(FrozenRecord):
     unreleased: tuple[str, ...] = ()
     """Targets that are not released yet, a sentence each."""
     notes: tuple[str, ...] = ()
-    """Which opsets stay, because the target supports them, and the release that is used in place of an unlisted one."""
+    """Opsets that stay, and the release that is used in place of an unlisted one, a sentence each."""
     model_version: str | None = None
     """Version of the result, such as `1.3.0`, if it changes."""
     removed_imports: frozenset[str] = frozenset()
