@@ -1,7 +1,7 @@
 """Nodes after a conversion that folds, and after onnxslim and a conversion: `python folding.py`.
 
 `--onnxslim PYTHON` names an interpreter with onnxslim, if it is installed in another environment, and
-`--models FOLDER` other models than the exports.
+`--models FOLDER` other models than the exports, such as those that `python architectures.py FOLDER` writes.
 """
 
 from __future__ import annotations

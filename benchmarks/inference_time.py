@@ -29,13 +29,9 @@ SLOWER = 1.15
 """Least ratio of the conversions that the second table lists."""
 NOTE = "CPU time of onnxruntime after the conversion, divided by that before it; minima of runs in turn."
 REASONS = {
-    ("decoder", 7): "opset 7 lacks Where, Expand and NonZero: a Loop counts indices",
+    ("decoder", 7): "opset 7 lacks Where, Expand and Range: RNNs count the indices",
     ("detector", 7): "opset 7 lacks Resize, Range and NonZero: Gather of computed indices, counted by a Loop",
     ("detector", 9): "opset 9 lacks Resize, Range and GatherElements: Gather of computed indices",
-    (
-        "encoder",
-        9,
-    ): "opset 9 lacks negative axes, and onnxruntime fuses other axes only if it infers the rank",
 }
 """Reasons of slower conversions, by a part of the name of the model and the newest target."""
 

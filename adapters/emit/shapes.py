@@ -35,12 +35,18 @@ SLICE_END = 2**31 - 1
 """End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
 
 
-def index_range(count: str, out: Rewriter) -> str:
-    """Emit the 1-D int64 indices from 0 up to `count`, exclusive: an int64 tensor of shape (1,)."""
+def index_range(count: str, out: Rewriter, *, is_compact: bool = False) -> str:
+    """Emit the 1-D int64 indices from 0 up to `count`, exclusive: an int64 tensor of shape (1,).
+
+    Below opset 9, `is_compact` saves nodes in an expansion that lists the indices of several axes, and takes
+    more time.
+    """
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
         return out.emit("Reshape", [found, out.int64([-1])], opset=9, domain="")
+    if is_compact:
+        return _count_with_loop(count, out)
     number = out.cast(count, "float")
     is_exact = out.emit("Less", [number, out.constant(RNN_LIMIT, "float")], opset=7, domain="")
     counted, listed = SubgraphBuilder(out), SubgraphBuilder(out)

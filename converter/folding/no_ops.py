@@ -14,6 +14,7 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import element_count
 from opshift.model.types import Shape
 
 Test: TypeAlias = Callable[[Node, InferenceScope, int], bool]
@@ -70,10 +71,21 @@ def _other_operand(node: Node, scope: InferenceScope) -> str | None:
         dims = scope.shape(neutral)
         if dims is None or not _keeps_shape_of(value, dims, scope):
             continue
-        found = scope.constant(neutral)
+        found = None if _has_different_bytes(neutral, scope) else scope.constant(neutral)
         if found is not None and _is_filled_with(number, found, node.op_type):
             return value
     return None
+
+
+def _has_different_bytes(name: str, scope: InferenceScope) -> bool:
+    """Return whether the bytes of an initializer show that its elements differ: it is not decoded.
+
+    Decoding all weights would spend the budget of evaluated elements.
+    """
+    stored = scope.initializer(name)
+    raw, count = (b"", None) if stored is None else (stored.raw_data, element_count(stored))
+    size = len(raw) // count if count else 0
+    return size > 0 and raw != raw[:size] * (count or 0)
 
 
 def _keeps_shape_of(value: str, dims: Shape, scope: InferenceScope) -> bool:

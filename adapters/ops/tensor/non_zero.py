@@ -1,8 +1,9 @@
 """NonZero (introduced in opset 9), as a loop over all positions."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 
 
@@ -14,9 +15,14 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     if not rank:
         reason = f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher"
         raise CannotConvert(reason, "shape.unsupported")
-    # The cast to bool first turns every nonzero element into 1.
-    flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
-    quotient = _nonzero_positions(flat, out)
+    number = out.uniform_element(data)
+    if number is not None and number.element_type != "string" and number.scalar:
+        count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
+        quotient = index_range(count, out)
+    else:
+        # The cast to bool first turns every nonzero element into 1.
+        flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
+        quotient = _nonzero_positions(flat, out)
     rows = []
     for axis in reversed(range(1, rank)):
         size = _at_least_one(dimension(data, axis, out), out)
@@ -24,7 +30,10 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
         rows.append(out.emit("Sub", [quotient, out.emit("Mul", [next_quotient, size])]))
         quotient = next_quotient
     lists = [out.emit("Unsqueeze", [row], axes=[0]) for row in (quotient, *reversed(rows))]
-    out.emit("Concat", lists, node.outputs, axis=0)
+    if rank == 1:
+        rename_output(lists[0], node, out)
+    else:
+        out.emit("Concat", lists, node.outputs, axis=0)
 
 
 def _nonzero_positions(flags: str, out: Rewriter) -> str:

@@ -175,7 +175,8 @@ def _gather_padded(
         chosen = [out.emit("Gather", [each.name, out.int64(position)]) for each in columns]
         start, *limits = (Expression(each, "double", out) for each in chosen)
         count = out.emit("Gather", [counts.name, out.int64([position])])
-        positions = Expression(out.cast(index_range(count, out), "double"), "double", out, rank=1) + start
+        numbers = out.cast(index_range(count, out, is_compact=True), "double")
+        positions = Expression(numbers, "double", out, rank=1) + start
         if mode == "constant":
             data = _add_border(data, fill_value, axis, len(axes), out)
             indices = _source_positions("edge", positions, limits)

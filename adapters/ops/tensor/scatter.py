@@ -94,7 +94,7 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     axis = node.attribute("axis", 0) % out.rank(data)
     targets = flatten_element_indices(data, indices, axis, out)
     count = reshape(out.emit("Size", [data]), (1,), out)
-    positions = index_range(count, out)
+    positions = index_range(count, out, is_compact=True)
     body = LoopBuilder(out)
     sources = body.input("int64", (None,))
     target = body.emit("Gather", [targets, body.iteration])

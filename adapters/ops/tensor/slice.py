@@ -188,7 +188,8 @@ def _computed_indices(
     indices = {}
     for position in positions:
         first, *strides = (out.emit("Gather", [each, out.int64(position)]) for each in columns)
-        numbers = index_range(out.emit("Gather", [counts, out.int64([position])]), out)
+        count = out.emit("Gather", [counts, out.int64([position])])
+        numbers = index_range(count, out, is_compact=True)
         distance = fold("Mul", (numbers, *strides), out)
         indices[slices.axes[position]] = out.emit("Add", [distance, first])
     return indices

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -41,3 +43,20 @@ def test_refuses_scalar() -> None:
     node = helper.make_node("NonZero", ["x"], ["y"])
     refused = refusal_of(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
     assert refused.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"
+
+
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("shape", [(5,), (0,), (2, 3), (2, 0, 3), (3, 1, 2)])
+@pytest.mark.parametrize("number", [1.0, 0.0, -math.inf])
+def test_lists_positions_of_a_filled_tensor(number: float, shape: tuple[int, ...], target: int) -> None:
+    """Without a Loop over the elements, unless the number is 0."""
+    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [number])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["s"], ["x"], value=value),
+        helper.make_node("NonZero", ["x"], ["y"], name="node"),
+    ]
+    feeds: dict[str, Array] = {"s": np.array(shape)}
+    model = build(nodes, feeds, {"y": TensorProto.INT64}, 9)
+    expected = np.array(np.nonzero(np.full(shape, number)))
+    converted = convert_and_check(model, target, feeds, [expected])
+    assert ("Loop" in op_types(converted)) == (not number)
