@@ -34,7 +34,18 @@ def function(draw: Draw, op_type: str) -> Sample:
         attributes = draw.some(alpha=draw.pick([0.5, 1.0, 2.0, -1.0, 0.0]))
     if op_type == "ScaledSiLU" and draw.maybe():
         inputs.append(draw.floats(draw.pick([(), (1,)]), draw.pick([dtype, f32, np.float16])))
-    return Sample(op_type, inputs, [dtype], attributes)
+    bias = inputs[1] if op_type == "FastGelu" and len(inputs) > 1 else None
+    tolerance = _rounding_of_tanh(data, bias) if op_type == "FastGelu" else 0.0
+    return Sample(op_type, inputs, [dtype], attributes, tolerance=tolerance)
+
+
+def _rounding_of_tanh(data: Array, bias: Array | None) -> float:
+    """Return the error of `1 + tanh`, which cancels for negative numbers, relative to the largest result."""
+    with np.errstate(invalid="ignore"):  # infinite numbers of both signs
+        wide = data.astype(np.float64) + (0 if bias is None else bias)
+    finite = np.clip(wide[np.isfinite(wide)], -20, 20)
+    largest = np.abs(finite * (1 + np.tanh(0.8 * (finite + 0.044715 * finite**3)))).max(initial=0)
+    return float(2e-7 * np.abs(finite).max(initial=0) / max(largest, 1e-6))
 
 
 @generates("BiasGelu", "BiasSplitGelu", "BiasAdd", "BiasSoftmax", "BiasDropout")

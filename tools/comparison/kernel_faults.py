@@ -51,9 +51,9 @@ def _is_half(sample: Sample) -> bool:
     return sample.inputs[0] is not None and sample.inputs[0].dtype == np.float16
 
 
-def _is_infinite_half(sample: Sample) -> bool:
+def _is_half_not_finite(sample: Sample) -> bool:
     data = sample.inputs[0]
-    return data is not None and data.dtype == np.float16 and bool(np.isinf(data).any())
+    return data is not None and data.dtype == np.float16 and not np.isfinite(data).all()
 
 
 def _enlarges_sigmoid(sample: Sample) -> bool:
@@ -129,7 +129,11 @@ KERNEL_FAULTS = (
     ),
     _fault("MoE QMoE", "Relu of NaN is 0 in the kernel.", _relu_of_nan),
     _fault("MoE QMoE", "The standard kernel of Sigmoid writes 0 for small numbers.", _enlarges_sigmoid),
-    _fault("QuantizeLinear", "The standard kernel writes 0 for infinity in float16.", _is_infinite_half),
+    _fault(
+        "QuantizeLinear",
+        "The standard kernel writes 0 for infinity in float16, and the result for NaN is open.",
+        _is_half_not_finite,
+    ),
     _fault(
         PRODUCTS,
         "The kernel does not write the result of products over a dimension of 0.",

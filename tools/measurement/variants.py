@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime as ort
+from onnx import numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
@@ -154,6 +155,20 @@ def in_float16(network: NetworkModel, random: Random) -> NetworkModel:
     return NetworkModel(f"{network.name}, float16 except {blocked}", model, feeds)
 
 
+def in_double(network: NetworkModel, random: Random) -> NetworkModel:
+    """Compute in double, except for the sizes of Resize, which are always float."""
+    model = _copy(network.model)
+    sizes = {each.input[2] for each in model.graph.node if each.op_type == "Resize"}
+    for each in model.graph.initializer:
+        if each.data_type == onnx.TensorProto.FLOAT and each.name not in sizes:
+            wide = numpy_helper.to_array(each).astype(np.float64)
+            each.CopyFrom(numpy_helper.from_array(wide, each.name))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    feeds = {name: each.astype(np.float64) for name, each in network.feeds.items()}
+    return NetworkModel(f"{network.name}, double", model, feeds)
+
+
 def in_other_type(network: NetworkModel, random: Random) -> NetworkModel:
     """Compute in float, double or bfloat16, between casts of the inputs of a random part of the nodes."""
     number = random.choice([onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16])
@@ -183,7 +198,7 @@ def in_other_type(network: NetworkModel, random: Random) -> NetworkModel:
 
 VARIANTS: tuple[Variant, ...] = (
     optimized, optimized, quantized, quantized, quantized, dynamically_quantized, in_blocks, in_float16,
-    in_float16, in_other_type,
+    in_float16, in_double, in_other_type,
 )  # fmt: skip
 
 

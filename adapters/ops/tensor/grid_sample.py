@@ -14,7 +14,6 @@ from opshift.adapters.emit.pixel_table import (
     OPSET,
     Length,
     PixelTaps,
-    clip,
     emit_pixel_table,
     linear_taps,
     per_tap,
@@ -120,7 +119,9 @@ def _taps(
     mode, border = interpolation.mode, interpolation.padding == "zeros"
     if mode == "nearest":
         coordinate = coordinate.apply("Round", opset=11)
-    position = _bound(coordinate, size, interpolation, out)
+    # With `border`, pixels are clamped, not the coordinate: a weight of 0 would make NaN of infinity.
+    is_reflected = interpolation.padding == "reflection"
+    position = _reflect(coordinate, size, interpolation) if is_reflected else coordinate
     if mode == "nearest":
         return PixelTaps(pixel_indices(position, size, out, border=border), "", 1)
     find_taps = linear_taps if mode == "linear" else _cubic_taps
@@ -144,14 +145,6 @@ def _reflect(coordinate: Expression, size: Length, interpolation: Interpolation)
     remainder = distance - reflections * extent
     is_odd = reflections - (reflections / 2.0).apply("Floor") * 2.0
     return remainder + is_odd * (extent - remainder * 2.0) + low
-
-
-def _bound(coordinate: Expression, size: Length, interpolation: Interpolation, out: Rewriter) -> Expression:
-    if interpolation.padding == "reflection":
-        return _reflect(coordinate, size, interpolation)
-    if interpolation.padding == "border" and interpolation.mode != "cubic":
-        return Expression(clip(coordinate.name, 0.0, size - 1, out), "float", out)
-    return coordinate
 
 
 def _coordinate(

@@ -66,6 +66,17 @@ def test_an_infinite_pixel_does_not_spread() -> None:
 
 
 @pytest.mark.parametrize("align_corners", [0, 1], ids=["edges", "corners"])
+def test_infinite_pixels_do_not_spread_beyond_the_border(align_corners: int) -> None:
+    data = IMAGES.copy()
+    data[..., 1] = np.inf
+    feeds = {"x": data, "g": GRID * 2}
+    model = _grid_sample_model(16, "bilinear", "border", align_corners=align_corners)
+    expected = run(model, feeds)
+    assert np.isfinite(expected[0]).any()
+    assert_equal(run(convert_version(model, 15), feeds), expected, 1e-4)
+
+
+@pytest.mark.parametrize("align_corners", [0, 1], ids=["edges", "corners"])
 @pytest.mark.parametrize("target", [15, 8])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
