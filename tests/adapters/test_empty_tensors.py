@@ -160,16 +160,12 @@ def test_updates_of_a_cache(shape: tuple[int, ...], count: int, form: str) -> No
     assert_equal(run(convert_version(model, 23), fed), expected)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("shape", "axis"), [((2, 0), 1), ((0, 3), 0), ((2, 0), -1), ((2, 4), 1)])
-def test_parts(shape: tuple[int, ...], axis: int, form: str) -> None:
-    node = helper.make_node("Split", ["x"], ["y", "z"], name="node", axis=axis)
-    feeds: Feeds = {"x": np.ones(shape, np.float32)}
-    model, fed = in_form(form, [node], feeds, dict.fromkeys("yz", onnx.TensorProto.FLOAT), 13)
+def test_parts_of_nothing() -> None:
+    node = helper.make_node("Split", ["x"], ["y", "z"], name="node", axis=1)
+    feeds: Feeds = {"x": np.zeros((2, 0), np.float32)}
+    model = build([node], feeds, ["y", "z"], 13)
     for target in (18, 21):
-        assert_equal(run(convert_version(model, target), fed), run(model, fed))
-    assumed = convert_version(model, 18, allow="assume-nonempty")
-    assert len(assumed.graph.node) == len(model.graph.node)
+        assert_equal(run(convert_version(model, target), feeds), run(model, feeds))
 
 
 @pytest.mark.parametrize("form", RANKED_FORMS)

@@ -4,7 +4,6 @@ from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.indices import slice_dimension
-from opshift.adapters.emit.shapes import divide_dimension, shape_tensor
 
 
 @adapter("Split", 1, 2)
@@ -20,18 +19,16 @@ def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Split", 13, 18)
 def add_num_outputs(node: Node, out: Rewriter) -> None:
-    """Without sizes, set `num_outputs` to the number of outputs, or emit the sizes if they may be 0."""
-    data, axis, parts = node.inputs[0], node.attribute("axis", 0), len(node.outputs)
-    size = out.known_dimension(data, axis)
-    reason = f"dimension {axis} of {data!r} is assumed not to be 0"
+    """Without sizes, set `num_outputs` to the number of outputs."""
+    data, parts = node.inputs[0], len(node.outputs)
     if node.input(1):
         out.replace(node)
-    elif size or (size is None and out.workspace.allow("assume-nonempty", reason)):
-        out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
-    else:
+    elif out.known_dimension(data, node.attribute("axis", 0)) == 0:
         # onnxruntime accepts no `num_outputs` that exceeds the size.
-        part = divide_dimension(0 if size == 0 else slice_dimension(data, axis, out), parts, out)
-        out.replace(node, inputs=[data, shape_tensor([part] * parts, out)])
+        out.replace(node, inputs=[data, out.int64([0] * parts)])
+    else:
+        # Many runtimes read constant sizes only, so they are not computed in case the size is 0.
+        out.replace(node, inputs=[data], attributes={**node.attributes, "num_outputs": parts})
 
 
 @adapter("Split", 18, 13)
