@@ -47,7 +47,7 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
 
 
 def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
-    """Return a used key with the first number that makes it unique; `numbers` has the last one of each key."""
+    """Return a used key with the first number that makes it unique; `numbers` has the last one by key."""
     numbers[key] = next(
         number for number in count(numbers.get(key, 1) + 1) if f"{key} ({number})" not in used_keys
     )
