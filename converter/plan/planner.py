@@ -40,7 +40,7 @@ CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
 """Operator of Constant nodes, with the domain as models write it."""
 
 
-MAX_ROUNDS = 6
+MAX_ROUNDS = 4
 """Maximum number of plans of a model with functions; a round specializes the callers of the previous one."""
 
 
