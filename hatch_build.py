@@ -58,7 +58,7 @@ def compile_into(folder: Path) -> None:
     from opshift.converter.compile_files import compile_files
 
     compile_files(folder)
-    (folder / NAME).write_text(software_bill(), "ascii")
+    (folder / NAME).write_text(software_bill(opshift.__version__), "ascii")
     (folder / "data").mkdir()
     for name, content in data_files(opshift.default_registry(), opshift.__version__).items():
         (folder / name).write_text(content, "ascii")

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from importlib.metadata import metadata
 from typing import Final
 
-from opshift import __version__
-
 NAME: Final = "opshift.cdx.json"
 """Name of the file, whose end is that of CycloneDX documents in JSON."""
 
@@ -38,9 +36,9 @@ def installed_component(distribution: str) -> Component:
     return component(distribution, version, licence, f"pkg:pypi/{distribution}@{version}")
 
 
-def software_bill(components: Iterable[Component] = ()) -> str:
-    """Return the bill of opshift as CycloneDX JSON, with the components that are shipped with it."""
-    own = component("opshift", __version__, "Apache-2.0", f"pkg:pypi/opshift@{__version__}")
+def software_bill(release: str, components: Iterable[Component] = ()) -> str:
+    """Return the bill of a release of opshift as CycloneDX JSON, with the components that are shipped with it."""
+    own = component("opshift", release, "Apache-2.0", f"pkg:pypi/opshift@{release}")
     bill = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

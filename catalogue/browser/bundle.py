@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -82,7 +83,7 @@ def converter_files() -> dict[str, bytes]:
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
-    files[SOFTWARE_BILL] = software_bill(_components(json.loads(files[LOCK]))).encode()
+    files[SOFTWARE_BILL] = software_bill(version("opshift"), _components(json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
 
