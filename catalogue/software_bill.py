@@ -37,7 +37,7 @@ def installed_component(distribution: str) -> Component:
 
 
 def software_bill(release: str, components: Iterable[Component] = ()) -> str:
-    """Return the bill of a release of opshift as CycloneDX JSON, with the components that are shipped with it."""
+    """Return the bill of a release of opshift as CycloneDX JSON, with the components shipped with it."""
     own = component("opshift", release, "Apache-2.0", f"pkg:pypi/opshift@{release}")
     bill = {
         "bomFormat": "CycloneDX",
