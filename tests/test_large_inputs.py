@@ -105,7 +105,7 @@ def _rank() -> ModelProto:
 
 
 def _states() -> ModelProto:
-    model, count = _model(8), 2_000
+    model, count = _model(8), 500
     names = [f"s{index}" for index in range(count)]
     node = model.graph.node.add(op_type="Scan", input=["", *names], output=[f"o{name}" for name in names])
     node.attribute.add(name="num_scan_inputs", type=2, i=1)
