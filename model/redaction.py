@@ -17,6 +17,9 @@ _SECRET: Final = re.compile(
 )
 """Parts of the names of query parameters whose values are credentials."""
 
+_PUBLIC: Final = frozenset(("versionid", "generation"))
+"""Names of query parameters that identify a version of an object."""
+
 MAX_PUBLIC_VALUE: Final = 8
 """Characters of the longest query value that is shown: signatures and tokens are longer."""
 
@@ -51,5 +54,7 @@ def _redacted_parameter(parameter: str) -> str:
     name, mark, value = parameter.partition("=")
     if not mark:
         return HIDDEN if len(name) > MAX_PUBLIC_VALUE else name
+    if not value or name.lower() in _PUBLIC:
+        return parameter
     is_public = len(value) <= MAX_PUBLIC_VALUE and not _SECRET.search(name)
-    return parameter if is_public or not value else f"{name}={HIDDEN}"
+    return parameter if is_public else f"{name}={HIDDEN}"

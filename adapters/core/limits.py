@@ -1,5 +1,7 @@
 """Limits of what the conversion of one node may add: declared sizes are hostile until they are checked."""
 
+from collections.abc import Iterable
+from math import prod
 from typing import Protocol
 
 from opshift.model.errors import CannotConvert
@@ -16,6 +18,11 @@ MAX_CONSTANT_BYTES = 16 << 20
 
 LARGE_FACTOR = 8
 """Factor of all limits if the caller allows `large`; it bounds memory and time."""
+
+
+def positions_of(sizes: Iterable[int]) -> int:
+    """Return the number of positions to enumerate for some sizes, where an empty one counts as 1."""
+    return prod(max(size, 1) for size in sizes)
 
 
 class _Allowing(Protocol):

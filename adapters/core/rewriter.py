@@ -9,7 +9,7 @@ from typing import Any
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.deprecated_names import renamed
-from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, require_at_most
+from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, positions_of, require_at_most
 from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.element_types import BY_NAME
@@ -208,10 +208,12 @@ class Rewriter:
         return self.workspace.add_constant(tensor)
 
     def require_elements(self, *sizes: int) -> int:
-        """Return the number of elements of a constant before it is built; refuse it if it is too large."""
-        count = math.prod(sizes)
-        require_at_most(count, MAX_ELEMENTS, "elements of a constant", self.workspace)
-        return count
+        """Return the number of elements of a constant before it is built; refuse it if it is too large.
+
+        Sizes of 0 and below do not make up for others: lists are also built for each size alone.
+        """
+        require_at_most(positions_of(sizes), MAX_ELEMENTS, "elements of a constant", self.workspace)
+        return math.prod(sizes)
 
     def require_rank(self, rank: int) -> int:
         """Return a rank that the length of a list declares; refuse it if no tensor can have it."""

@@ -25,10 +25,11 @@ def known_inputs(node: CheckedNode) -> Problems:
 @rule("value.unique", ERROR, NAMES, "rename one of the two values, and the inputs that read it")
 def unique_outputs(node: CheckedNode) -> Problems:
     """A value must be produced only once in a graph."""
-    known = node.container.scope.defined_names
-    for position, name in enumerate(node.outputs):
-        if name and (name in known or name in node.outputs[:position]):
+    known, earlier = node.container.scope.defined_names, set[str]()
+    for name in node.outputs:
+        if name and (name in known or name in earlier):
             yield f"output {name!r} has the name of another value"
+        earlier.add(name)
 
 
 @rule("value.shadowing", ERROR, NAMES, "rename the value in the subgraph")

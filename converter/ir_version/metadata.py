@@ -4,6 +4,7 @@ Models have metadata in all IR versions: the entries move there, with keys that 
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import count
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
@@ -32,11 +33,12 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
     """Copy entries to the model's metadata, with their place in the key, and a number if it is in use."""
     metadata = model.metadata_props
     used_keys = {entry.key for entry in metadata}
+    numbers: dict[str, int] = {}
     for place, entries in groups:
         for entry in entries[:]:  # takes less time than an iterator of protobuf
             key = f"{place}: {entry.key}"
             if key in used_keys:
-                key = _numbered(key, used_keys)
+                key = _numbered(key, used_keys, numbers)
             used_keys.add(key)
             # CopyFrom does not decode the value, which may be a long stack trace.
             added = metadata.add()
@@ -44,12 +46,12 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
             added.key = key
 
 
-def _numbered(key: str, used_keys: Set[str]) -> str:
-    """Return a used key with the first number that makes it unique."""
-    number = 2
-    while f"{key} ({number})" in used_keys:
-        number += 1
-    return f"{key} ({number})"
+def _numbered(key: str, used_keys: Set[str], numbers: dict[str, int]) -> str:
+    """Return a used key with the first number that makes it unique; `numbers` has the last one by key."""
+    numbers[key] = next(
+        number for number in count(numbers.get(key, 1) + 1) if f"{key} ({number})" not in used_keys
+    )
+    return f"{key} ({numbers[key]})"
 
 
 def move_annotations(contents: Contents) -> None:

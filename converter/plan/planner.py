@@ -40,6 +40,10 @@ CONSTANT = frozenset({("", "Constant"), (DEFAULT_DOMAIN, "Constant")})
 """Operator of Constant nodes, with the domain as models write it."""
 
 
+MAX_ROUNDS = 4
+"""Maximum number of plans of a model with functions; a round specializes the callers of the previous one."""
+
+
 class Planner:
     """Planner of one conversion, which does not modify the model."""
 
@@ -49,6 +53,7 @@ class Planner:
         options: Options,
         specializations: Specializations | None = None,
         history: History | None = None,
+        rounds: int = MAX_ROUNDS,
     ) -> None:
         self._model = model
         self._options = options
@@ -62,6 +67,7 @@ class Planner:
 
             self._functions = FunctionTable(model, registry)
         self._specializations = specializations or {}
+        self._rounds = rounds
         self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
         self._node_analysis = NodeAnalysis(model, options, self._functions)
         self._refused: RefusedNodes | None = None
@@ -88,13 +94,13 @@ class Planner:
         for each in surveyed:
             # It refers to the scope: without a reference cycle, all of them are freed at once.
             each.scope.evaluation.possible_types = None
-        if self._functions and self._refused:
+        if self._functions and self._refused and self._rounds > 1:
             from opshift.converter.functions.specialization import refine_specializations
 
             refined = refine_specializations(self._functions, self._refused.scopes, self._specializations)
             # Plan again with the refused functions specialized. This ends, because specializations only grow.
             if refined != self._specializations:
-                return Planner(model, self._options, refined, self._history).plan()
+                return Planner(model, self._options, refined, self._history, self._rounds - 1).plan()
         return plan
 
     def _build_plan(

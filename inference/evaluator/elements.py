@@ -101,4 +101,6 @@ def strides_of(dims: Dims) -> list[int]:
 
 def positions(dims: Dims, strides: Sequence[int]) -> Iterator[int]:
     """Yield the position of each index of `dims` in row-major order, for given strides."""
-    return (sum(map(mul, index, strides)) for index in product(*map(range, dims)))
+    # `product` lists each range, also if another one is empty
+    indices = () if 0 in dims else product(*map(range, dims))
+    return (sum(map(mul, index, strides)) for index in indices)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -10,7 +12,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.testing import Result
 
-from opshift.cli.main import COMMANDS, Command
+from opshift.cli.main import COMMANDS, Command, app
 
 Run = Callable[..., Result]
 
@@ -58,3 +60,24 @@ def test_help_shows_the_examples(command: Command, run: Run) -> None:
     assert shown.exit_code == 0
     for example in command.examples:
         assert f"opshift {command.name} {example}".rstrip() in shown.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process of Windows cannot send itself Ctrl+C")
+@pytest.mark.parametrize("moment", ["import opshift.start", "import opshift.start, opshift.cli.main"])
+def test_interrupt_while_starting(moment: str) -> None:
+    script = f"{moment}\nimport os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_interrupted_command_prints_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opshift.analysis.model_of_text.model_of_text", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        app(["node", "Relu(x)", "-t", "13"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "error: interrupted\n"

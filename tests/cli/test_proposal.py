@@ -120,3 +120,28 @@ def test_prints_refusal_as_json(run: Run, broken: Path) -> None:
         each["rule"] for each in json.loads(result.stdout)["findings"]
     }
     assert not (broken.parent / "own").exists()
+
+
+def test_refuses_to_sign_content_that_fails_the_check(run: Run, broken: Path) -> None:
+    before = (broken / "proposal.yaml").read_text("utf-8")
+    result = run("proposal", "sign", "sq", "--name", "Grace")
+    assert result.exit_code == 2
+    assert "the check of the content finds" in result.stderr
+    assert (broken / "proposal.yaml").read_text("utf-8") == before
+
+
+def test_trusts_reviewers_of_a_revision(run: Run, folder: Path) -> None:
+    proposal("function", folder / "sq")
+    tree = folder / "tree"
+    tree.mkdir()
+    (tree / "reviewers.yaml").write_text("reviewers: [{name: Grace}]\n")
+    for command in ("init", "add .", "-c user.name=A -c user.email=a@x commit -m all"):
+        subprocess.run(["git", "-C", str(tree), *command.split()], check=True, capture_output=True)
+    (tree / "reviewers.yaml").write_text("reviewers: [{name: Mallory}]\n")
+    options = ("--opsets", "tree", "--trust", "HEAD")
+    assert run("proposal", "sign", "sq", "--name", "Mallory", *options).exit_code == 2
+    assert run("proposal", "sign", "sq", "--name", "Grace", *options).exit_code == 0
+    status = run("proposal", "status", "sq", *options)
+    assert "reviewers.yaml or its keys differ from the trusted ones" in status.stdout
+    assert "1 of 2: Grace" in status.stdout
+    assert run("proposal", "status", "sq", "--opsets", "tree", "--trust", "nowhere").exit_code == 2

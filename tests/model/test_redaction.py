@@ -15,6 +15,7 @@ SHOWN = {
     "http://[::1]:80/m.onnx": "http://[::1]:80/m.onnx",
     "https://h/m?v=2&X-Amz-Signature=abcdef&key=1": "https://h/m?v=2&X-Amz-Signature=***&key=***",
     "https://h/m?se=2026-01-01T00%3A00Z&sig=x": "https://h/m?se=***&sig=***",
+    "s3://b/k?versionId=3HL4kqtJvjVBH40Nrjfkd": "s3://b/k?versionId=3HL4kqtJvjVBH40Nrjfkd",
     "https://h/m?0123456789abcdef": "https://h/m?***",
     "cannot read 'http://a:b@h/m': refused": "cannot read 'http://***@h/m': refused",
     '{"input": "http://a:b@h/m", "x": 1}': '{"input": "http://***@h/m", "x": 1}',

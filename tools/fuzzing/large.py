@@ -138,14 +138,15 @@ def _any_plain(field: Any, random: Random) -> Any:
 
 
 @cache
-def _versions() -> tuple[OperatorVersion, ...]:
+def operator_versions() -> tuple[OperatorVersion, ...]:
+    """Return all operator versions."""
     registry = opshift.default_registry()
     return tuple(registry.select(versions="all", status=STATUSES))
 
 
 def _operator_model(random: Random) -> ModelProto:
     """Return a model with nodes of one operator, whose inputs and attributes declare hostile sizes."""
-    return operator_model(random.choice(_versions()), random)
+    return operator_model(random.choice(operator_versions()), random)
 
 
 def operator_model(version: OperatorVersion, random: Random) -> ModelProto:

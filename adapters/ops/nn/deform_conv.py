@@ -93,7 +93,7 @@ def _sample_coordinates(
     grouped = reshape(offsets, (images, shapes.kernel_elements, rank, -1), out)
     along_axis = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
     flattened = reshape(along_axis, (images, -1), out)
-    out.require_elements(shapes.kernel_elements, *shapes.output_sizes)
+    out.require_elements(*shapes.kernel, *shapes.output_sizes)
     regular = _regular_coordinates(node, shapes, axis)
     base = out.tensor(Tensor(element_type, (1, len(regular)), tuple(regular)))
     return out.emit("Add", [flattened, base])

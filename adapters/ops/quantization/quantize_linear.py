@@ -1,7 +1,5 @@
 """QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks since 21, `precision` since 23."""
 
-from math import prod
-
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.quantization import (
@@ -94,7 +92,7 @@ def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
             f"output_dtype {result} needs a zero point here, but the shape of {scheme.scale!r} is unknown"
         )
         raise UnknownShape(reason, scheme.scale, otherwise="add a zero point")
-    count = prod(dims)
+    count = out.require_elements(*dims)
     if result in FIRST_OPSET:
         return cast_if_needed(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)
     return out.tensor(Tensor(result, dims, (0,) * count))

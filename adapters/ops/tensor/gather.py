@@ -1,9 +1,9 @@
 """GatherND and GatherElements (introduced in opset 11), and `batch_dims` of GatherND (opset 12)."""
 
 from itertools import product
-from math import prod
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.limits import positions_of
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     INT64_ONE,
@@ -49,7 +49,7 @@ def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter)
     """Return the positions of the index tuples in the leading dimensions, one coordinate in each column."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
-    if len(sizes) == last_axis and prod(sizes) <= MAX_CONSTANT_INDICES:
+    if len(sizes) == last_axis and positions_of(sizes) <= MAX_CONSTANT_INDICES:
         values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
         return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
     shape = out.emit("Shape", [indices])

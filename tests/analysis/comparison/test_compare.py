@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import opshift
 from opshift import InvalidModel, compare, convert_version, pack_version
 from opshift.analysis.comparison.result import RULES
+from opshift.model.messages import ModelProto
 from opshift.model.model_version import VersionBump
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
@@ -286,3 +287,19 @@ def test_reports_unknown_weights_unless_external_files_are_equal(tmp_path: Path)
 def test_refuses_model_without_graph() -> None:
     with pytest.raises(InvalidModel, match="no graph"):
         compare(OLD.build(), onnx.ModelProto(ir_version=8))
+
+
+@pytest.mark.parametrize("call", [compare, opshift.diff_model])
+def test_refuses_deeply_nested_graphs(call: Callable[[ModelProto, ModelProto], object]) -> None:
+    for depth in (64, 65, 2_000):
+        model = ModelProto(ir_version=8)
+        model.opset_import.add(version=13)
+        graph = model.graph
+        for _ in range(depth):
+            graph = graph.node.add(op_type="If").attribute.add(name="then_branch", type=5).g
+            graph.name = "g"
+        if depth == 64:
+            call(model, model)
+            continue
+        with pytest.raises(InvalidModel, match="nested more than 64 deep"):
+            call(model, model)

@@ -69,7 +69,7 @@ class GithubWriter(FindingsWriter):
         """Write the annotations and, in a job of GitHub Actions, its summary."""
         if interrupted:
             title = {"title": f"opshift {self.command}"}
-            self.write(annotation("error", title, incomplete(reason)) + "\n")
+            self.write(annotation("error", title, displayable(incomplete(reason))) + "\n")
         for severity, command in COMMANDS.items():
             causes = self._sorted(severity)
             if sum(each.count for each in causes) <= MAX_ANNOTATIONS:
@@ -130,6 +130,8 @@ def _properties(finding: Finding, title: str) -> dict[str, str]:
         return {"title": title}
     path = absolute_path(finding.file)
     name = relative_name(path, Path.cwd()) or str(path)
+    # line breaks are encoded; GitHub has no escape for other control characters
+    name = "".join(each if each in "\r\n" else displayable(each) for each in name)
     return {"file": name, "line": str(finding.line or 1), "title": title}
 
 

@@ -1,0 +1,122 @@
+"""No adapter builds a list from a size that the model declares, unless a limit is checked before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+
+import opshift
+
+ROOT = Path(__file__).parents[2] / "adapters"
+
+SOURCES = frozenset(("attribute", "known_dimension", "shape", "known_shape", "constant_value", "prod"))
+"""Functions that return what the model declares; `values` and `dims` are attributes with such content."""
+
+LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "positions_of"))
+
+BUILDERS = frozenset(("range", "product", "permutations", "repeat"))
+
+IS_RANK = "rank() refuses ranks above MAX_RANK, and the length of an inferred shape is at most that"
+IS_LISTED = "the length is that of a list in the model"
+IS_COMPARED = "compared with a constant in the same function"
+IS_LAZY = "a range, whose length is checked by int64() or constant() before it is read"
+
+REVIEWED = {
+    "core/verbs.py _": "the position is that of an input in the definition",
+    "emit/indices.py _constant_positions": "the only caller compares the product with a constant",
+    "emit/shapes.py broadcast_shape": IS_RANK,
+    "ops/com_microsoft/fused_products.py _transposed": IS_RANK,
+    "ops/com_microsoft/n_gram_repeat_block.py expand_n_gram_repeat_block": "emit() limits the nodes",
+    "ops/com_microsoft/quantized_pooling.py _with_counted_padding": IS_LISTED,
+    "ops/com_microsoft/quantized_pooling.py expand_quantized_global_average_pool": IS_RANK,
+    "ops/math/broadcasting.py append_trailing_dimensions": IS_RANK,
+    "ops/math/det.py expand_det": IS_COMPARED,
+    "ops/math/einsum.py _take_diagonals": IS_LAZY,
+    "ops/math/softmax.py swap_axis_with_last": IS_RANK,
+    "ops/nn/attention_mask.py full_mask": IS_RANK,
+    "ops/nn/col2im.py _index_lists": "the caller requires the product of all sizes",
+    "ops/nn/layer_normalization.py _normalized_axes": IS_RANK,
+    "ops/nn/layer_normalization.py _neutral_bias": IS_COMPARED,
+    "ops/nn/tf_idf_vectorizer.py _select": IS_LISTED,
+    "ops/nn/tf_idf_vectorizer.py terms": IS_LISTED,
+    "ops/tensor/center_crop_pad.py crop_then_pad": IS_LISTED,
+    "ops/tensor/negative_axes.py make_axes_nonnegative": IS_LISTED,
+    "ops/tensor/pad.py _padded_axes": IS_RANK,
+    "ops/tensor/pad.py _pads_of_all_axes": IS_RANK,
+    "ops/tensor/scatter.py _constant_sources": IS_COMPARED,
+    "ops/tensor/scatter.py scatter_at_explicit_indices": IS_LAZY,
+    "ops/tensor/slice.py _axis_slices": IS_COMPARED,
+    "ops/tensor/split.py replace_num_outputs_with_sizes": IS_LISTED,
+    "ops/tensor/where.py _classes": IS_COMPARED,
+    "ops/traditionalml/forest.py tracks": IS_LISTED,
+}
+"""Functions that build lists from declared sizes without calling a limit, with the reason."""
+
+
+def _name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _is_declared(node: ast.AST, names: set[str]) -> bool:
+    """Return whether an expression depends on a declared size, other than by the length of a list."""
+    if isinstance(node, ast.Call) and _name(node) == "len":
+        return False
+    return any(
+        (isinstance(each, ast.Call) and _name(each) in SOURCES)
+        or (isinstance(each, ast.Attribute) and each.attr in ("values", "dims"))
+        or (isinstance(each, ast.Name) and each.id in names)
+        for each in ast.walk(node)
+    )
+
+
+def _declared_names(function: ast.FunctionDef) -> set[str]:
+    names: set[str] = set()
+    for _ in range(3):  # names that are assigned from each other
+        for each in ast.walk(function):
+            if isinstance(each, ast.Assign) and _is_declared(each.value, names):
+                targets = (found for target in each.targets for found in ast.walk(target))
+                names |= {found.id for found in targets if isinstance(found, ast.Name)}
+    return names
+
+
+def _sizes(node: ast.AST) -> list[ast.expr]:
+    """Return the sizes of the list that an expression builds."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BUILDERS:
+        return node.args
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [node.right] if isinstance(node.left, ast.List | ast.Tuple) else []
+    return []
+
+
+def _unlimited() -> Iterator[str]:
+    for path in sorted(ROOT.rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            if any(isinstance(each, ast.Call) and _name(each) in LIMITS for each in ast.walk(function)):
+                continue
+            names = _declared_names(function)
+            sizes = (size for each in ast.walk(function) for size in _sizes(each))
+            if any(_is_declared(size, names) for size in sizes):
+                yield f"{path.relative_to(ROOT).as_posix()} {function.name}"
+
+
+def test_lists_of_declared_sizes_have_limits() -> None:
+    found = set(_unlimited())
+    assert found <= REVIEWED.keys(), "call out.require_elements before the list is built, or add a reason"
+    assert found >= REVIEWED.keys() - {"ops/math/einsum.py _take_diagonals"}, "remove the entry"
+
+
+@pytest.mark.parametrize("dims", [[2**40], [0, 2**40], [2**40, 0], [2**31, 2**31]])
+def test_refuses_huge_zero_points(dims: list[int]) -> None:
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], axis=0, output_dtype=TensorProto.INT8)]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    scale = helper.make_tensor_value_info("s", TensorProto.FLOAT, dims)
+    graph = helper.make_graph(nodes, "g", [x, scale], [helper.make_tensor_value_info("y", 3, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.raises(opshift.ConversionRefused):
+        opshift.convert_version(model, 13)

@@ -1,0 +1,187 @@
+"""Models and texts of at most 100 KB take at most 2 seconds of CPU and 500 MiB, whatever they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+
+from fuzzing.calls import MODEL_CALLS, Case, large_case_at
+from fuzzing.large import MAX_BYTES, operator_model, operator_versions
+from fuzzing.worker import LARGE, Worker, is_finding
+from opshift.model.messages import ModelProto
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    found = Worker(LARGE)
+    yield found
+    found.close()
+
+
+def require_limits(worker: Worker, *cases: Case) -> None:
+    for case in cases:
+        assert len(case.content) <= 2 * MAX_BYTES
+        outcome = worker.run(case)
+        assert not is_finding(outcome), f"{case.call} {case.seed}: {outcome.outcome} {outcome.details}"
+
+
+QUICK = ("convert", "plan", "check", "compare", "simplify")
+"""Calls that need no other modules."""
+
+
+def test_generated_sample(worker: Worker) -> None:
+    cases = (large_case_at(0, index) for index in range(24))
+    require_limits(worker, *(each for each in cases if each.call in QUICK))
+
+
+@pytest.mark.full
+def test_generated_cases(worker: Worker) -> None:
+    require_limits(worker, *(large_case_at(1, index) for index in range(1_500)))
+
+
+def _huge_sizes(start: int, step: int) -> Iterator[Case]:
+    for version in operator_versions()[start::step]:
+        model = operator_model(version, Random(f"{version.id}:{start}"))
+        yield Case("convert", ".onnx", model.SerializeToString(), f"{version.id}:{start}")
+
+
+def test_sample_of_operators_with_huge_sizes(worker: Worker) -> None:
+    require_limits(worker, *_huge_sizes(7, 150))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(3))
+def test_operators_with_huge_sizes(seed: int, worker: Worker) -> None:
+    cases = (each for start in range(3) for each in _huge_sizes(start, 3))
+    require_limits(worker, *(each._replace(seed=f"{each.seed}:{seed}") for each in cases))
+
+
+def _model(opset: int = 13) -> ModelProto:
+    model = ModelProto(ir_version=8)
+    model.opset_import.add(version=opset)
+    model.graph.name = "g"
+    model.graph.input.add(name="x").type.tensor_type.elem_type = 1
+    model.graph.output.add(name="y")
+    return model
+
+
+def _inputs() -> ModelProto:
+    model = _model()
+    for index in range(6_000):
+        model.graph.input.add(name=f"i{index}")
+    return model
+
+
+def _outputs() -> ModelProto:
+    model = _model()
+    model.graph.node.add(
+        op_type="Split", input=["x"], output=["y", *(f"o{index}" for index in range(15_000))]
+    )
+    return model
+
+
+def _operands() -> ModelProto:
+    model, count = _model(12), 5_000
+    node = model.graph.node.add(op_type="Einsum", input=["x"] * count, output=["y"])
+    node.attribute.add(name="equation", type=3, s=b",".join([b"ab"] * count) + b"->ab")
+    return model
+
+
+def _training() -> ModelProto:
+    model = _model()
+    for _ in range(40_000):
+        model.training_info.add()
+    return model
+
+
+def _rank() -> ModelProto:
+    model = _model()
+    for _ in range(30_000):
+        model.graph.input[0].type.tensor_type.shape.dim.add()
+    model.graph.node.add(op_type="Resize", input=["x", "", "s"], output=["y"])
+    return model
+
+
+def _states() -> ModelProto:
+    model, count = _model(8), 500
+    names = [f"s{index}" for index in range(count)]
+    node = model.graph.node.add(op_type="Scan", input=["", *names], output=[f"o{name}" for name in names])
+    node.attribute.add(name="num_scan_inputs", type=2, i=1)
+    body = node.attribute.add(name="body", type=5).g
+    for name in names:
+        body.input.add(name=f"b{name}")
+        body.output.add(name=f"b{name}")
+    return model
+
+
+def _bfloat16() -> ModelProto:
+    model, last = _model(), "x"
+    model.graph.input[0].type.tensor_type.elem_type = 16
+    for index in range(4_000):
+        model.graph.node.add(op_type="Relu", input=[last], output=[f"v{index}"])
+        last = f"v{index}"
+    return model
+
+
+def _calls() -> ModelProto:
+    model = _model(12)
+    model.opset_import.add(domain="local", version=1)
+    model.graph.node.add(op_type="f0", domain="local", input=["x"], output=["y"])
+    for index in range(400):
+        function = model.functions.add(name=f"f{index}", domain="local", input=["a"], output=["b"])
+        function.opset_import.add(version=12)
+        function.opset_import.add(domain="local", version=1)
+        called, domain = (f"f{index + 1}", "local") if index < 399 else ("Softmax", "")
+        function.node.add(op_type=called, domain=domain, input=["a"], output=["v"])
+        function.node.add(op_type=called, domain=domain, input=["v"], output=["b"])
+    return model
+
+
+MODELS: dict[str, Callable[[], ModelProto]] = {
+    "inputs": _inputs,
+    "outputs": _outputs,
+    "operands of Einsum": _operands,
+    "training graphs": _training,
+    "rank of Resize": _rank,
+    "states of Scan": _states,
+    "a chain of bfloat16": _bfloat16,
+    "calls of functions": _calls,
+}
+
+
+@pytest.mark.parametrize("build", [_inputs, _training, _operands, _states])
+def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:
+    content = build().SerializeToString()
+    require_limits(worker, *(Case(call, ".onnx", content, "0") for call in ("convert", "compare")))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
+def test_long_lists_in_all_calls(build: Callable[[], ModelProto], worker: Worker) -> None:
+    content = build().SerializeToString()
+    require_limits(
+        worker, *(Case(call, ".onnx", content, str(seed)) for call in MODEL_CALLS for seed in (0, 1))
+    )
+
+
+TEXTS = {
+    "escaped quotes": '"' + '\\"' * 50_000,
+    "digits": "1" * 100_000 + "a",
+    "numbers": "1e" * 50_000,
+    "dots": "." * 100_000,
+    "calls without outputs": "A(x)\n" * 20_000,
+    "brackets": "Relu" + "(" * 100_000,
+    "JSON": '{"node":' + "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", ["escaped quotes", "digits"])
+def test_texts(name: str, worker: Worker) -> None:
+    require_limits(worker, Case("text", ".txt", TEXTS[name].encode(), "0"))
+
+
+@pytest.mark.full
+def test_all_texts(worker: Worker) -> None:
+    require_limits(worker, *(Case("text", ".txt", text.encode(), "0") for text in TEXTS.values()))
