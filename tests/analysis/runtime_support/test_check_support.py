@@ -258,3 +258,19 @@ def test_refuses_inputs_of_unknown_rank(declared: str, is_refused: bool) -> None
     found = check_support(tested, toy_runtime(needs_input_ranks=True))
     places = [(each.place, each.remedy) for each in found]
     assert places == ([("graph, input 'x'", "declare the shape of the input")] if is_refused else [])
+
+
+@pytest.mark.parametrize(
+    ("element_type", "ir_version", "is_refused"), [(1, 8, False), (10, 8, True), (10, 3, False)]
+)
+def test_refuses_initializers_that_callers_can_override(
+    element_type: int, ir_version: int, is_refused: bool
+) -> None:
+    tested = model("y = Relu (x)")
+    tested.ir_version = ir_version
+    tested.graph.input.add(name="w").type.tensor_type.elem_type = element_type
+    tested.graph.initializer.add(name="w", data_type=element_type, dims=[0])
+    found = check_support(tested, toy_runtime(constant_types=["float16"]))
+    assert [(each.place, each.remedy) for each in found] == (
+        [("graph, initializer 'w'", "make it constant: opshift doctor --fix")] if is_refused else []
+    )
