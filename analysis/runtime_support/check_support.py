@@ -152,16 +152,25 @@ class RuntimeCheck:
             for graph, name in model.repeated_names:
                 reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
                 yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
+        yield from self._input_problems(model)
+        if not runtime.expands_functions:
+            for function, places in model.calls.items():
+                reason = f"{runtime.name} does not accept local functions"
+                yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
+
+    def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        runtime = self._runtime
         if runtime.needs_input_ranks:
             for name in model.unranked_inputs:
                 reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
                 yield MissingKernel(
                     (f"graph, input {name!r}",), "", {}, reason, "declare the shape of the input"
                 )
-        if not runtime.expands_functions:
-            for function, places in model.calls.items():
-                reason = f"{runtime.name} does not accept local functions"
-                yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
+        for name, element_type in model.overridable.items():
+            if element_type in runtime.constant_types:
+                reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
+                place = f"graph, initializer {name!r}"
+                yield MissingKernel((place,), "", {}, reason, "make it constant: opshift doctor --fix")
 
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for nodes in model.groups.values():

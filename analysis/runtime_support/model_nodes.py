@@ -7,15 +7,16 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.convert_node import add_values
 from opshift.converter.survey.survey import survey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.scope import Scope
-from opshift.model.element_types import type_string
+from opshift.model.element_types import NAME_BY_NUMBER, type_string
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.graphs import ContainerProto, graphs_of, node_place
+from opshift.model.graphs import ContainerProto, graphs_of, initializer_inputs, node_place
 from opshift.model.messages import ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
@@ -183,6 +184,7 @@ class ModelNodes:
         opsets: opset imports.
         ir_version: IR version.
         unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
+        overridable: element types of the initializers that callers can override, by name.
         nodes: the nodes of all graphs, and of the local functions that they call.
         calls: the places of the calls of local functions, by function.
 
@@ -198,6 +200,13 @@ class ModelNodes:
             for each in model.graph.input
             if each.type.HasField("tensor_type") and declared_dims(each.type) is None
         ]
+        has_defaults = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+        defaults = initializer_inputs(model.graph) if has_defaults else ()
+        self.overridable = {
+            each.name: NAME_BY_NUMBER.get(each.data_type, "")
+            for each in (model.graph.initializer if defaults else ())
+            if each.name in defaults
+        }
         self.nodes: list[ModelNode] = []
         self.calls: defaultdict[str, list[str]] = defaultdict(list)
         self._registry = registry

@@ -12,7 +12,6 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final

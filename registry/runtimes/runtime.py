@@ -108,6 +108,8 @@ class Runtime(Record):
     """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
     needs_input_ranks: bool = False
     """Whether it refuses models with inputs of unknown rank."""
+    constant_types: tuple[ElementName, ...] = ()
+    """Element types of initializers that must be constant: it refuses those that callers can override."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)
     """Schemas that differ from the definitions, by operator; an empty difference removes an inherited one."""
 

@@ -29,9 +29,10 @@ class FitOutcome(NamedTuple):
     """Outcome of a chain, with details, and the fitted model if there is one.
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
-        (only the runtime has other outputs), `recorded` (likewise, and the data about the runtime say so),
-        `not loaded`, `not run`, `crash` (of the runtime), `uncertain` (likewise, and the report says that a
-        node may not run), `error` (of the fit), or `unknown` (no reference runs the fitted model).
+        (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
+        (one of these, and the report warns of wrong results), `uncertain` (the model does not run, and the
+        report says that a node may not), `error` (of the fit), or `unknown` (no reference runs the fitted
+        model).
     """
 
     kind: str
@@ -65,7 +66,10 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     fitted = result.model
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
-        kind = "uncertain" if result.report.uncertain else NOT_RUN[outcome.outcome]
+        report = result.report
+        kind = (
+            "recorded" if report.warnings else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
+        )
         return FitOutcome(kind, outcome.error, fitted)
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:

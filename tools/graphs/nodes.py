@@ -26,7 +26,7 @@ DISCONTINUOUS = {
 """Operators that can turn a rounding error of the input into a large error of the output."""
 UNDEFINED_FOR_INFINITIES = {
     "Cast", "CastLike", "QuantizeLinear", "ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax", "TopK",
-    "Mod", "Unique", "Sign", "MaxPool",
+    "Mod", "Unique", "Sign", "MaxPool", "LRN",
 }  # fmt: skip
 """Operators with runtime-dependent results for infinities and NaN."""
 OPTIONAL_OUTPUTS = {"recurrent", "unique"}

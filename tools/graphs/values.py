@@ -106,10 +106,13 @@ def as_tensor(data: Any, element_type: str) -> Array:
 
 
 def is_finite(data: Any) -> bool:
-    """Return whether data contain neither infinities nor NaN."""
+    """Return whether data contain neither infinities nor NaN, nor numbers whose squares exceed their type."""
     if isinstance(data, list):
         return all(map(is_finite, data))
-    return not is_float(type_of(data)) or bool(np.isfinite(data.astype(np.float64)).all())
+    if not is_float(type_of(data)):
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite((data * data).astype(np.float64)).all())
 
 
 def is_custom(data: Any) -> bool:

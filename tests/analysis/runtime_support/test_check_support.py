@@ -303,3 +303,19 @@ def test_asks_whether_the_elements_of_an_input_differ(nodes: str, verdict: str) 
     support = RuntimeCheck(runtime).check(ModelNodes(tested, default_registry()))
     found = "does not run" if support.missing else "may run" if support.uncertain else "runs"
     assert found == verdict
+
+
+@pytest.mark.parametrize(
+    ("element_type", "ir_version", "is_refused"), [(1, 8, False), (10, 8, True), (10, 3, False)]
+)
+def test_refuses_initializers_that_callers_can_override(
+    element_type: int, ir_version: int, is_refused: bool
+) -> None:
+    tested = model("y = Relu (x)")
+    tested.ir_version = ir_version
+    tested.graph.input.add(name="w").type.tensor_type.elem_type = element_type
+    tested.graph.initializer.add(name="w", data_type=element_type, dims=[0])
+    found = check_support(tested, toy_runtime(constant_types=["float16"]))
+    assert [(each.place, each.remedy) for each in found] == (
+        [("graph, initializer 'w'", "make it constant: opshift doctor --fix")] if is_refused else []
+    )
