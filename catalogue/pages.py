@@ -161,7 +161,13 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
         for product, listed in products.items()
     }
     return renderer.page(
-        "releases.html", paths.RELEASES, "Releases", data=data, products=products, opsets=existing
+        "releases.html",
+        paths.RELEASES,
+        "Releases",
+        data=data,
+        products=products,
+        variants=registry.releases.variants,
+        opsets=existing,
     )
 
 

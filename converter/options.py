@@ -354,7 +354,7 @@ def _nearest_release(product: str, version: str, registry: Registry) -> str | No
 
     names = (each.rpartition("-") for each in runtime_files())
     known = [
-        *registry.releases.products.get(product, ()),
+        *registry.releases.versions_of(product),
         *(last for first, _, last in names if first == product),
     ]
     nearest = nearest_older(version, known)

@@ -27,7 +27,11 @@ def _keys(name: str) -> set[str]:
 
 def did_you_mean(wanted: str, names: Iterable[str], otherwise: str) -> str:
     """Return a remedy for an unknown name: the similar names that exist, or another advice."""
-    similar = similar_names(wanted, names)
+    return suggest(similar_names(wanted, names), otherwise)
+
+
+def suggest(similar: Sequence[str], otherwise: str) -> str:
+    """Return a remedy that suggests names, or another advice if there are none."""
     return f"did you mean {' or '.join(similar)}?" if similar else otherwise
 
 

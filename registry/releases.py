@@ -7,11 +7,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
 
 from opshift.model.errors import UsageError
-from opshift.model.message_text import did_you_mean
+from opshift.model.message_text import MAX_NAME, did_you_mean, similar_names, suggest
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.precompiled import load_precompiled
@@ -21,6 +22,12 @@ RUNTIMES_REMEDY: Final = " that `opshift runtimes` lists"
 
 MAX_VERSION: Final = 40
 """Number of characters of a version that are compared."""
+
+OTHER_PRODUCTS: Final = "Other programs"
+"""Title of the products that no group contains."""
+
+_RELEASE_NAME: Final = re.compile(r"(.*?)(?:[-_ ]*v?([\d.]+\w*))?", re.DOTALL)
+"""Product and version; users write `TensorRT 10.7` and `tensorrt_10.7`, too."""
 
 _NO_RELEASES: Final = ((), ())
 """The opsets of a domain without releases, and the first release with each."""
@@ -60,6 +67,10 @@ class Releases(Record):
     onnx: dict[str, Release] = field(default_factory=dict)
     onnxruntime: dict[str, Release] = field(default_factory=dict)
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
+    variants: dict[str, str] = field(default_factory=dict)
+    """The product of each package whose versions have the opsets of the same version of the product."""
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX whose operators may lack a definition."""
     internal_domains: dict[str, InternalDomain] = field(default_factory=dict)
@@ -110,6 +121,27 @@ class Releases(Record):
     def products(self) -> Mapping[str, Mapping[str, Release | Consumer]]:
         """All releases, by product and version."""
         return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
+
+    def versions_of(self, product: str) -> Mapping[str, Release | Consumer]:
+        """Return the releases of a product, or of that of which it is a variant; empty if it is unknown."""
+        products = self.products
+        return products.get(product) or products.get(self.variants.get(product, ""), {})
+
+    def product_named(self, name: str) -> str:
+        """Return a product by its name or that of a variant, or raise UsageError."""
+        if not self.versions_of(name):
+            known = (*self.products, *self.variants)
+            remedy = did_you_mean(name, known, f"the products are {', '.join(self.products)}")
+            raise UsageError(f"unknown product {name!r}", remedy=remedy)
+        return name if name in self.products else self.variants[name]
+
+    def grouped_products(self) -> Mapping[str, list[str]]:
+        """Return the products of each group by its title, and products without a group as other programs."""
+        products = self.products
+        groups = {title: [each for each in group if each in products] for title, group in self.groups.items()}
+        grouped = set(chain.from_iterable(groups.values()))
+        groups[OTHER_PRODUCTS] = [each for each in products if each not in grouped]
+        return {title: group for title, group in groups.items() if group}
 
     # Each conversion asks several times, and scanning takes a tenth of the time of a small one.
     @cached_property
@@ -183,7 +215,7 @@ class Releases(Record):
     def find(self, name: str) -> Release | Consumer | None:
         """Return a listed release by name, such as `onnx-1.12` or that of the patch `onnx-1.12.1`."""
         product, _, version = name.rpartition("-")
-        known = self.products.get(product, {})
+        known = self.versions_of(product)
         while version and version not in known:
             version = version.rpartition(".")[0]
         return known.get(version)
@@ -204,17 +236,28 @@ class Releases(Record):
     def unknown_release(self, name: str) -> UsageError:
         """Return the error for a name that no release has, with the known products or versions."""
         product, _, version = name.rpartition("-")
-        known = self.products.get(product)
-        if name in self.products:
-            remedy = f"add a version: {', '.join(self.products[name])}, or one{RUNTIMES_REMEDY}"
+        known = self.versions_of(product)
+        if versions := self.versions_of(name):
+            remedy = f"add a version: {', '.join(versions)}, or one{RUNTIMES_REMEDY}"
             return UsageError(f"{name!r} names no version", remedy=remedy)
-        if known is None:
-            names = [f"{each}-{version}" for each, found in self.products.items() for version in found]
+        if not known:
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
             products += f", or a runtime{RUNTIMES_REMEDY}"
-            return UsageError(f"unknown release {name!r}", remedy=did_you_mean(name, names, products))
+            return UsageError(
+                f"unknown release {name!r}", remedy=suggest([*self._similar_releases(name)], products)
+            )
         remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
         return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
+
+    def _similar_releases(self, name: str) -> Iterator[str]:
+        """Yield the release of each product with a similar name that is nearest to the version in a name."""
+        found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
+        assert found is not None, "the pattern matches all texts"
+        product, version = found.groups(default="")
+        for each in similar_names(product, (*self.products, *self.variants)):
+            known = self.versions_of(each)
+            nearest = version if version in known else nearest_older(version, known)
+            yield f"{each}-{nearest or list(known)[-1]}"
 
 
 def version_numbers(version: str) -> list[int]:

@@ -48,6 +48,8 @@ CASES: dict[str, set[str]] = {
     "opshift con": {"convert"},
     "opshift convert --target 1": {"1", "10", "17", "19"},
     "opshift convert a.onnx b.onnx -t onnxruntime-1.1": {"onnxruntime-1.1", "onnxruntime-1.14"},
+    "opshift convert a.onnx b.onnx -t onnxruntime-web-": {"onnxruntime-web-1.32"},
+    "opshift targets ten": {"tensorrt"},
     "opshift plan a.onnx -t ai.onnx.ml": {"ai.onnx.ml=1", "ai.onnx.ml=3"},
     "opshift plan a.onnx --allow ": set(ALLOW_VALUES),
     "opshift reach a.onnx --domain ai.onnx.p": {"ai.onnx.preview", "ai.onnx.preview.training"},

@@ -154,7 +154,8 @@ LIMITS: list[tuple[str, TargetLike, dict[str, int], bool, dict[str, int]]] = [
     ("release of ONNX", "onnx-1.13", {ONNX: 13}, False, {ONNX: 18, ML: 3, TRAINING: 1}),
     ("two programs", ["onnxruntime-1.20", "tensorrt-8.6"], {ONNX: 21}, False, {ONNX: 17, ML: 5}),
     ("program and an opset", ["onnxruntime-1.20", "15"], {ONNX: 13, ML: 2}, False, {ONNX: 15, ML: 2}),
-    ("unlisted release", "tensorrt-10.7", {ONNX: 22}, False, {ONNX: 20}),
+    ("unlisted release", "tensorrt-10.5", {ONNX: 22}, False, {ONNX: 20}),
+    ("package of a program", "onnxruntime-web-1.14", {ONNX: 21}, False, {ONNX: 18, ML: 3}),
 ]
 
 
@@ -171,12 +172,16 @@ def test_programs_are_upper_limits(
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("tensorrt-10.7", "tensorrt-10.1"),
+        ("tensorrt-10.7", "tensorrt-10.6"),
+        ("tensorrt-11", "tensorrt-11.1"),
+        ("tensorrt-11.2", "tensorrt-11.1"),
         ("tensorrt-9", "tensorrt-9.0"),
-        ("openvino-2024.4", "openvino-2022.1"),
+        ("openvino-2022.2", "openvino-2022.1"),
+        ("rknn-2.3.2", "rknn-1.6"),
         ("openvino-2027.0", "openvino-2026.4.1"),
         ("tract-1.0", "tract-0.23.9"),
         ("onnxruntime-1.99", "onnxruntime-1.32.0"),
+        ("onnxruntime-web-1.99", "onnxruntime-web-1.32"),
     ],
 )
 def test_the_nearest_release_stands_for_an_unlisted_one(name: str, nearest: str) -> None:
@@ -217,6 +222,7 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ),
     ("older than all releases", "tensorrt-1.0", UsageError, "unknown version '1.0' of tensorrt"),
     ("unknown product", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
+    ("package without its version", "onnxruntime-web-0.1", UsageError, "version '0.1' of onnxruntime-web"),
     ("unknown release", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
     ("empty list", [], UsageError, "no target is given"),
 ]

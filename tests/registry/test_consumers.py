@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from opshift.model.errors import OpshiftError
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
-from opshift.registry.releases import Consumer
+from opshift.registry.releases import OTHER_PRODUCTS, Consumer
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 RELEASES = default_registry().releases
@@ -30,6 +31,7 @@ tensorrt:
     opsets: {ai.onnx: 16}
     source: tried
 """
+OPSETS = "opsets: {ai.onnx: 9}, source: tried"
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
@@ -51,7 +53,13 @@ def test_lists_the_products_of_both_files() -> None:
         ("tensorrt-8.6", 17, None),
         ("tensorrt-8.6.1.6", 17, None),
         ("tensorrt-10.1", 20, None),
-        ("tensorrt-11.2", 25, None),
+        ("tensorrt-10.14.1", 24, None),
+        ("tensorrt-11.5", 25, None),
+        ("openvino-2024.4.1", 20, None),
+        ("winml-2.3.42", 26, 13),
+        ("onnxruntime-web-1.20.1", 21, 10),
+        ("onnxruntime-gpu-1.32", 28, 14),
+        ("onnxruntime-mobile-1.11", 15, None),
         ("migraphx-2.15.0", 19, None),
         ("onnx-mlir-0.5.0.1", 22, None),
         ("windowsml-1809", 7, 3),
@@ -70,6 +78,21 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         ("tensorrt", "'tensorrt' names no version", "add a version: 5.1, "),
         ("onnxruntim-1.14", "unknown release 'onnxruntim-1.14'", "did you mean onnxruntime-1.14 or "),
         ("opset13", "unknown release 'opset13'", "give an opset such as 17, or a release"),
+        ("", "unknown release ''", "give an opset such as 17, or a release"),
+        ("onnxruntime-web", "'onnxruntime-web' names no version", "add a version: 1.0, "),
+        ("onnxruntime-web-0.1", "unknown version '0.1' of onnxruntime-web", "1.20"),
+        ("tensort-10", "unknown release 'tensort-10'", "did you mean tensorrt-10.0?"),
+        ("tensort", "unknown release 'tensort'", "did you mean tensorrt-11.5?"),
+        ("TensorRT 10.7", "unknown release 'TensorRT 10.7'", "did you mean tensorrt-10.6?"),
+        ("tensorrt_v10.7.1", "unknown release 'tensorrt_v10.7.1'", "did you mean tensorrt-10.6?"),
+        ("opnvino-2024", "unknown release 'opnvino-2024'", "did you mean openvino-2024.0?"),
+        ("rkn-2.3.2", "unknown release 'rkn-2.3.2'", "did you mean rknn-1.6?"),
+        ("x2padle-1.5", "unknown release 'x2padle-1.5'", "did you mean x2paddle-1.5?"),
+        (
+            "onxruntime-web-1.20",
+            "unknown release 'onxruntime-web-1.20'",
+            "did you mean onnxruntime-web-1.20 ",
+        ),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
 )
@@ -88,6 +111,23 @@ def test_a_user_folder_may_define_consumers_only(tmp_path: Path) -> None:
     assert registry.releases.named("tensorrt-8.5").opsets == {"ai.onnx": 17}
     assert registry.domains() == default_registry().domains()
     assert "phone" not in RELEASES.products
+
+
+def test_all_products_have_a_group_and_variants_exist() -> None:
+    groups = RELEASES.grouped_products()
+    assert list(groups) == list(RELEASES.groups)
+    assert sorted(chain.from_iterable(groups.values())) == sorted(RELEASES.products)
+    assert set(RELEASES.variants.values()) <= set(RELEASES.products)
+    assert not set(RELEASES.variants) & set(RELEASES.products)
+
+
+def test_a_user_folder_may_define_products_without_a_group(tmp_path: Path) -> None:
+    (tmp_path / "consumers.yaml").write_text(
+        f"{USER_FILE}onnxruntime-web: {{'1.20': {{{OPSETS}}}}}\n", "utf-8"
+    )
+    releases = default_registry().with_folder(tmp_path).releases
+    assert releases.grouped_products()[OTHER_PRODUCTS] == ["phone", "onnxruntime-web"]
+    assert releases.named("onnxruntime-web-1.20").opsets == {"ai.onnx": 9}
 
 
 INVALID = {

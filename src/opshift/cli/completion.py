@@ -36,6 +36,9 @@ def _targets(registry: "Registry", _: typer.Context) -> Iterator[str]:
         yield from (f"{prefix}{opset}" for opset in range(1, registry.newest_opset(domain) + 1))
     for product, releases in registry.releases.products.items():
         yield from (f"{product}-{version}" for version in releases)
+    for variant in registry.releases.variants:
+        # only the newest: all versions of each variant would hide the other targets
+        yield f"{variant}-{list(registry.releases.versions_of(variant))[-1]}"
     yield from complete_runtime()
 
 
@@ -66,6 +69,7 @@ complete_operator = _from_registry(_operators)
 complete_version = _from_registry(_versions)
 complete_opset = _from_registry(_opsets)
 complete_domain = _from_registry(lambda registry, _: registry.domains())
+complete_product = _from_registry(lambda registry, _: registry.releases.products)
 
 
 def complete_allow() -> Iterable[str]:

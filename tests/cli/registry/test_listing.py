@@ -220,21 +220,44 @@ def test_listed_targets_can_be_used(run: Run, old_model: Path) -> None:
     assert ["onnx-1.12", "8", "17", "3", "1"] in [line.split() for line in text.splitlines()]
 
 
+def test_targets_are_grouped(run: Run) -> None:
+    lines = run("targets").stdout.splitlines()
+    places = [
+        next(place for place, line in enumerate(lines) if line.startswith(start))
+        for start in ("ONNX: onnx", "onnx-1.0 ", "Frameworks and servers: onnxruntime, ", "Accelerators of ")
+    ]
+    assert places == sorted(places)
+    assert sum("onnxruntime-web" in line for line in lines) == 1
+    assert max(map(len, lines)) < 110
+
+
+def test_targets_of_one_product(run: Run) -> None:
+    assert json.loads(run("targets", "tensorrt", "--format", "json").stdout).keys() == {"tensorrt"}
+    assert run("targets", "onnxruntime-web").stdout == run("targets", "onnxruntime").stdout
+    failed = run("targets", "tensort")
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert "unknown product 'tensort'" in failed.stderr
+    assert "did you mean tensorrt?" in failed.stderr
+
+
 def test_targets_have_sources(run: Run) -> None:
     data = json.loads(run("targets", "--format", "json").stdout)
-    lines = [line.split() for line in run("targets").stdout.splitlines()]
+    lines = [line.split() for line in run("targets", "tensorrt").stdout.splitlines()]
     for releases in data.values():
         assert all(each["source"].startswith("https://") for each in releases)
     tensorrt = next(each for each in data["tensorrt"] if each["target"] == "tensorrt-8.6")
-    assert ["tensorrt-8.6", "unknown", "17", tensorrt["source"]] in lines
+    assert ["tensorrt-8.6", "17", tensorrt["source"]] in lines
+    assert f"source: {data['onnx'][0]['source']}" in run("targets", "onnx").stdout
 
 
 def test_folder_adds_targets(run: Run, old_model: Path) -> None:
     Path("ours").mkdir()
     consumer = 'phone: {"2": {opsets: {ai.onnx: 9}, ir_version: 4, source: tried}}'
     Path("ours/consumers.yaml").write_text(consumer, "utf-8")
-    assert ["phone-2", "4", "9", "tried"] in [
+    assert ["phone-2", "4", "9"] in [
         line.split() for line in run("targets", "--opsets", "ours").stdout.splitlines()
     ]
+    assert "Other programs: phone\n" in run("targets", "--opsets", "ours").stdout
+    assert "source: tried" in run("targets", "phone", "--opsets", "ours").stdout
     assert run("convert", "old.onnx", "new.onnx", "-t", "phone-2", "--opsets", "ours").exit_code == 0
     assert run("convert", "old.onnx", "new2.onnx", "-t", "phone-2").exit_code == 2

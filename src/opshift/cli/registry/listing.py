@@ -14,7 +14,7 @@ from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.message_text import count_text
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.releases import Consumer, Release
+from opshift.registry.releases import Consumer, Release, Releases
 from opshift.registry.selection import STATUSES, Status, Versions, opsets_at, status_at
 
 
@@ -203,38 +203,71 @@ SOURCE_URLS = {
 }
 
 
-def targets(folders: options.DefinitionsOption = None, form: options.FormatOption = Format.TEXT) -> None:
+def targets(
+    product: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PRODUCT",
+            autocompletion=completion.complete_product,
+            help="A product such as tensorrt: list only its releases, with the source of each.",
+        ),
+    ] = None,
+    folders: options.DefinitionsOption = None,
+    form: options.FormatOption = Format.TEXT,
+) -> None:
     """List the releases that --target accepts.
 
     These are releases of ONNX, onnxruntime and other programs that read models, each with the newest opsets
-    and IR version that it supports, and the source of these numbers. Names that `opshift runtimes` lists are
-    targets, too. A folder given with --opsets can add releases in a file consumers.yaml.
+    and IR version that it supports. JSON, and the list of one product, have the source of these numbers.
+    Names that `opshift runtimes` lists are targets, too. A folder given with --opsets can add releases in a
+    file consumers.yaml.
     """
-    products = registry_with(folders).releases.products
+    found = registry_with(folders).releases
+    listed = found.products if product is None else {found.product_named(product): found.versions_of(product)}
 
     def write(page: Page) -> None:
-        for position, (product, releases) in enumerate(products.items()):
-            (page.heading if position else page.title)(product)
-            _write_releases(page, product, releases)
+        for position, (title, group) in enumerate(found.grouped_products().items()):
+            if position:
+                page.blank()
+            page.prose(f"{title}: {', '.join(group)}", style="bold")
+            for each in group:
+                page.heading(each)
+                _write_releases(page, each, found)
+        page.blank()
+        page.line("sources: opshift targets PRODUCT, or --format json")
 
-    data = {product: _releases(product, releases) for product, releases in products.items()}
-    print_result(form, data, write)
+    def write_product(page: Page) -> None:
+        for each in listed:
+            page.title(each)
+            _write_releases(page, each, found, with_sources=True)
+
+    data = {each: _releases(each, releases) for each, releases in listed.items()}
+    print_result(form, data, write if product is None else write_product)
 
 
-def _write_releases(page: Page, product: str, releases: Mapping[str, Release | Consumer]) -> None:
-    domains = list(dict.fromkeys(domain for release in releases.values() for domain in release.opsets))
-    columns = [Column("target", "cyan"), number("IR version"), *map(number, domains)]
-    if any(_remark(release) or getattr(release, "source", "") for release in releases.values()):
-        columns += [Column("note"), Column("source")]
-    rows = []
-    for version, release in releases.items():
-        opsets = (release.opsets.get(each, "") for each in domains)
-        remarks = (_remark(release), getattr(release, "source", ""))
-        row = (f"{product}-{version}", release.ir_version or "unknown", *opsets, *remarks)
-        rows.append(row[: len(columns)])
-    page.table(columns, rows)
-    if product in SOURCE_URLS:
-        page.line(f"source: {SOURCE_URLS[product]}")
+def _write_releases(page: Page, product: str, found: Releases, *, with_sources: bool = False) -> None:
+    releases = found.versions_of(product)
+    domains = dict.fromkeys(domain for release in releases.values() for domain in release.opsets)
+    columns: dict[Column, list[object]] = {
+        Column("target", "cyan"): [f"{product}-{version}" for version in releases],
+        number("IR version"): [release.ir_version or "" for release in releases.values()],
+        **{number(each): [release.opsets.get(each, "") for release in releases.values()] for each in domains},
+        Column("note"): [_remark(release) for release in releases.values()],
+    }
+    sources = [_source(product, release) for release in releases.values()]
+    if with_sources and len(set(sources)) > 1:
+        columns[Column("source")] = [*sources]
+    shown = {column: cells for column, cells in columns.items() if any(cells)}
+    page.table(list(shown), zip(*shown.values(), strict=True))
+    if with_sources and len(set(sources)) == 1:
+        page.line(f"source: {sources[0]}")
+    variants = [each for each, original in found.variants.items() if original == product]
+    if variants:
+        page.prose(f"the same versions of these packages are targets, too: {', '.join(variants)}")
+
+
+def _source(product: str, release: Release | Consumer) -> str:
+    return release.source if isinstance(release, Consumer) else SOURCE_URLS.get(product, "")
 
 
 def _remark(release: Release | Consumer) -> str:
@@ -246,8 +279,7 @@ def _remark(release: Release | Consumer) -> str:
 def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:
     from opshift.registry.record import to_plain_data
 
-    source = {"source": SOURCE_URLS[product]} if product in SOURCE_URLS else {}
     return [
-        {"target": f"{product}-{version}", **to_plain_data(release), **source}
-        for version, release in releases.items()
+        {"target": f"{product}-{version}", **to_plain_data(each), "source": _source(product, each)}
+        for version, each in releases.items()
     ]
