@@ -13,13 +13,13 @@ from support.execution import opset_of
 from support.random_models import cases
 from support.runtimes import needs_newest_onnx
 
-from graphs.execution import NoRuntime, run_both
-from graphs.graph import MIN_OPSET_ANY_CONSTANT
-from graphs.models import MIN_OPSET, ML, Case
-from graphs.sameness import assert_same, tolerance_of
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
 from opshift.registry.steps import Allow
+from random_graphs.execution import NoRuntime, run_both
+from random_graphs.graph import MIN_OPSET_ANY_CONSTANT
+from random_graphs.models import MIN_OPSET, ML, Case
+from random_graphs.sameness import assert_same, tolerance_of
 
 NEWEST_OPSET = 28
 """The newest opset of the default domain."""

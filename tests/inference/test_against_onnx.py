@@ -13,13 +13,13 @@ from onnx import ModelProto, TensorProto, numpy_helper, shape_inference
 from onnx.backend.test.case.node import collect_testcases
 from support.random_models import cases
 
-from graphs.models import Case
-from graphs.values import type_of
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.inference.scope import Scope
 from opshift.model.types import Shape, element_type_of, shape_of
 from opshift.registry.registry import default_registry
+from random_graphs.models import Case
+from random_graphs.values import type_of
 
 ScopeFactory = Callable[..., Scope]
 INFERRED_ONLY_BY_ONNX = {

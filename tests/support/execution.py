@@ -12,7 +12,7 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from graphs.execution import MAX_ORT_OPSET as MAX_ORT_OPSET
+from random_graphs.execution import MAX_ORT_OPSET as MAX_ORT_OPSET
 
 ort.set_default_logger_severity(4)
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from graphs.models import MAX_OPSET, MIN_OPSET, Case, draw_case
+from random_graphs.models import MAX_OPSET, MIN_OPSET, Case, draw_case
 
 DrawStrategy = Callable[[st.SearchStrategy[Any]], Any]
 

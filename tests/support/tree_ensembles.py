@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from graphs.forests import FEATURES, Forest
 from opshift import convert_version
+from random_graphs.forests import FEATURES, Forest
 from support.execution import Array, assert_equal, build, opset_of, run
 
 ML = "ai.onnx.ml"

@@ -15,12 +15,12 @@ from comparison.differences import difference
 from comparison.draw import GENERATORS, Draw
 from comparison.kernel_faults import fault_of
 from comparison.native_types import with_native_types
-from graphs.assembly import model_of
-from graphs.execution import CannotRun, run_anywhere
-from graphs.graph import Graph
-from graphs.models import ML, grow, ir_versions
-from graphs.sameness import tolerance_of
-from graphs.values import Value
+from random_graphs.assembly import model_of
+from random_graphs.execution import CannotRun, run_anywhere
+from random_graphs.graph import Graph
+from random_graphs.models import ML, grow, ir_versions
+from random_graphs.sameness import tolerance_of
+from random_graphs.values import Value
 
 OPSETS = (7, 28)
 """The oldest and newest opset of the models."""

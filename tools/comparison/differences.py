@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphs.sameness import assert_same
 from measurement.worker import without_objects
+from random_graphs.sameness import assert_same
 
 
 def difference(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> str:

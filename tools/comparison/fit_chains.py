@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.chains import Chain
 from comparison.differences import difference
 from comparison.measure_nodes import MeasuredNode, measure_nodes
-from graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.runtime import Runtime
+from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 
 if TYPE_CHECKING:
     import onnx

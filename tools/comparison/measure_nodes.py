@@ -13,7 +13,6 @@ from onnx import helper, numpy_helper
 
 from comparison.differences import difference
 from comparison.native_types import with_native_types
-from graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 from measurement.describe import describe
 from measurement.fold import wrong_results
 from measurement.probes import probe_of
@@ -28,6 +27,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.types import short_type
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.runtime import Runtime
+from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 
 
 class MeasuredNode(NamedTuple):

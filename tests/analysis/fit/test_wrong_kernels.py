@@ -14,10 +14,10 @@ from support.forms import in_form
 from support.runtimes import fictional_runtime
 from support.tree_ensembles import ML, data, regressor
 
-from graphs.forests import Forest, votes
 from opshift import convert_version, fit
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime
+from random_graphs.forests import Forest, votes
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 OTHERS = ("Add", "Cast", "Constant", "Div", "Elu", "Identity", "Mul", "Neg")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import TensorProto
 
-from graphs.forests import Forest, votes
+from random_graphs.forests import Forest, votes
 from support.nodes.row import Row, row
 from support.published import Case
 from support.tree_ensembles import ML, classifier, data, regressor

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 from support.execution import op_types, run
 from support.tree_ensembles import ML, assert_keeps_outputs, attribute, data, regressor
 
-from graphs.forests import Forest, votes
 from opshift import ConversionRefused, convert_version
+from random_graphs.forests import Forest, votes
 
 Change = Callable[[onnx.NodeProto], None]
 

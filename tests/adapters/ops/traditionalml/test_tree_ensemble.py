@@ -19,8 +19,8 @@ from support.tree_ensembles import (
     regressor,
 )
 
-from graphs.forests import ALL_MODES, Forest, Votes, one_target_per_tree, random_votes, votes
 from opshift import ConversionRefused, convert_version
+from random_graphs.forests import ALL_MODES, Forest, Votes, one_target_per_tree, random_votes, votes
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 

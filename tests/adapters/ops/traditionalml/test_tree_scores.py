@@ -9,7 +9,7 @@ import pytest
 from support.execution import op_types
 from support.tree_ensembles import assert_keeps_outputs, attribute, data, regressor
 
-from graphs.forests import Forest, one_target_per_tree, random_votes, votes
+from random_graphs.forests import Forest, one_target_per_tree, random_votes, votes
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = ("SUM", "AVERAGE", "MIN", "MAX")

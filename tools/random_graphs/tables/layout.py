@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.values import Shape
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.values import Shape
 
 NEGATIVE_AXES = 11
 """The first opset with negative axes in nearly all operators."""

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.graph import Graph
-from graphs.tables import CHOICES, RANKS
-from graphs.values import Value, is_float
 from opshift.registry.models import OperatorVersion, Parameter
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.graph import Graph
+from random_graphs.tables import CHOICES, RANKS
+from random_graphs.values import Value, is_float
 
 DISCONTINUOUS = {
     "Floor", "Ceil", "Round", "Sign", "Mod", "ArgMax", "ArgMin", "TopK", "NonZero", "Equal", "Greater",

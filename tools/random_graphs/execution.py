@@ -13,10 +13,10 @@ import onnxruntime as ort
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
-from graphs.values import is_custom, type_of
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import nested_nodes
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
+from random_graphs.values import is_custom, type_of
 
 MAX_ORT_OPSET = 26
 """The newest opset of the default domain that onnxruntime runs."""

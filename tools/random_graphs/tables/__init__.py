@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from graphs.draft import Choice
+from random_graphs.draft import Choice
 
 CHOICES: dict[str, Choice] = {}
 RANKS: dict[str, tuple[int, int]] = {}

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.tables.layout import axis
-from graphs.values import Shape
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.tables.layout import axis
+from random_graphs.values import Shape
 
 
 def _random(n: Draft, shape: Shape, size: int, signed: bool) -> Any:

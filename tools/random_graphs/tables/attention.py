@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.draft import Choice, Draft, TensorSpec
 
 HEADS, SIZE = 2, 4
 

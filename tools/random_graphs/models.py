@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphs.assembly import model_of
-from graphs.bodies import BUILDERS
-from graphs.graph import Draw, Graph
-from graphs.nodes import add_node
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
+from random_graphs.assembly import model_of
+from random_graphs.bodies import BUILDERS
+from random_graphs.graph import Draw, Graph
+from random_graphs.nodes import add_node
 
 if TYPE_CHECKING:
     import onnx

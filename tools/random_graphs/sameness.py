@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.values import type_of
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import nested_nodes
+from random_graphs.values import type_of
 
 if TYPE_CHECKING:
     import onnx

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from graphs.graph import Graph
-from graphs.values import FLOATS, TYPES, Kind, Shape, Value, is_finite
 from opshift.model.element_types import BY_NAME
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
+from random_graphs.graph import Graph
+from random_graphs.values import FLOATS, TYPES, Kind, Shape, Value, is_finite
 
 
 class TensorSpec(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.forests import FEATURES, Forest, random_votes, votes
-from graphs.values import WORDS
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.forests import FEATURES, Forest, random_votes, votes
+from random_graphs.values import WORDS
 
 
 def rows(n: Draft) -> TensorSpec:

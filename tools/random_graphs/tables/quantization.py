@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec, number_of
-from graphs.values import dtype_of, is_float
+from random_graphs.draft import Choice, Draft, TensorSpec, number_of
+from random_graphs.values import dtype_of, is_float
 
 
 def _granularity(n: Draft) -> str:

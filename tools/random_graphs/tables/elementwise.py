@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec, number_of
-from graphs.tables.layout import broadcasting
-from graphs.values import TYPES, is_float
+from random_graphs.draft import Choice, Draft, TensorSpec, number_of
+from random_graphs.tables.layout import broadcasting
+from random_graphs.values import TYPES, is_float
 
 
 def divisor(n: Draft) -> TensorSpec:

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from graphs.functions import DOMAIN, call_of, function_of
-from graphs.graph import MIN_OPSET_ANY_CONSTANT, Graph
-from graphs.values import Value, type_proto
+from random_graphs.functions import DOMAIN, call_of, function_of
+from random_graphs.graph import MIN_OPSET_ANY_CONSTANT, Graph
+from random_graphs.values import Value, type_proto
 
 MIN_IR_VERSION_FUNCTIONS = 8
 MIN_IR_VERSION_STANDALONE_INITIALIZERS = 4

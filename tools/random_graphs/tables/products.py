@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.draft import Choice, Draft, TensorSpec
 
 EQUATIONS: dict[str, tuple[tuple[int, ...], ...]] = {
     "ij,jk->ik": ((2, 3), (3, 2)),

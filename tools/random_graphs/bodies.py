@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from graphs.graph import Graph
-from graphs.values import Value, is_custom, type_proto
+from random_graphs.graph import Graph
+from random_graphs.values import Value, is_custom, type_proto
 
 MIN_OPSET_ANY_BRANCH_SHAPE = 11
 """Before this opset, both branches of an If return the same shape."""

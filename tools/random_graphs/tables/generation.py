@@ -7,8 +7,8 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from graphs.draft import Choice, Draft, TensorSpec, number_of
-from graphs.values import TYPES, random_data
+from random_graphs.draft import Choice, Draft, TensorSpec, number_of
+from random_graphs.values import TYPES, random_data
 
 
 def constant(n: Draft) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from graphs.execution import CannotRun, run_anywhere
-from graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
+from random_graphs.execution import CannotRun, run_anywhere
+from random_graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
 
 MIN_OPSET_ANY_CONSTANT = 9
 """Before this opset, Constant supports floats only."""

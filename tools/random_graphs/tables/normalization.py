@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.tables.layout import axis
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.tables.layout import axis
 
 
 def channels(n: Draft) -> TensorSpec:

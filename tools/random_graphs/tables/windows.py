@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.draft import Choice, Draft, TensorSpec
 
 
 def image(n: Draft) -> TensorSpec:

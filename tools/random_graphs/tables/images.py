@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.draft import Choice, Draft, TensorSpec
-from graphs.tables.layout import some_axes
-from graphs.values import Shape
+from random_graphs.draft import Choice, Draft, TensorSpec
+from random_graphs.tables.layout import some_axes
+from random_graphs.values import Shape
 
 
 def _resized(n: Draft) -> list[int]:
