@@ -44,10 +44,12 @@ class SharedTarget(Protocol):
     @property
     def opsets(self) -> Mapping[str, int]:
         """Opset by domain."""
+        ...
 
     @property
     def ir_version(self) -> int:
         """IR version to convert to."""
+        ...
 
 
 TargetLike = int | str | Mapping[str, int] | Iterable[str] | SharedTarget
