@@ -210,7 +210,7 @@ class Batch(NamedTuple):
 class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
-    The error is that of its name, or a conflict of its files with those of another model.
+    The error is about its name, or about files that another model has, too.
     """
 
     source: str

@@ -115,7 +115,7 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
 
 
 def _key(name: str) -> bytes:
-    """Return the name of an output in the ledger, as bytes: a path may be no Unicode text."""
+    """Return the name of an output in the ledger, as bytes: a path may not be valid Unicode."""
     return without_secrets(name).encode(errors="surrogatepass")
 
 

@@ -61,7 +61,7 @@ class Task(NamedTuple):
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether a model with an output that must not be replaced is skipped.
         is_started: whether the ledger has an entry that the conversion was started.
-        error: the error of its name, or a conflict of its files with those of another model.
+        error: an error about its name, or about files that another model has, too.
     """
 
     source: str

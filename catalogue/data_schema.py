@@ -88,7 +88,7 @@ def _history() -> Schema:
 def _conversion() -> Schema:
     methods = [{"const": name, "description": meaning} for name, meaning in METHODS.items()]
     return _object(
-        "How the nodes of an operator version are converted.",
+        "Conversion of the nodes of an operator version.",
         {
             "how": {"oneOf": methods},
             "detail": _TEXT,

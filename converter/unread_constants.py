@@ -28,8 +28,8 @@ def remove_unread_constants(
 ) -> None:
     """Remove initializers and Constant nodes with these names that no node reads.
 
-    Below IR version 4, initializers would become inputs. Those that are inputs, and those with a doc string
-    or metadata, remain. `has_subgraphs` is `False` if no node of the model contains a graph, and
+    Below IR version 4, initializers would become inputs. Inputs, and values with a doc string or metadata,
+    remain. `has_subgraphs` is `False` if no node of the model contains a graph, and
     `has_constant_nodes` if no node is a Constant.
     """
     is_relevant = has_subgraphs or has_constant_nodes

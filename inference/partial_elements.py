@@ -1,4 +1,4 @@
-"""Elements of values that are only partly known: none is negative, or all are the same number."""
+"""Elements of values that are only partly known: they are not negative, or all equal."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ DEFAULT_NUMBER = Tensor("float", (1,), (0.0,))
 """Default `value` of ConstantOfShape."""
 
 COUNTS = frozenset(("ArgMax", "ArgMin", "NonZero", "Shape", "Size"))
-"""Operators whose output has no negative elements."""
+"""Operators that never return a negative element."""
 
 COPIES = frozenset((
     "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice", "Split",
     "Squeeze", "Tile", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators whose output holds elements of their first input only."""
+"""Operators that return elements of their first input only."""
 
 COMBINATIONS = {"Concat": 0, "Div": 0, "Min": 0, "Where": 1}
-"""Operators whose output has no negative elements if all inputs from a position on have none."""
+"""Operators that return no negative element if all inputs from a position on have none."""
 
 WRAPPING_CASTS = frozenset(("uint32", "uint64"))
 """Types whose largest numbers a Cast to a signed integer may make negative."""

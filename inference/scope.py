@@ -179,7 +179,7 @@ class Scope(InferenceScope):
     def elements(self, name: str) -> Elements | None:
         """Return the elements of a value, with symbols for sizes known only at run time.
 
-        Unknown elements are `None`; the result is `None` if nothing is known.
+        Unknown elements are `None`; the result is `None` if all are unknown.
         """
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.elements(name, scope)

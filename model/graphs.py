@@ -89,7 +89,7 @@ def require_limited_lists(model: ModelProto, place: str = "") -> None:
 
 
 def require_graph(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a message without a graph, such as that of another kind of file.
+    """Raise InvalidModel for a message without a graph, such as the one of a file that is not a model.
 
     Messages with longer lists than models have are refused, too.
     """

@@ -42,8 +42,8 @@ def max_stream() -> int:
 def limited(blocks: Iterable[bytes], place: str, compressed: int | None = None) -> Iterator[bytes]:
     """Yield the blocks of a stream as long as they can be a model within the limits.
 
-    The heads of the fields state their sizes, so a stream that states too much is refused at its start. Of a
-    stream that is not a model, only a part is read: reading it as a model raises the error.
+    Fields start with their sizes, so a stream with sizes above the limit is refused at its start. A stream
+    that is not a model is read in part: reading it as a model raises the error.
 
     Args:
         blocks: the stream.

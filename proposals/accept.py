@@ -58,7 +58,7 @@ def accept(
     """Append the proposal's definition to a tree, with code, examples, page, fingerprints and log entry.
 
     The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
-    may be empty. The reviewers are those of the folder `trusted`, by default of the tree. By default,
+    may be empty. The folder `trusted` has the reviewers, by default the tree. By default,
     adapters and shape rules go to its folder `adapters`, and examples to `cases`.
 
     Raises:

@@ -44,8 +44,8 @@ def check_proposal(
 ) -> CheckResult:
     """Check a proposal, which extends a registry, against every rule that applies at `gate`.
 
-    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped. The reviewers
-    are those of the folder `trusted`, by default of the registry.
+    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped. The folder
+    `trusted` has the reviewers, by default the registry.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.

@@ -261,7 +261,7 @@ class Operator(Record):
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()
-    """Of a precompiled operator: see `step_rules.compatible_steps`."""
+    """Result of `step_rules.compatible_steps` for a precompiled operator."""
 
     @property
     def newest_opset(self) -> int:

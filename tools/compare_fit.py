@@ -83,7 +83,7 @@ def _save(path: Path, model: bytes, outcome: FitOutcome) -> None:
 def _safely(
     seed: int, indices: list[int], runtimes: Sequence[str]
 ) -> Iterator[tuple[int, str, FitOutcome, bytes]]:
-    """Compare chains in another process; one whose kernels end the process of the reference is skipped."""
+    """Compare chains in another process; a chain that ends the process of the reference is skipped."""
     try:
         with ProcessPoolExecutor(1) as pool:
             yield from pool.submit(compare_chains, seed, indices, runtimes).result()

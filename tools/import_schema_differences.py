@@ -145,7 +145,7 @@ def difference(definition: OperatorVersion, schema: Schema) -> Plain:
 
 
 def _type_differences(definition: OperatorVersion, schema: Schema) -> Plain:
-    """Return the types of variables, or else of parameters, that differ from those of the definition."""
+    """Return the types of variables, or else of parameters, that differ from the definition."""
     pairs = [
         (own, schema.types_of(variable))
         for parameters, listed in ((definition.inputs, schema.inputs), (definition.outputs, schema.outputs))

@@ -127,7 +127,7 @@ class Rewriter:
         return self.facts.comparable_shapes(names)
 
     def listed_sizes(self, data: str, sizes: str) -> tuple[ListedSize, ...] | None:
-        """Return each size of a list as far as it is known; `None` if their number is unknown."""
+        """Return the known sizes of a list, in order; `None` if its length is unknown."""
         return self.facts.listed_sizes((data, sizes))
 
     def known_dimension(self, name: str, axis: int) -> int | None:

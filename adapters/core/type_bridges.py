@@ -25,7 +25,7 @@ class TypeBridge(NamedTuple):
 
 Unwanted = str | TypeBridge | Equivalent
 """Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, a type of an operator version, or a
-version that an operator of another domain replaces."""
+version that another domain replaces."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:

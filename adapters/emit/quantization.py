@@ -122,7 +122,7 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
 
 
 def _require_valid_ranks(scheme: QuantizationScheme, rank: int, out: Rewriter) -> None:
-    """Refuse scales and zero points of another rank, which broadcasting could apply along another axis."""
+    """Refuse scales and zero points of a wrong rank: broadcasting could apply them along a wrong axis."""
     for each in filter(None, (scheme.scale, scheme.zero_point)):
         found = out.known_rank(each)
         if scheme.block_size and found not in (None, rank):

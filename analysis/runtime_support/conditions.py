@@ -18,7 +18,7 @@ from opshift.model.types import Shape, element_type_of
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 
 NEWEST: Final = 2**31 - 1
-"""Opset that is newer than every other one."""
+"""Opset that is newer than all published ones."""
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:

@@ -16,7 +16,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
 
 COMMUTATIVE: Final = ("Add", "Mul")
-"""Operators whose two inputs optimizers accept in any order."""
+"""Operators with two inputs that optimizers accept in any order."""
 
 Bound = Mapping[str, str]
 """Values of the model by name in the pattern."""

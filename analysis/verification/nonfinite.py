@@ -17,7 +17,7 @@ from opshift.model.graphs import nested_nodes
 from opshift.registry.registry import Registry
 
 NONFINITE_VALUES = ((np.nan,), (np.inf, -np.inf), (np.nan, np.inf, -np.inf, -0.0))
-"""Values of each sample; separate, because NaN hides what becomes of an infinity."""
+"""Values of each sample; separate, because NaN hides the results of infinities."""
 
 TYPES = ("bfloat16", "double", "float", "float16")
 
@@ -116,7 +116,7 @@ def _replace(array: Array, values: Sequence[float], random: np.random.Generator)
 def _defined(
     originals: Sequence[Sequence[object]], conversions: Sequence[Sequence[object]], tolerance: float | None
 ) -> list[object]:
-    """Return the outputs of the converted model, with those of the original where one is not defined."""
+    """Return the outputs of the converted model, with elements of the original where one is not defined."""
     found: list[object] = []
     for one, another, first, second in zip(*originals, *conversions, strict=True):
         is_defined = _agreement(one, another, tolerance) & _agreement(first, second, tolerance)

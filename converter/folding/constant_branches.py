@@ -34,7 +34,7 @@ def has_branches(model: ModelProto) -> bool:
 
 
 def constant_branches(scope: InferenceScope) -> Iterator[ConstantBranch]:
-    """Yield the branches that always run, without those inside of the Ifs of others."""
+    """Yield the branches that always run, except branches inside of other ones."""
     container = scope.container
     for position, record in enumerate(scope.node_records):
         node = container.node[position]

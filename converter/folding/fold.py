@@ -112,7 +112,7 @@ def _without_constant_branches(model: ModelProto, options: Options, *, owned: bo
 
 
 def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
-    """Yield a scope for each graph and function, which knows what callers can override."""
+    """Yield a scope for each graph and function, with the values that callers can override."""
     variables = frozenset(bound_names(model))
     has_dynamic_inputs = _has_dynamic_inputs(model)
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS

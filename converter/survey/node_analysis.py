@@ -138,9 +138,7 @@ class NodeAnalysis:
             self._has_unknown_operators = True
             self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
-        if (
-            self._registry.at(op_type, opset, domain) is None
-        ):  # removed: inference knows no types of its values
+        if self._registry.at(op_type, opset, domain) is None:  # removed: its values have no inferred types
             self._has_unknown_operators = True
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})

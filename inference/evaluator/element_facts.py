@@ -66,7 +66,7 @@ class ElementFacts:
         return self._constants[name]
 
     def elements(self, name: str, scope: InferenceScope) -> Elements | None:
-        """Return the elements of a value; `None` if nothing is known about them.
+        """Return the elements of a value; `None` if all are unknown.
 
         Raises:
             Unanswered: a rule asks, and the question has to be answered first.

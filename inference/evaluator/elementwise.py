@@ -65,7 +65,7 @@ def _operands(node: EvaluatedNode, first: int = 0) -> list[Elements]:
         raise UnknownValue
     dims = broadcast_dims([each.dims for each in given])
     is_plain = all(each.dims == dims for each in given)
-    # Old versions broadcast only the second input, as attributes say, or nothing.
+    # Old versions broadcast only the second input, with an attribute, or nothing.
     if dims is None or (
         not is_plain and (node.version.since_version < 7 or "broadcast" in node.version.attributes)
     ):

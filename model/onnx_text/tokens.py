@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from opshift.model.errors import InvalidModel, Place
 
-# No part is read twice: repetitions are possessive, and what is no token ends where its reading failed.
+# No part is read twice: repetitions are possessive, and an invalid token ends where reading it failed.
 _TOKEN: Final = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*+)++)
     |(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')

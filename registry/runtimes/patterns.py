@@ -62,4 +62,4 @@ class Pattern(Record):
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
     skips: tuple[str, ...] = ()
-    """Operators of the default domain whose nodes may stand between those of the pattern."""
+    """Operators of the default domain that may be between the nodes of the pattern."""

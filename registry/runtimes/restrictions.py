@@ -45,7 +45,7 @@ class Condition(Record):
     differing: tuple[str, ...] = ()
     """Constant inputs whose elements are not all equal."""
     patterns: tuple[Pattern, ...] = ()
-    """Nodes around it, of which an optimizer makes another node: those of one of the patterns."""
+    """Patterns of nodes, of which an optimizer makes another node; the node is part of one."""
     opsets: tuple[Version, Version] | None = None
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)

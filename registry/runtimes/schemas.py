@@ -12,7 +12,7 @@ Count = Annotated[int, Checked(strict=True, ge=0)]
 
 
 class SchemaDifference(Record):
-    """How the schema of a release differs from the definition of an operator without versions.
+    """Difference between the schema of a release and the definition of an operator without versions.
 
     Some releases of a runtime change operators without a new version, so nodes of one version may be valid in
     some releases only.

@@ -30,7 +30,7 @@ TOLERANCES = {"float32": 2e-4, "float64": 1e-6, "float16": 2e-2}
 """Relative to the largest finite result, because kernels add up in another order."""
 
 LEAST = 1e-3
-"""Number that stands for a largest result that is smaller, because terms may cancel."""
+"""Least number to which differences are relative: terms may cancel."""
 
 OPERATORS = tuple(sorted(GENERATORS))
 

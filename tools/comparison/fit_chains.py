@@ -22,7 +22,7 @@ FAULTS = ("conversion", "not loaded", "not run", "kernel", "crash", "error")
 
 
 NOT_RUN = {"refused": "not loaded", "fails": "not run", "crashes": "crash", "hangs": "crash"}
-"""Outcomes by those of a worker without outputs."""
+"""Outcome of a chain by the outcome of a worker that returns no outputs."""
 
 
 class FitOutcome(NamedTuple):

@@ -313,7 +313,7 @@ def _nested_model(random: Random) -> ModelProto:
 
 
 def _calls_model(random: Random) -> ModelProto:
-    """Return a model whose functions call each other; the number of paths may be exponential."""
+    """Return a model with functions that call each other; the number of paths may be exponential."""
     model = ModelProto(ir_version=8)
     opset = random.choice((9, 12, 17))
     model.opset_import.add(domain="", version=opset)

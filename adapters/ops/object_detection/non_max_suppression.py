@@ -32,7 +32,7 @@ def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
     """Replace NonMaxSuppression by a Loop over pairs of batch and class that appends the selected boxes."""
     boxes, scores = node.inputs[:2]
     classes, count = (dimension_tensor(dimension(scores, axis, out), out) for axis in (1, 2))
-    # Unlike Reshape, Flatten accepts scores of no boxes.
+    # Unlike Reshape, Flatten accepts empty scores.
     rows = out.emit("Flatten", [scores], axis=2)
     pairs = out.emit("Mul", [dimension_tensor(dimension(scores, 0, out), out), classes])
     max_boxes = _max_boxes(node, count, out)

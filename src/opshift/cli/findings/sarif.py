@@ -174,7 +174,7 @@ def _clean_message(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Escape what could control a reader, and what no UTF-8 text contains, on each line."""
+    """Escape control characters, and characters that UTF-8 cannot encode, on each line."""
     return "\n".join(map(displayable, text.split("\n")))
 
 
