@@ -1,14 +1,14 @@
 """Structure of a model: what each output computes, apart from names, weights and the order of nodes."""
 
 from collections import ChainMap
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Container, Iterable, MutableMapping
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 
 from opshift.model.attributes import dense_tensors_in, graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, is_graph, nested_containers
+from opshift.model.graphs import ContainerProto, initializer_inputs, is_graph, nested_containers
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -41,15 +41,18 @@ Digests = MutableMapping[str, str]
 """Digests of values by name."""
 
 
-def output_digests(model: ModelProto) -> Digests:
+def output_digests(model: ModelProto, inputs: Container[str]) -> Digests:
     """Return a digest for each output of the graph: equal digests mean the same operators and connections.
 
-    Digests ignore opsets: the same nodes have the same digest at all of them.
+    Digests ignore opsets: the same nodes have the same digest at all of them. Initializers that callers can
+    override are constants, except those in `inputs`.
 
     Raises:
         InvalidModel: functions call each other in a cycle.
     """
-    values: Digests = {each.name: f"input {each.name}" for each in model.graph.input}
+    defaults = initializer_inputs(model.graph)
+    names = [each.name for each in model.graph.input if each.name in inputs or each.name not in defaults]
+    values: Digests = {name: f"input {name}" for name in names}
     Structure(model.functions).add(model.graph, values)
     return {each.name: values.get(each.name, "") for each in model.graph.output}
 

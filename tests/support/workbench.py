@@ -98,7 +98,7 @@ class Workbench:
             write_content(name, content)(path)
         self._run("check", path)
         for reviewer in ("Grace", "Alan"):
-            assert CliRunner().invoke(app, ["proposal", "sign", str(path), "-n", reviewer]).exit_code == 0
+            self._run("sign", path, "-n", reviewer)
         self._run("accept", path)
         operator = load_yaml(path / "operator.yaml")
         found = self.registry.operator(operator["name"], operator["domain"])
