@@ -107,6 +107,7 @@ def test_conversion_keeps_outputs_with_random_weights(
     assert_equal(outputs(convert_version(model, target), name), expected_outputs, 1e-5)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("name", ["light_squeezenet", "light_shufflenet"])
 def test_converts_light_model_on_command_line(name: str, tmp_path: Path) -> None:
     source, out = FOLDER / f"{name}.onnx", tmp_path / "converted.onnx"

@@ -104,6 +104,7 @@ def assign(message: Any, name: str, at: int | None, value: Any) -> None:
         getattr(message, name)[at] = value
 
 
+@pytest.mark.full
 def test_every_change_of_a_field_changes_the_text() -> None:
     """Change each scalar of a model with all fields in turn."""
     proto = ModelProto.FromString(full_model().SerializeToString())

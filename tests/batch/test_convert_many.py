@@ -48,6 +48,7 @@ def test_converts_in_processes(zoo: Path, jobs: int | None) -> None:
     assert Counter(each["status"] for each in records()) == EXPECTED
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("start", [spawned, forked, threads])
 def test_converts_with_executor(zoo: Path, start: Callable[[], Executor]) -> None:

@@ -85,6 +85,7 @@ def test_from_store_to_store(store: tuple[str, Any]) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("changed", ["0/m.onnx", "d/w.bin"])
 def test_changed_source_is_converted_again(store: tuple[str, Any], changed: str) -> None:
     url, files = store

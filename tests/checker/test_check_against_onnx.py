@@ -127,6 +127,7 @@ def _value(field: Any, rng: random.Random) -> Any:
     return rng.choice(NUMBERS)
 
 
+@pytest.mark.full
 @settings(max_examples=300)
 @given(data=st.sampled_from(MODELS), seed=st.integers(0, 2**32), count=st.integers(1, 3))
 def test_rejects_mutations_that_onnx_checker_rejects(data: bytes, seed: int, count: int) -> None:

@@ -140,6 +140,7 @@ def test_refuses_names_that_are_not_utf_8(run: Run, folder: Path) -> None:
     assert os.listdir() == ["bad.onnx"]
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("name", ["text", "empty file", "truncated model", "conflicting imports"])
 def test_program_shows_no_traceback(folder: Path, name: str) -> None:
     Path("bad.onnx").write_bytes({**UNREADABLE, **UNRESOLVABLE}[name][0])

@@ -203,6 +203,7 @@ UNNEEDED = (
 )  # fmt: skip
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("target", ["17", "onnx-1.12", "9"], ids=["upgrade", "release", "downgrade"])
 def test_conversion_loads_only_required_modules(old_model: Path, target: str) -> None:
     code = CONVERSION_SCRIPT.format(target=target, unneeded=UNNEEDED)

@@ -193,6 +193,7 @@ def test_refused_plan_lists_reasons_instead_of_changes() -> None:
     assert text.endswith("Sum:8 graph, node 'sum0' Sum:8 graph, node 'sum1' and 2 more")
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_plan_with_many_operators_is_short(width: int) -> None:
     write = writer(many_operators(), {"ai.onnx": 17})
@@ -210,6 +211,7 @@ def test_plan_with_many_operators_is_short(width: int) -> None:
 REACHED = {"transformer": transformer, "GridSample": grid_sample, "LSTM": lstm}
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("make", REACHED.values(), ids=REACHED)
 def test_reach_breaks_no_word(make: Callable[[], bytes], width: int) -> None:

@@ -38,6 +38,7 @@ def shown(
     return output
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_shows_amounts_and_percentage_after_a_second(folder: Path, width: int) -> None:
     assert "25% 5 of 20 models, 1 failed" in re.sub(r"\x1b\[[0-9;]*m", "", shown(folder, width=width))

@@ -130,6 +130,7 @@ def test_refuses_wrong_usage(arguments: tuple[str, ...], reason: str, old_model:
     assert not Path("out").exists()
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(
     "arguments",
     [("convert", "old.onnx", *TO_STDOUT), ("inspect", "-"), ("opset", "export", "-d", "ai.onnx.ml")],
@@ -216,6 +217,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("redirection", CLOSED)
 def test_closed_streams(redirection: str, old_model: Path) -> None:
     arguments, code, message = CLOSED[redirection]

@@ -45,6 +45,7 @@ def changed_lines(diff: str) -> list[str]:
     return [each for each in diff.splitlines() if each[:1] in "+-" and each[:3] not in ("+++", "---")]
 
 
+@pytest.mark.full
 def test_git_diff_shows_changed_node(repository: Path) -> None:
     model = onnx.load(repository)
     node = model.graph.node[0]

@@ -333,6 +333,7 @@ def test_private_operators_without_correct_references(
     assert not Path("out.onnx").exists()
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("option", [["--verify-with", "references.py"], ["--custom-ops", "ops.so"]])
 def test_references_require_verification(private_options: list[str], option: list[str]) -> None:
     done = _opshift(private_options[0], "out.onnx", *private_options[1:-1], *option)

@@ -330,6 +330,7 @@ def test_error_of_unknown_shape_pickles() -> None:
     assert str(error) == "reason (declare the shape of 'x', or wait)"
 
 
+@pytest.mark.full
 def test_remedies_are_found_in_linear_time() -> None:
     nodes = [onnx.helper.make_node("Softmax", [f"v{i}"], [f"v{i + 1}"], axis=1) for i in range(5_000)]
     values = [onnx.helper.make_tensor_value_info(name, 1, None) for name in ("v0", "v5000")]

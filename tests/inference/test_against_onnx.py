@@ -139,6 +139,7 @@ def test_agrees_with_onnx_on_node_cases(node_cases: list[NodeCase], scope_of: Sc
     assert less_specific == set(INFERRED_ONLY_BY_ONNX)
 
 
+@pytest.mark.full
 def test_agrees_with_computed_outputs_of_node_cases(
     node_cases: list[NodeCase], scope_of: ScopeFactory
 ) -> None:

@@ -415,6 +415,7 @@ def test_does_not_follow_large_constants_through_transpose(scope_of: ScopeFactor
     assert scope.constant("c") is None
 
 
+@pytest.mark.full
 def test_follows_long_chains_of_reshapes(scope_of: ScopeFactory) -> None:
     """Python's own stack does not limit the number of nodes."""
     nodes = [node("Reshape", ["w" if not i else f"c{i - 1}", "s"], [f"c{i}"]) for i in range(2_000)]

@@ -334,6 +334,7 @@ def test_parse_model_refuses_invalid_bytes(data: bytes) -> None:
 # Processes
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("backend", ["upb", "python"])
 @pytest.mark.parametrize(
     ("imports", "onnx_loaded"),

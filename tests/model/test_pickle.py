@@ -111,6 +111,7 @@ def test_errors_pass_through_process_pool(pool: ProcessPoolExecutor) -> None:
         assert repr(vars(caught.value)) == repr(vars(error))
 
 
+@pytest.mark.full
 def test_results_pass_through_process_pool(pool: ProcessPoolExecutor) -> None:
     registry = opshift.default_registry()
     results = [

@@ -81,6 +81,7 @@ def test_refuses_open_proposal_and_writes_nothing(
     assert _digests(tree.parent) == before
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal", "promotion"])
 def test_accepted_proposal_extends_tree(base: str, make: Make, tree: Path) -> None:
     known = {str(each.id) for each in registry_of_tree(tree).get_all_schemas_with_history()}
@@ -218,6 +219,7 @@ def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> N
     assert registry_of_tree(tree).get_schema("Bend", 1, "com.acme").body is not None
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal"])
 def test_recorded_cases_compute_their_outputs(base: str, make: Make, tree: Path) -> None:
     path = make(base)

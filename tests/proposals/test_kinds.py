@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from support.execution import op_types, run
 from support.proposals import replace_text
 from support.workbench import (
@@ -107,6 +108,7 @@ def test_body_with_operator_of_same_opset(bench: Workbench) -> None:
     np.testing.assert_allclose(run(older, {"x": X})[0], X**9, rtol=1e-5)
 
 
+@pytest.mark.full
 def test_deprecation_in_favour_of_new_operator(bench: Workbench) -> None:
     definition: dict[str, Any] = {
         "shape": "same_as_first",

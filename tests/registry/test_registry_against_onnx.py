@@ -361,6 +361,7 @@ def test_finds_versions_to_append() -> None:
     assert OperatorId("ai.onnx.ml", "LabelEncoder", 4) in TO_APPEND
 
 
+@pytest.mark.some_cases(24)
 @pytest.mark.parametrize("each", sorted(TO_APPEND), ids=str)
 def test_appends_a_missing_version_with_the_facts_of_onnx(appended: Appended, each: OperatorId) -> None:
     path, before = TO_APPEND[each]
@@ -375,6 +376,7 @@ def test_appends_a_missing_version_with_the_facts_of_onnx(appended: Appended, ea
     assert list(version) == list(expected)
 
 
+@pytest.mark.some_cases(24)
 @pytest.mark.parametrize("each", sorted(TO_APPEND), ids=str)
 def test_loads_an_appended_version(appended: Appended, each: OperatorId) -> None:
     operator = load_operator(
@@ -408,6 +410,7 @@ def test_a_dry_run_prints_the_versions_to_append(tmp_path: Path, capsys: pytest.
     assert {path: path.read_bytes() for path in folder.rglob("*.yaml")} == before
 
 
+@pytest.mark.full
 def test_imports_every_version_into_an_empty_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,6 +63,7 @@ def forget(root: str) -> None:
         store.rm_file(name)
 
 
+@pytest.mark.some_cases(1)
 def test_results_are_those_of_local_conversions(root: str) -> None:
     assert statuses(convert(root)) == STATUSES
     for name in NAMES[:3]:

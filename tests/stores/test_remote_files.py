@@ -202,6 +202,7 @@ def website(request: pytest.FixtureRequest, large: bytes) -> Iterator[tuple[str,
         thread.join()
 
 
+@pytest.mark.some_cases(1)
 def test_reads_from_any_web_server(
     website: tuple[str, type[RangeHandler]], large: bytes, tmp_path: Path
 ) -> None:

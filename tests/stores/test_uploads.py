@@ -142,6 +142,7 @@ def test_sends_large_models_to_other_stores_from_a_file(
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     ("moment", "error"),
     [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-MAX_QUICK_CASES = 16
+MAX_QUICK_CASES = 8
 """Number of cases of a test function in the quick tests without a marker."""
 
 

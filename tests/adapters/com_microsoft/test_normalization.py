@@ -143,6 +143,7 @@ def _group_norm_cases(element_type: Any, parameter_type: Any) -> Sequence[tuple[
     return cases
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     ("element_type", "parameter_type"),
     [(np.float32, np.float32), (np.float16, np.float32), (np.float16, np.float16), (np.float32, np.float16)],

@@ -114,6 +114,7 @@ def test_ranks_that_double_in_each_node_are_unknown() -> None:
         assert convert_version(model, 13).graph.node
 
 
+@pytest.mark.full
 def test_large_constants_need_an_allowance() -> None:
     numbers = {"bins": 1500, "length": 3000, "rate": 16000, "lower": 0.0, "upper": 8000.0}
     types = (np.int64, np.int64, np.int64, np.float32, np.float32)

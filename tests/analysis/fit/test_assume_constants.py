@@ -90,6 +90,7 @@ def test_replaces_an_input(case: str, form: str) -> None:
     assert f"becomes {expected}: the declared shape {list(outputs[0].shape)} of 'y" in assumptions[0]
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize(
     ("node", "values", "outputs"),
     [
@@ -158,6 +159,7 @@ PARAMETERS = {"Resize": "scales", "Reshape": "shape", "Tile": "repeats", "Slice"
 EQUAL = np.zeros((3, 2, 2), np.float32)
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize(
     ("node", "data", "values", "shape"),
     [

@@ -147,6 +147,7 @@ def test_finds_a_wrong_shape_rule(registry: Registry, tmp_path: Path, infer: Any
         assert_step_preserves_outputs("Mix", 1, 2, domain="com.acme", registry=registry)
 
 
+@pytest.mark.full
 def test_same_seed_generates_same_nodes(registry: Registry) -> None:
     _register(lambda node, out: out.replace(node))
     runs = [
@@ -215,6 +216,7 @@ def test_needs_a_reference(registry: Registry) -> None:
         assert_step_preserves_outputs("Mix", 1, 2, domain="com.acme", registry=registry)
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     ("op_type", "source", "target"),
     [

@@ -139,12 +139,14 @@ def _unpack(archive: bytes, folder: Path) -> None:
         (folder / path).write_bytes(content)
 
 
+@pytest.mark.full
 def test_is_reproducible() -> None:
     files = converter_files(opshift.__version__)
     assert digest(files) == digest(converter_files(opshift.__version__))
     assert digest(files) != digest({**files, "converter/worker.js": b""})
 
 
+@pytest.mark.full
 def test_downloads_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = converter_files(opshift.__version__)
     monkeypatch.setattr(bundle, "urlopen", None)

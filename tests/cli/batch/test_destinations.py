@@ -115,6 +115,7 @@ def test_inputs_with_another_case_are_not_replaced_where_case_is_ignored(
     assert fills("out/M.onnx") == {2.0}
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_models_of_one_folder_share_data(run: Run, options: list[str]) -> None:
     names = [f"{i}.onnx" for i in range(6)]

@@ -132,6 +132,7 @@ def test_corrected_model_has_no_findings(run: Run, zoo: Path) -> None:
     assert not Path("fixed.onnx").exists()
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_is_valid_sarif(zoo: Path, number: signal.Signals) -> None:

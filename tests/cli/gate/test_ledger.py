@@ -183,6 +183,7 @@ def test_refuses_other_files(run: Run, zoo: Path, content: str) -> None:
     assert Path("ledger.jsonl").read_text() == content
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_killed_run_is_resumed(run: Run, zoo: Path, jobs: str) -> None:
     for number in range(300):

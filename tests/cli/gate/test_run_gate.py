@@ -78,6 +78,7 @@ def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
     assert last.startswith("4 models: 1 convertible, 1 failed, 1 unchanged, 1 refused (")
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize(
     ("command", "jobs"),
     [

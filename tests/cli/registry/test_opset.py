@@ -182,6 +182,7 @@ def test_accepts_document_like_folder(run: Run, acme_set: Path) -> None:
     assert (missing.exit_code, "does not exist" in missing.stderr) == (2, True)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.usefixtures("_registered_adapters")
 @pytest.mark.parametrize(
     "jobs",

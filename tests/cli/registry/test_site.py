@@ -71,11 +71,13 @@ def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.M
     assert bundle.digest({"converter/packages.bin": b"\0"}) in Path("out/convert.html").read_text("utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_runtime")
 def test_quiet_prints_nothing(run: Run, tree: Path) -> None:
     assert run("site", "out", "--opsets", "tree", "--quiet").output == ""
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_runtime")
 def test_keeps_a_folder_with_files_unless_forced(run: Run, tree: Path) -> None:
     Path("out").mkdir()

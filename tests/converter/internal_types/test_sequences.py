@@ -508,6 +508,7 @@ MANY_NODES = """
 """
 
 
+@pytest.mark.full
 def test_limits_the_nodes_of_unrolled_loops() -> None:
     model = model_of(MANY_NODES, 13)
     with pytest.raises(ConversionRefused, match=r"would add \d,\d+ nodes, more than 2,000"):

@@ -84,6 +84,7 @@ def test_there_are_five_domains() -> None:
     assert len(DOMAINS) == 5
 
 
+@pytest.mark.full
 def test_a_registry_of_documents_lists_the_same_operators(read_back: Registry) -> None:
     assert read_back.domains() == DOMAINS
     assert read_back.get_all_schemas_with_history() == DEFAULT.get_all_schemas_with_history()

@@ -312,6 +312,7 @@ def measured_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return measure_runtime.file_content("openvino", "0.1", fold(measured), expands_functions=expands)
 
 
+@pytest.mark.full
 def test_a_measured_runtime_predicts_what_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runtime_files._nearest_runtime", lambda *_: None)
     path = tmp_path / "0.1.yaml"

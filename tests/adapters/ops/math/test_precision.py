@@ -87,6 +87,7 @@ def test_remainders_are_exact(dtype: type) -> None:
     np.testing.assert_array_equal(_run_converted("Mod", feeds, 10, 9, fmod=1), expected)
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("dtype", BITS)
 @pytest.mark.parametrize("size", [2, 4])
 def test_determinants_have_a_bounded_error(size: int, dtype: type) -> None:

@@ -142,6 +142,7 @@ def test_interpolation_has_a_bounded_error(case: Case, mode: str, dtype: type) -
     assert errors.max() <= 4 * rounding
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_special_values_affect_only_pixels_near_them(mode: str, case: Case) -> None:
