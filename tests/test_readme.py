@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from typer.testing import CliRunner
 
 import opshift
-from opshift.cli.main import COMMANDS
+from opshift.cli.main import COMMANDS, app
 from opshift.registry.documents.node_builders import node_builders
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +53,25 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
         assert names["newer"].opset_import[0].version == 17
     if "again" in names:
         assert names["again"] == opshift.convert_version(names["model"], 20)
+
+
+FIRST_TABLE = re.search(r"^## You have this.*?(?=^## )", README, re.M | re.S)
+COMMANDS_BY_SYMPTOM = re.findall(r"\| `opshift ([^`]+)` \|$", FIRST_TABLE[0] if FIRST_TABLE else "", re.M)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("command", COMMANDS_BY_SYMPTOM)
+def test_commands_by_symptom_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    for name in ("model.onnx", "models/one.onnx"):
+        onnx.save(opshift.convert_version(_model(), 13), tmp_path / name)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == 0, result.output
+    written = [each for each in (tmp_path / "fixed.onnx", tmp_path / "converted/one.onnx") if each.exists()]
+    assert len(written) == ("fixed.onnx" in command or "--out" in command)
+    for path in written:
+        onnx.checker.check_model(onnx.load(path), full_check=True)
 
 
 def test_lists_every_command() -> None:
