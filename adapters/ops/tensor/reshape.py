@@ -97,8 +97,10 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
     # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
     # elements. Data without elements broadcasts to any of these sizes.
-    is_nonzero = out.cast(out.cast(shape, "bool"), "int64")
-    out.emit("Reshape", [out.emit("Expand", [flat, is_nonzero]), shape], node.outputs)
+    # Not Cast to bool and back: shape inference of onnx propagates the sizes through it as they are.
+    is_zero = out.emit("Equal", [shape, out.int64([0])])
+    sizes = out.cast(out.emit("Not", [is_zero]), "int64")
+    out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
 
 
 @adapter(("Squeeze", "Unsqueeze"), 13, 11)
