@@ -63,7 +63,7 @@ def test_json_counts_the_files(run: Run, tree: Path) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("one_runtime")
 def test_adds_the_page_that_converts(run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "converter_files", lambda: {"converter/packages.bin": b"\0"})
+    monkeypatch.setattr(bundle, "converter_files", lambda _: {"converter/packages.bin": b"\0"})
     result = run("site", "out", "--opsets", "tree", "--converter")
     assert result.exit_code == 0, result.stderr
     assert "http.server" in result.stdout
