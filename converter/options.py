@@ -351,7 +351,7 @@ def _release_named(name: str, registry: Registry) -> TargetPart | None:
 
 
 def _nearest_release(product: str, version: str, registry: Registry) -> str | None:
-    """Return the nearest release of a product to one that is not listed, or `None`."""
+    """Return the listed release of a product that is nearest to a version, or `None`."""
     from opshift.registry.runtimes.files import runtime_files  # few targets need them
 
     names = (each.rpartition("-") for each in runtime_files())

@@ -74,7 +74,7 @@ class Releases(Record):
     open_domains: dict[str, int] = field(default_factory=dict)
     """The newest opset of each domain outside ONNX whose operators may lack a definition."""
     internal_domains: dict[str, InternalDomain] = field(default_factory=dict)
-    """Domains whose operators a runtime uses for one kind of device, and writes into saved models."""
+    """Domains of operators that a runtime uses for one kind of device, and writes into saved models."""
     nonstandard: dict[str, str] = field(default_factory=dict)
     """The domain that defines each operator that runtimes write to the default domain, which lacks it."""
 

@@ -64,7 +64,7 @@ def _is_reshape(record: NodeRecord, scope: InferenceScope) -> bool:
 
 
 def _other_operand(node: Node, scope: InferenceScope) -> str | None:
-    """Return the operand of a node beside a neutral one, if the result has its shape."""
+    """Return the operand of a node that its neutral operand keeps, if the result has its shape."""
     number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
     first, second = node.inputs
     for value, neutral in ((first, second), (second, first))[: 1 + is_commutative]:

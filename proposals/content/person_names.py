@@ -18,7 +18,7 @@ _DIGITS: Final = str.maketrans("013", "ole")
 
 
 def same_letters(name: str) -> str:
-    """Return the letters and digits of a name in one spelling, which names that look alike share.
+    """Return the letters and digits of a name in one spelling, which similar names share.
 
     Case, accents, punctuation, spaces and invisible characters are ignored.
     """
@@ -27,5 +27,5 @@ def same_letters(name: str) -> str:
 
 
 def is_same_person(one: str, other: str) -> bool:
-    """Return whether two names are equal or look alike."""
+    """Return whether two names are equal or similar."""
     return one.casefold() == other.casefold() or same_letters(one) == same_letters(other) != ""

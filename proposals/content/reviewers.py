@@ -50,7 +50,7 @@ class ReviewerList:
 
     Raises:
         DefinitionError: `reviewers.yaml` is invalid.
-        UsageError: two names look alike, or the file of allowed signers is outside of the tree.
+        UsageError: two names are similar, or the file of allowed signers is outside of the tree.
     """
 
     def __init__(self, tree: Path | None) -> None:
@@ -62,7 +62,7 @@ class ReviewerList:
             content = from_file_content(Reviewers, load_yaml(path), path)
             self._known = {same_letters(each.name): each for each in content.reviewers}
             if len(self._known) != len(content.reviewers):
-                reason, remedy = "two reviewers have names that look alike", "spell one of them differently"
+                reason, remedy = "two reviewers have similar names", "spell one of them differently"
                 raise UsageError(reason, place=str(path), remedy=remedy)
             self._signers = (
                 destination_below(tree, content.allowed_signers) if content.allowed_signers else None
@@ -78,7 +78,7 @@ class ReviewerList:
         return self._signers.read_bytes() if self._signers and self._signers.exists() else b""
 
     def is_author(self, sign_off: SignOff, author: Person) -> bool:
-        """Return whether a sign-off is that of the author: by a name that looks alike, identity or key."""
+        """Return whether a sign-off is that of the author: by a similar name, identity or key."""
         if is_same_person(sign_off.name, author.name):
             return True
         own = [each for each in (self._known or {}).values() if is_same_person(each.name, author.name)]

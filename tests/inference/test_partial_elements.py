@@ -1,4 +1,4 @@
-"""Values with elements that are partly known: none is negative, or all are the same number."""
+"""Values with elements that are partly known: they are not negative, or all equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are no models, state too much, or do not end."""
+"""Streams that are not models, declare huge sizes, or do not end."""
 
 from collections.abc import Iterable
 from itertools import repeat
@@ -34,7 +34,7 @@ def test_reads_a_part_of_other_content(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 STREAMS = {
-    "a field that states too much": ([field_head(7, 1 << 40) + bytes(100)], None, "has more than 5,000,000"),
+    "a field with a huge size": ([field_head(7, 1 << 40) + bytes(100)], None, "has more than 5,000,000"),
     "many blocks": (repeat(model(BLOCK)), None, "has more than 5,000,000"),
     "compressed": (repeat(model(BLOCK)), 1_000, "more than 100 times"),
     "compressed, of unknown size": (repeat(model(BLOCK)), 0, "more than 100 times"),

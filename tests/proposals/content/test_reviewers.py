@@ -244,5 +244,5 @@ def test_trusted_reviewers_decide(path: Path, tree: Path, tmp_path: Path) -> Non
 
 def test_refuses_reviewers_whose_names_look_alike(tmp_path: Path) -> None:
     tree = _tree(tmp_path, "reviewers: [{name: Grace}, {name: Gr\u0430ce}]\n")
-    with pytest.raises(UsageError, match="two reviewers have names that look alike"):
+    with pytest.raises(UsageError, match="two reviewers have similar names"):
         ReviewerList(tree)
