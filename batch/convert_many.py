@@ -20,7 +20,15 @@ from opshift.batch.outputs import foreign_objects, output_location, remove_unfin
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
-from opshift.converter.options import AllowLike, Flags, IrVersionLike, SharedTarget, TargetLike, WithoutLike
+from opshift.converter.options import (
+    AllowLike,
+    Flags,
+    IrVersionLike,
+    PlainTarget,
+    TargetLike,
+    WithoutLike,
+    split_target,
+)
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
@@ -88,11 +96,9 @@ def convert_many(
         CannotWrite: the ledger cannot be written.
         OpshiftError: the executor does not accept tasks any more.
     """
-    if isinstance(target, SharedTarget):
-        ir_version = target.ir_version if ir_version is None else ir_version
-        target = target.opsets
+    opsets_wanted, ir_version = split_target(target, ir_version)
     settings = Settings(
-        target=tuple(_texts(target)),
+        target=tuple(_texts(opsets_wanted)),
         ir_version=None if ir_version is None else str(ir_version),
         allow=tuple([allow] if isinstance(allow, str) else allow),
         shapes=tuple(shapes),
@@ -115,7 +121,7 @@ def convert_many(
     return batch.run(jobs, executor)
 
 
-def _texts(target: int | str | Mapping[str, int] | Iterable[str] | None) -> Iterator[str]:
+def _texts(target: PlainTarget | None) -> Iterator[str]:
     if isinstance(target, int | str):
         yield str(target)
     elif isinstance(target, Mapping):

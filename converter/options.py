@@ -52,7 +52,9 @@ class SharedTarget(Protocol):
         ...
 
 
-TargetLike = int | str | Mapping[str, int] | Iterable[str] | SharedTarget
+PlainTarget = int | str | Mapping[str, int] | Iterable[str]
+
+TargetLike = PlainTarget | SharedTarget
 
 AllowLike = Allow | Iterable[Allow]
 
@@ -112,8 +114,8 @@ class TargetPart(NamedTuple):
     note: str = ""
 
 
-class Flags(TypedDict, total=False):
-    """Options of a conversion that are on or off; `convert_version` describes all."""
+class StoredFlags(TypedDict, total=False):
+    """Fields of `Options` that are on or off."""
 
     check: bool
     reversible: bool
@@ -121,6 +123,11 @@ class Flags(TypedDict, total=False):
     infer_shapes: bool
     keep_initializer_inputs: bool
     fold: bool
+
+
+class Flags(StoredFlags, total=False):
+    """Arguments of a conversion that are on or off; `convert_version` describes all."""
+
     exact: bool
 
 
@@ -154,7 +161,6 @@ class Options(FrozenRecord):
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
     fold: bool = False
-    exact: bool = False
 
     @classmethod
     def of(
@@ -167,10 +173,11 @@ class Options(FrozenRecord):
         without: WithoutLike = (),
         registry: Registry | None = None,
         inplace: bool = False,
-        **flags: Unpack[Flags],
+        exact: bool = False,
+        **flags: Unpack[StoredFlags],
     ) -> Options:
         """Return the options for the arguments of `convert_version`, or raise its errors about them."""
-        if unknown := flags.keys() - Flags.__annotations__.keys():
+        if unknown := flags.keys() - StoredFlags.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         registry = registry or default_registry()
         removed = read_without(without, registry)
@@ -181,7 +188,7 @@ class Options(FrozenRecord):
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
-        if flags.get("exact"):
+        if exact:
             wanted = replace(wanted, limits={})
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
         return cls(wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed, **flags)
@@ -261,9 +268,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     """
     exact: dict[str, int] = {}
     most: dict[str, tuple[int, str]] = {}
-    if isinstance(target, SharedTarget):
-        ir_version = target.ir_version if ir_version is None else ir_version
-        target = target.opsets
+    target, ir_version = split_target(target, ir_version)
     requested = _read_ir_version(ir_version)
     parts = list(_parts(() if target is None else target, registry))
     for part in parts:
@@ -292,6 +297,16 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     )
 
 
+def split_target(
+    target: TargetLike | None, ir_version: IrVersionLike
+) -> tuple[PlainTarget | None, IrVersionLike]:
+    """Return the opsets of a target, and the requested IR version or that of a shared target."""
+    # The check of a protocol takes half as long as reading all options, so that frequent targets precede it.
+    if isinstance(target, int | str | Mapping) or not isinstance(target, SharedTarget):
+        return target, ir_version
+    return target.opsets, target.ir_version if ir_version is None else ir_version
+
+
 def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
     """Parse a requested IR version, or raise UsageError if models cannot be converted to it."""
     if requested is None or requested == KEEP:
@@ -304,7 +319,7 @@ def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
     return int(text)
 
 
-def _parts(target: TargetLike, registry: Registry) -> Iterator[TargetPart]:
+def _parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPart]:
     if isinstance(target, int) and not isinstance(target, bool):
         yield TargetPart({DEFAULT_DOMAIN: target})
     elif isinstance(target, str):

@@ -170,11 +170,8 @@ class Registry(Sources, Selectable):
         """Return the newest opset version of a domain, or raise `UnknownDomain` without definitions of it."""
         domain = canonical_domain(domain)
         if not self._files[domain]:
-            reason, internal = (
-                f"no definitions for domain {domain!r}",
-                self.releases.internal_domains.get(domain),
-            )
-            if internal:
+            reason = f"no definitions for domain {domain!r}"
+            if internal := self.releases.internal_domains.get(domain):
                 raise UnknownDomain(f"{reason}; {internal.meaning}", remedy=internal.remedy)
             remedy = did_you_mean(domain, self.domains(), "add a folder with definitions of it")
             raise UnknownDomain(reason, remedy=remedy)

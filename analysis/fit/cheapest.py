@@ -81,8 +81,9 @@ def _with_other_versions(
 
     tried = [versions(best.target)]
     for target in ranked:
-        if versions(target) not in tried:
-            tried.append(versions(target))
+        found = versions(target)
+        if found not in tried:
+            tried.append(found)
             yield target
 
 

@@ -107,9 +107,8 @@ def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
         return False
     if number or tensor.element_type in INTEGER_RANGES:
         return True
-    sign = (
-        -1 if op_type == "Add" else 1
-    )  # 0.0 + -0.0 and -0.0 - 0.0 keep the sign, 0.0 + 0.0 and so on do not
+    # 0.0 + -0.0 and -0.0 - 0.0 keep the sign, 0.0 + 0.0 and so on do not
+    sign = -1 if op_type == "Add" else 1
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
 

@@ -7,9 +7,7 @@ from functools import cache
 from typing import Annotated
 
 from opshift.model.errors import InvalidModel
-from opshift.model.messages import GraphProto
 from opshift.model.node import Node
-from opshift.model.onnx_text.read import read_text
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.record import Checked, Record
 from opshift.registry.runtimes.field_types import Sizes, Types
@@ -22,6 +20,10 @@ def pattern_nodes(text: str) -> tuple[Node, ...]:
     Raises:
         InvalidModel: the text does not consist of nodes.
     """
+    # most uses of runtimes read no pattern, and need no protobuf
+    from opshift.model.messages import GraphProto
+    from opshift.model.onnx_text.read import read_text
+
     graph = read_text(text)
     if not isinstance(graph, GraphProto):
         raise InvalidModel("the text is a model", remedy="write only its nodes")
