@@ -80,16 +80,22 @@ def add_loop(graph: Graph, grow: Grow) -> bool:
         Value(inner.name("c"), np.array(True)),
         Value(inner.name("s"), state.data),
     ]
+    next_state, scanned = _grow_body(inner, inputs, state, grow)
+    go_on = _pass_on(inner, inputs[1])
+    body = body_of(inner, inputs, [go_on, next_state, scanned])
+    exact = next_state.exact and scanned.exact
+    return graph.add("Loop", [count, None, state], 2, {"body": body}, exact=exact) is not None
+
+
+def _grow_body(inner: Graph, inputs: list[Value], state: Value, grow: Grow) -> tuple[Value, Value]:
+    """Fill the body of a loop, and return its next state and a value that the loop collects."""
     inner.values += inputs
     grow(inner)
     next_state = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
     scanned = _result(inner, lambda value: True)
     assert next_state is not None
     assert scanned is not None
-    go_on = _pass_on(inner, inputs[1])
-    body = body_of(inner, inputs, [go_on, next_state, scanned])
-    exact = next_state.exact and scanned.exact
-    return graph.add("Loop", [count, None, state], 2, {"body": body}, exact=exact) is not None
+    return next_state, scanned
 
 
 def add_scan(graph: Graph, grow: Grow) -> bool:
@@ -98,12 +104,7 @@ def add_scan(graph: Graph, grow: Grow) -> bool:
     sequence = graph.data(graph.one_of(["float", "int64"]), (graph.generate_size(), 2))
     inner = subgraph(graph)
     inputs = [Value(inner.name("s"), state.data), Value(inner.name("e"), sequence.data[0])]
-    inner.values += inputs
-    grow(inner)
-    next_state = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
-    scanned = _result(inner, lambda value: True)
-    assert next_state is not None
-    assert scanned is not None
+    next_state, scanned = _grow_body(inner, inputs, state, grow)
     attributes: dict[str, Any] = {"body": body_of(inner, inputs, [next_state, scanned]), "num_scan_inputs": 1}
     if graph.opset >= 9:
         attributes |= {"scan_input_directions": [1]} if graph.chance(30) else {}
