@@ -51,7 +51,7 @@ def compile_into(folder: Path) -> None:
     sys.path.insert(0, str(root / "src"))
     import opshift
 
-    # An sdist has no links from `src/opshift` to the packages at the top of the tree.
+    # An sdist has no links from `src/opshift` to the packages at its top.
     opshift.__path__.append(str(root))
     from opshift.catalogue.data_package import data_files
     from opshift.catalogue.software_bill import NAME, software_bill

@@ -10,20 +10,7 @@ pytestmark = pytest.mark.every_case
 
 ROOT = Path(__file__).parents[1]
 MAX_LINES = 500
-FOLDERS = [
-    "model",
-    "registry",
-    "inference",
-    "adapters",
-    "checker",
-    "stores",
-    "converter",
-    "analysis",
-    "batch",
-    "proposals",
-    "catalogue",
-    "src",
-]
+FOLDERS = ["adapters", "converter", "registry", "src"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

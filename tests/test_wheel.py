@@ -12,22 +12,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGE_FOLDERS = {
-    "opshift/model": ROOT / "model",
-    "opshift/registry": ROOT / "registry",
-    "opshift/inference": ROOT / "inference",
-    "opshift/adapters": ROOT / "adapters",
-    "opshift/checker": ROOT / "checker",
-    "opshift/stores": ROOT / "stores",
-    "opshift/converter": ROOT / "converter",
-    "opshift/analysis": ROOT / "analysis",
-    "opshift/batch": ROOT / "batch",
-    "opshift/proposals": ROOT / "proposals",
-    "opshift/catalogue": ROOT / "catalogue",
-    "opshift/docs": ROOT / "docs",
-    "opshift/opsets": ROOT / "opsets",
-    "opshift/cli": ROOT / "src" / "opshift" / "cli",
-    "opshift/compat": ROOT / "src" / "opshift" / "compat",
+FOLDERS_AT_THE_TOP = ("opsets", "registry", "adapters", "converter", "docs")
+PACKAGE_FOLDERS = {f"opshift/{name}": ROOT / name for name in FOLDERS_AT_THE_TOP} | {
+    f"opshift/{folder.name}": folder
+    for folder in (ROOT / "src" / "opshift").iterdir()
+    if folder.is_dir() and folder.name not in (*FOLDERS_AT_THE_TOP, "__pycache__")
 }
 SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template", ".md", ".html", ".css", ".js"}
 

@@ -40,7 +40,7 @@ from opshift.registry.registry import default_registry
 
 SCRIPTS: Final = Path(__file__).parent / "site_checks"
 
-PROPOSAL: Final = Path(__file__).parents[1] / "proposals" / "examples" / "squareplus"
+PROPOSAL: Final = Path(__file__).parents[1] / "src" / "opshift" / "proposals" / "examples" / "squareplus"
 
 PACKAGES: Final = ("playwright-core@1.65.1", "axe-core@4.14.1")
 """Packages of npm that the check in Chromium needs."""

@@ -203,3 +203,16 @@ def test_shapes_follow_from_symbols(
         assert shape[0] == batch
     else:
         assert type(shape[0]) is not Symbol or shape[0] != batch
+
+
+@pytest.mark.parametrize("count", range(7))
+@pytest.mark.parametrize("op_type", sorted(EVALUATED))
+def test_knows_nothing_of_nodes_with_a_wrong_number_of_inputs(
+    op_type: str, count: int, scope_of: ScopeFactory
+) -> None:
+    names = [f"c{position}" for position in range(count)]
+    graph = helper.make_graph([helper.make_node(op_type, names, ["y"])], "g", [], [])
+    graph.initializer.extend(numpy_helper.from_array(np.array([1, 1]), name) for name in names)
+    found = scope_of(graph, [helper.make_opsetid("", OPSET)]).elements("y")
+    schema = onnx.defs.get_schema(op_type, OPSET)
+    assert found is None or schema.min_input <= count <= schema.max_input

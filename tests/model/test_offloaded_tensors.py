@@ -84,7 +84,7 @@ FOLDERS = ("model", "inference", "adapters", "checker", "stores", "converter", "
 
 def test_only_listed_modules_access_raw_bytes() -> None:
     """Other modules read messages and tensors through functions that restore offloaded payload."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[2] / "src" / "opshift"
     modules = {
         path.relative_to(root).as_posix()
         for folder, word in product(FOLDERS, ("SerializeToString(", ".raw_data"))

@@ -22,7 +22,7 @@ from opshift.registry.fingerprints import LOCK, build_lock, lock_text
 from opshift.registry.registry import Registry
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "proposals.md"
-EXAMPLE = GUIDE.parents[1] / "proposals" / "examples" / "squareplus"
+EXAMPLE = GUIDE.parents[1] / "src" / "opshift" / "proposals" / "examples" / "squareplus"
 BLOCK = re.compile(r"^```sh( fails)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:.*<<'EOF'\n(?:.*\n)*?EOF|.*)\n")
 

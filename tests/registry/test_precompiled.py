@@ -207,7 +207,7 @@ def tree(tmp_path: Path) -> Path:
         "analysis",
         "opsets",
     ):
-        shutil.copytree(ROOT / name, tmp_path / "tree" / "opshift" / name)
+        shutil.copytree(ROOT / "src" / "opshift" / name, tmp_path / "tree" / "opshift" / name)
     shutil.copy(ROOT / "src" / "opshift" / "__init__.py", tmp_path / "tree" / "opshift")
     return tmp_path / "tree"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from opshift.registry.yaml_files import dump_yaml, load_yaml
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "proposals" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "src" / "opshift" / "proposals" / "examples"
 Edit = Callable[[Path], None]
 
 

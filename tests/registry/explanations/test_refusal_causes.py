@@ -17,7 +17,7 @@ from opshift.registry.explanations.refusal_causes import PRIVATE_CAUSE, refusal_
 from opshift.registry.steps import Refuse
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("adapters", "analysis", "checker", "converter", "inference", "model", "registry", "src", "stores")
+PACKAGES = ("adapters", "converter", "registry", "src")
 CODES_WITH_SUBJECT = {"type.unsupported", "type.narrow-integer", "deviation.not-allowed"}
 PLACEHOLDERS = {"count", "subject", "target"}
 

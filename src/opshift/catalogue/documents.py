@@ -16,7 +16,9 @@ from opshift.analysis.pages.markdown import plain_text
 from opshift.catalogue.flowcharts import read_flowchart
 from opshift.catalogue.paths import link
 
-DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+_PACKAGE: Final = Path(__file__).parents[1]
+DOCS: Final = next(each for each in (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs") if each.exists())
+"""Documentation; in a checkout, it is beside `src`."""
 
 GENERATED: Final = re.compile(r"<!--.*?-->\s*")
 

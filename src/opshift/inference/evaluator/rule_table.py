@@ -146,7 +146,9 @@ def rule(*op_types: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(node: EvaluatedNode) -> Outputs:
-    """Return what is known about the outputs of a node with a rule."""
+    """Return what a rule knows about the outputs of a node; nothing if the number of inputs is wrong."""
+    if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
+        return ()
     op_type = node.node.op_type
     if op_type not in _RULES:
         import_module(f"opshift.inference.evaluator.{EVALUATED[op_type]}")
