@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FILES: Final = (
     "registry/compiled.json",
     "registry/descriptions.json",
-    "converter/rewrite/compiled.json",
+    "rewriting/compiled.json",
     "data/operators.json",
     "data/schema.json",
 )

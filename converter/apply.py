@@ -8,25 +8,25 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.constant_nodes import (
+from opshift.converter.functions.unread_inputs import omit_unread_arguments
+from opshift.converter.options import Options
+from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
+from opshift.converter.unread_constants import remove_unread_constants
+from opshift.model.attributes import graphs_in
+from opshift.model.graphs import ContainerProto, is_graph, training_graphs
+from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.repeated_fields import remove_messages, sort_by_keys
+from opshift.model.tensors import write_tensor
+from opshift.rewriting.cached_rewrite import NodeRewrite
+from opshift.rewriting.constant_nodes import (
     ANY_CONSTANT_SINCE,
     add_cast_constant,
     add_constant_node,
     add_input_of,
     needs_cast,
 )
-from opshift.converter.functions.unread_inputs import omit_unread_arguments
-from opshift.converter.options import Options
-from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
-from opshift.converter.repeated_fields import remove_messages, sort_by_keys
-from opshift.converter.rewrite.result import write_value_info
-from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
-from opshift.converter.unread_constants import remove_unread_constants
-from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, is_graph, training_graphs
-from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
-from opshift.model.tensors import write_tensor
+from opshift.rewriting.result import write_value_info
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated

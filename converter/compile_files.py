@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from opshift.converter.rewrite import routes
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import default_registry
+from opshift.rewriting import routes
 
 DEFINITIONS: Final = "registry/compiled.json"
 DESCRIPTIONS: Final = "registry/descriptions.json"
-ROUTES: Final = "converter/rewrite/compiled.json"
+ROUTES: Final = "rewriting/compiled.json"
 
 
 def compile_files(folder: Path) -> None:

@@ -10,7 +10,6 @@ from opshift.converter.options import ConvertArguments, Options, TargetLike
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report, conversion_report
-from opshift.converter.rewrite.routes import precompiled_routes
 from opshift.model.errors import UsageError
 from opshift.model.files import (
     BYTES_TYPES,
@@ -29,6 +28,7 @@ from opshift.model.onnx_ir.models import is_onnx_ir, reading_onnx_ir
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
+from opshift.rewriting.routes import precompiled_routes
 
 Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from opshift.converter.root_scopes import root_scopes
 from opshift.converter.shape_arguments import Dims
+from opshift.inference.root_scopes import root_scopes
 from opshift.model.errors import UsageError
 from opshift.model.graphs import nested_containers, root_graphs
 from opshift.model.message_text import hint_at_similar

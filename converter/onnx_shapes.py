@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
-from opshift.converter.root_scopes import root_scopes
 from opshift.inference.facts import InferenceScope
+from opshift.inference.root_scopes import root_scopes
 from opshift.model.files import read_bytes
 from opshift.model.graphs import graphs_of
 from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import (
     TYPE_CHECKING,
@@ -235,25 +235,6 @@ def _operator_or_domain(name: str, registry: Registry) -> str:
     if similar or (known and not registry.is_open(domain)):
         raise UsageError(f"{name!r} is not an operator or a domain{similar}", remedy=WITHOUT_REMEDY)
     return name
-
-
-class Allowances:
-    """Inexact conversions that the caller allows, and each use in one conversion with its reason."""
-
-    def __init__(self, allowed: Collection[Allow] = ()) -> None:
-        self._allowed = allowed
-        self.used: list[tuple[Allow, str]] = []
-
-    def is_allowed(self, kind: Allow | None) -> bool:
-        """Return whether a kind is allowed."""
-        return kind in self._allowed
-
-    def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether a kind is allowed; if so, record its use with the reason."""
-        if kind not in self._allowed:
-            return False
-        self.used.append((kind, reason))
-        return True
 
 
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:

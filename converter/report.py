@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, field, replace
-from importlib import import_module
 from typing import Any
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
-from opshift.converter.rewrite.result import values_read
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
+from opshift.rewriting.result import values_read
 
 MAX_LINES = 10
 """Maximum number of changes, and of refusals, in the text of a report."""
@@ -222,9 +221,9 @@ def conversion_report(plan: Plan, result: ModelProto | None, options: Options) -
     report = Report.of(plan, result)
     if result is None or not options.target.runtimes:
         return report
-    # by name: the check of kernels analyses models, in a layer above this one
-    checks = import_module("opshift.analysis.runtime_support.target_runtimes")
-    unsupported = checks.unsupported_by(options.target.runtimes, result, options.registry)
+    from opshift.runtimes.target_runtimes import unsupported_by  # few targets are programs
+
+    unsupported = unsupported_by(options.target.runtimes, result, options.registry)
     return replace(report, unsupported=unsupported)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Set
 from itertools import compress
 
 from opshift.converter.plan.changes import ContainerPlan
-from opshift.converter.repeated_fields import remove_messages
-from opshift.converter.rewrite.result import values_read
 from opshift.model.graphs import (
     ContainerProto,
     bound_names,
@@ -18,6 +16,8 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.repeated_fields import remove_messages
+from opshift.rewriting.result import values_read
 
 DEFAULT_DOMAINS = ("", DEFAULT_DOMAIN)
 """Names of the default domain in models."""

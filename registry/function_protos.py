@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import UsageError
 from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
 from opshift.model.operator_ids import model_domain
+from opshift.registry.function_builder import function_builder
 from opshift.registry.steps import Literals
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def function_body(
         at_opset = f" at opset {opset}" if opset else ""
         reason = f"the function body of {version.id}{at_opset} depends on the node"
         raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
-    # Imported by name: adapters expand the node, and they build on the registry.
-    builder = import_module("opshift.converter.function_body")
-    function: FunctionProto = builder.build_function(version, node, input_types, opset, registry)
-    return function
+    return function_builder()(version, node, input_types, opset, registry)
 
 
 def function_proto(version: OperatorVersion) -> FunctionProto:

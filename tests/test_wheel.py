@@ -24,7 +24,7 @@ SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template", ".
 COMPILED = {
     "opshift/registry/compiled.json",
     "opshift/registry/descriptions.json",
-    "opshift/converter/rewrite/compiled.json",
+    "opshift/rewriting/compiled.json",
     "opshift/data/operators.json",
     "opshift/data/schema.json",
 }

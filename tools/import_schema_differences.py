@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 
 from import_kernels import NUMPY
 from import_onnx import cover_with_sets, flow
-from opshift.analysis.runtime_support.schema_problems import parameter_count
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import from_plain_data
@@ -30,6 +29,7 @@ from opshift.registry.registry import default_registry
 from opshift.registry.releases import version_numbers
 from opshift.registry.runtimes.files import RUNTIMES, get_runtime
 from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.runtimes.schema_problems import parameter_count
 
 DOMAIN: Final = "com.microsoft"
 

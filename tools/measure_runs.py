@@ -29,13 +29,12 @@ import onnxruntime
 from measurement.networks import NetworkModel
 from measurement.run_models import Outcome, Worker, loader_of
 from measurement.variants import random_variants
-from opshift.analysis.runtime_support.check_support import MissingKernel, ModelSupport, RuntimeCheck
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
-from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import MissingKernel, ModelSupport, RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes, ordered
 
 MAX_WRONG = 0.005
 

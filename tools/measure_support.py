@@ -22,9 +22,9 @@ import onnxruntime
 from onnx.backend.test.loader import load_model_tests
 
 from measurement.run_models import Worker, loader_of
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import check_support
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

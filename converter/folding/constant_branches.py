@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from opshift.converter.constant_nodes import ANY_CONSTANT_SINCE
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
-from opshift.converter.node_names import NodeNames
-from opshift.converter.repeated_fields import sort_by_keys
-from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
-from opshift.converter.rewrite.workspace import FreshNames
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import TENSOR
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.repeated_fields import sort_by_keys
+from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE
+from opshift.rewriting.node_names import NodeNames
+from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
+from opshift.rewriting.workspace import FreshNames
 
 
 class ConstantBranch(NamedTuple):

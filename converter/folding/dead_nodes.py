@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 from typing import NamedTuple
 
-from opshift.converter.repeated_fields import remove_messages
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -14,6 +13,7 @@ from opshift.model.graphs import (
     is_graph,
 )
 from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.repeated_fields import remove_messages
 
 
 class Removal(NamedTuple):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from opshift.converter.constant_nodes import needs_cast
 from opshift.converter.folding.equal_values import EqualValues
 from opshift.converter.folding.no_ops import reshaped_source, unchanged_input
-from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
 from opshift.inference.facts import InferenceScope
 from opshift.model.element_types import BY_NAME
@@ -17,6 +15,8 @@ from opshift.model.graphs import ContainerProto, NodeRecord, graphs_of
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import can_pack_tensor
+from opshift.rewriting.constant_nodes import needs_cast
+from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
 
 MAX_BYTES = 4 << 20
 """Maximum size of all folded values of a model with more than 64 elements, or with strings."""

@@ -18,9 +18,8 @@ from opshift.converter.folding.write_constants import detach_constants, write_co
 from opshift.converter.ir_version.choose_version import freed_initializers
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import METADATA_KEY
-from opshift.converter.repeated_fields import remove_messages
-from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
+from opshift.inference.root_scopes import root_scopes
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -42,6 +41,7 @@ from opshift.model.operator_ids import (
     function_id,
     opset_imports,
 )
+from opshift.model.repeated_fields import remove_messages
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 

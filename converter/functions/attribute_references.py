@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from opshift.converter.rewrite.result import ComputedRewrite, Emission
-from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
@@ -11,6 +9,8 @@ from opshift.model.errors import CannotConvert
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
+from opshift.rewriting.cached_rewrite import NodeRewrite
+from opshift.rewriting.result import ComputedRewrite, Emission
 
 
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:

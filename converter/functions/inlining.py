@@ -8,13 +8,13 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.inlined_call import InlinedCall
-from opshift.converter.node_names import NodeNames
-from opshift.converter.repeated_fields import remove_messages, sort_by_keys
-from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
 from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
+from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.registry.registry import Registry
+from opshift.rewriting.node_names import NodeNames
+from opshift.rewriting.workspace import FreshNames
 
 if TYPE_CHECKING:
     from opshift.model.messages import Repeated

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.call_facts import CallFacts, CallSite, Fact
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
+from opshift.inference.survey import ContainerSurvey
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import node_label
 from opshift.model.operator_ids import function_label

@@ -1,10 +1,10 @@
 """Nodes and constants that a pass adds to a graph or function."""
 
-from opshift.converter.constant_nodes import add_constant_node
-from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.attributes import INT
 from opshift.model.graphs import ContainerProto
 from opshift.model.node import Tensor
+from opshift.rewriting.constant_nodes import add_constant_node
+from opshift.rewriting.workspace import FreshNames
 
 
 class NodeWriter:

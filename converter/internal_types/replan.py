@@ -6,11 +6,12 @@ from functools import partial
 
 from opshift.converter.internal_types.narrow_integers import replace_narrow_integers
 from opshift.converter.internal_types.sequences import replace_sequences
-from opshift.converter.options import Allowances, Options
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.rewriting.allowances import Allowances
 
 INTEGERS_REPLACED = "model: the integers of 4 and 2 bits were replaced by integers of 8 bits"
 SEQUENCES_REPLACED = "model: the sequences were replaced by their tensors"

@@ -9,12 +9,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from opshift.adapters.core.limits import MAX_NODES, require_at_most
-from opshift.converter.constant_nodes import add_constant_node
-from opshift.converter.node_names import NodeNames
-from opshift.converter.options import Allowances
-from opshift.converter.repeated_fields import remove_messages
-from opshift.converter.rewrite.validation import validate_axes, validate_node
-from opshift.converter.rewrite.workspace import FreshNames
 from opshift.converter.unknown_shapes import UnknownShapes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in
@@ -30,7 +24,13 @@ from opshift.model.graphs import (
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.repeated_fields import remove_messages
 from opshift.model.types import Shape
+from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.constant_nodes import add_constant_node
+from opshift.rewriting.node_names import NodeNames
+from opshift.rewriting.validation import validate_axes, validate_node
+from opshift.rewriting.workspace import FreshNames
 
 Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""

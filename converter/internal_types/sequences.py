@@ -20,12 +20,12 @@ from opshift.converter.internal_types.sequence_operators import (
     split,
 )
 from opshift.converter.internal_types.sequence_pass import Context, SequencePass
-from opshift.converter.options import Allowances
-from opshift.converter.root_scopes import root_scopes
+from opshift.inference.root_scopes import root_scopes
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, defined_values, nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import Registry
+from opshift.rewriting.allowances import Allowances
 
 OPERATORS = {
     "SequenceConstruct": construct,

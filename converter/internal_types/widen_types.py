@@ -8,11 +8,9 @@ from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRI
 from opshift.converter.internal_types.node_writer import NodeWriter
 from opshift.converter.internal_types.unpack_external import emit_unpacked
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor, widen_type
-from opshift.converter.rewrite.validation import validate_node
-from opshift.converter.rewrite.workspace import FreshNames
-from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import ElementTypes
+from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import graphs_in, tensors_in, types_in
 from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.external_data import EXTERNAL
@@ -29,6 +27,8 @@ from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.rewriting.validation import validate_node
+from opshift.rewriting.workspace import FreshNames
 
 
 def types_in_model(model: ModelProto, registry: Registry) -> ElementTypes:

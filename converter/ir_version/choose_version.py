@@ -10,13 +10,14 @@ version that the model has, and no ONNX release has a private domain.
 from collections.abc import Collection, Mapping
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.options import KEEP, Allowances, Options, Target
+from opshift.converter.options import KEEP, Options, Target
 from opshift.converter.plan.changes import ContainerPlan, IrChange
 from opshift.converter.unread_constants import removed_initializers
 from opshift.model.graphs import Container
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.releases import Releases
+from opshift.rewriting.allowances import Allowances
 
 
 def plan_ir_change(

@@ -6,12 +6,13 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.ir_version import functions, metadata, tensors
-from opshift.converter.options import Allowances, Options
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import IrChange, Lowering
 from opshift.converter.refusals import Refusal
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
+from opshift.rewriting.allowances import Allowances
 
 LOWERINGS: tuple[Lowering, ...] = (
     Lowering("device_configurations", "", None, "drop-devices", metadata.drop_device_configurations),

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
-from opshift.converter.options import Allowances, Options
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import (
     METADATA_KEY,
     ContainerPlan,
@@ -17,18 +17,19 @@ from opshift.converter.plan.changes import (
     Plan,
 )
 from opshift.converter.plan.imports import plan_imports
-from opshift.converter.rewrite.result import values_read
-from opshift.converter.rewrite.workspace import FreshNames, Workspace
-from opshift.converter.rewrite_cache.cache import RewriteCache
-from opshift.converter.survey.node_analysis import NodeAnalysis
-from opshift.converter.survey.survey import ContainerSurvey, survey
+from opshift.converter.plan.node_analysis import NodeAnalysis
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
+from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
 from opshift.model.graphs import ContainerProto, NodeRecord, node_place, require_graph, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, function_label, opset_imports
 from opshift.registry.errors import ResolveError
+from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.result import values_read
+from opshift.rewriting.rewrite_cache import RewriteCache
+from opshift.rewriting.workspace import FreshNames, Workspace
 
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
@@ -289,7 +290,7 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
     try:
         return model, _plan(model, options)
     except InvalidModel as error:
-        from opshift.converter.survey.repair import repaired_copy  # few models need it
+        from opshift.inference.repair import repaired_copy  # few models need it
 
         ordered, repairs = repaired_copy(model, error, options.registry)
     plan = _plan(ordered, options)

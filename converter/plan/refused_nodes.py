@@ -15,12 +15,12 @@ from opshift.registry.explanations.refusal_causes import refusal_cause
 
 if TYPE_CHECKING:
     from opshift.converter.options import Options
-    from opshift.converter.rewrite.workspace import FreshNames
-    from opshift.converter.survey.node_analysis import NodeAnalysis
-    from opshift.converter.survey.survey import ContainerSurvey
+    from opshift.converter.plan.node_analysis import NodeAnalysis
     from opshift.inference.function_scope import FunctionTable
     from opshift.inference.scope import Scope
+    from opshift.inference.survey import ContainerSurvey
     from opshift.model.messages import NodeProto
+    from opshift.rewriting.workspace import FreshNames
 
 INTERMEDIATE = "an intermediate value"
 """Text for a value that a step created: users do not know its name."""

@@ -31,13 +31,13 @@ from opshift.converter.reversible.value_index import (
     names_read_by_emissions,
     names_read_in_graph,
 )
-from opshift.converter.rewrite.routes import Router
-from opshift.converter.rewrite.workspace import FreshNames, Workspace
-from opshift.converter.survey.survey import ContainerSurvey
+from opshift.inference.survey import ContainerSurvey
 from opshift.model.graphs import ContainerProto, bound_names, read_node_record, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.operator_ids import function_id
+from opshift.rewriting.routes import Router
+from opshift.rewriting.workspace import FreshNames, Workspace
 
 
 class History:

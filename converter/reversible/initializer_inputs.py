@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence, Set
 
-from opshift.converter.repeated_fields import sort_by_keys
 from opshift.converter.reversible.record import RecordedInput, damaged_record
 from opshift.model.messages import DecodeError, GraphProto, ValueInfoProto
+from opshift.model.repeated_fields import sort_by_keys
 from opshift.model.types import declared_dims
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from opshift.converter.reversible.preconditions import preconditions_hold, preconditions_of
 from opshift.converter.reversible.record import RecordEntry, RecordPart, damaged_record
 from opshift.converter.reversible.value_index import ValueIndex, free_names
-from opshift.converter.survey.survey import ContainerSurvey
+from opshift.inference.survey import ContainerSurvey
 from opshift.model.messages import DecodeError, NodeProto
 from opshift.model.operator_ids import canonical_domain
 

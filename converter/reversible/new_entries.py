@@ -7,17 +7,17 @@ from opshift.converter.reversible.intact_groups import Group
 from opshift.converter.reversible.preconditions import preconditions_of
 from opshift.converter.reversible.record import Opset, RecordEntry
 from opshift.converter.reversible.value_index import first_name, names_read, names_read_by_emissions
-from opshift.converter.rewrite.result import Emission
-from opshift.converter.rewrite.router_for import router_for
-from opshift.converter.rewrite.routes import Router
-from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope
+from opshift.inference.survey import ContainerSurvey
 from opshift.model.graphs import graphs_of, nested_nodes, node_place
 from opshift.model.messages import NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
+from opshift.rewriting.result import Emission
+from opshift.rewriting.router_for import router_for
+from opshift.rewriting.routes import Router
 
 MAX_RECORDED_NODE_SIZE = 1 << 16
 """Size limit in bytes for recording a node with subgraphs. The nodes in the subgraphs of a larger

@@ -8,11 +8,6 @@ from opshift.converter.functions.attribute_references import restore_references
 from opshift.converter.plan.changes import ContainerPlan, Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
 from opshift.converter.reversible.value_index import ValueIndex, names_read_by_emissions
-from opshift.converter.rewrite.result import ComputedRewrite
-from opshift.converter.rewrite.rewrite_node import rewrite_node
-from opshift.converter.rewrite.routes import Router
-from opshift.converter.rewrite.validation import validate_node
-from opshift.converter.rewrite.workspace import Workspace
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of
@@ -20,6 +15,11 @@ from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import ResolveError
+from opshift.rewriting.result import ComputedRewrite
+from opshift.rewriting.rewrite_node import rewrite_node
+from opshift.rewriting.routes import Router
+from opshift.rewriting.validation import validate_node
+from opshift.rewriting.workspace import Workspace
 
 
 def plan_restorations(

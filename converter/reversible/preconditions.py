@@ -5,11 +5,11 @@ from hashlib import blake2b
 from typing import cast
 
 from opshift.converter.reversible.record import Precondition
-from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto, NodeProto
 from opshift.model.offloaded_tensors import serialize
+from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS
 
 UNKNOWN_PRECONDITION = Precondition()
 

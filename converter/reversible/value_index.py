@@ -5,7 +5,6 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from opshift.converter.rewrite.result import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import (
     ContainerProto,
@@ -17,6 +16,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
+from opshift.rewriting.result import Emission, EmittedGraph
 
 OUTSIDE_NODES = -1
 """Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""

@@ -5,7 +5,6 @@ from copy import deepcopy
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, Plan
-from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.reversible.initializer_inputs import restore_inputs
 from opshift.converter.reversible.record import (
     MAIN_GRAPH,
@@ -22,6 +21,7 @@ from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import called_function, canonical_domain, function_id, opset_imports
+from opshift.model.repeated_fields import remove_messages
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:

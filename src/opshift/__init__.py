@@ -9,6 +9,9 @@ Names are loaded when they are first used.
 
 from importlib import import_module
 
+from opshift.registry.function_builder import set_function_builder
+from opshift.version import __version__ as __version__
+
 # The name that type checkers know. Importing `typing` would take longer than everything else here, and Ctrl+C
 # is only handled after this module.
 TYPE_CHECKING = False
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
     from opshift.analysis.model_diff.diff import diff_model as diff_model
     from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
     from opshift.analysis.pages.write_report import write_report as write_report
-    from opshift.analysis.runtime_support.runs import Runs as Runs
-    from opshift.analysis.runtime_support.runs import runs as runs
+    from opshift.analysis.runs import Runs as Runs
+    from opshift.analysis.runs import runs as runs
     from opshift.analysis.verification.references import load_references as load_references
     from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from opshift.registry.changes.classify import classify as classify
     from opshift.registry.errors import ResolveError as ResolveError
     from opshift.registry.fingerprints import fingerprint as fingerprint
+    from opshift.registry.function_builder import FunctionBuilder
     from opshift.registry.models import OperatorVersion as OperatorVersion
     from opshift.registry.registry import Registry as Registry
     from opshift.registry.registry import default_registry as default_registry
@@ -88,7 +92,7 @@ _NAMES = {
     "analysis.pages.write_report": ("write_report",),
     "batch.convert_many": ("convert_many",),
     "batch.outcome": ("ModelError", "ModelOutcome"),
-    "analysis.runtime_support.runs": ("Runs", "runs"),
+    "analysis.runs": ("Runs", "runs"),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),
@@ -116,7 +120,6 @@ _NAMES = {
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOMES)
-__version__ = "0.1.0"
 
 
 # Hidden from type checkers: with it, they would accept every attribute.
@@ -129,6 +132,15 @@ if not TYPE_CHECKING:
         value = getattr(import_module(f"opshift.{home}"), name)
         globals()[name] = value
         return value
+
+
+def _load_function_builder() -> "FunctionBuilder":
+    from opshift.rewriting.function_body import build_function
+
+    return build_function
+
+
+set_function_builder(_load_function_builder)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,14 @@
-"""`python -m opshift` is the command line."""
+"""Entry point of the command line, also for `python -m opshift`."""
 
-from opshift.start import main
+import opshift.start as _  # handles Ctrl+C, so it is the first import
 
-main()
+
+def main() -> None:
+    """Run the command line and exit with its exit code."""
+    from opshift.cli.main import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

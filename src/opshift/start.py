@@ -1,4 +1,4 @@
-"""Entry point of the command line, which handles Ctrl+C before anything else is imported.
+"""Handling of Ctrl+C from the start of the command line, before anything else is imported.
 
 It imports only what the interpreter has loaded: a signal that arrives earlier would print a traceback.
 """
@@ -17,10 +17,3 @@ def exit_at_once(number: int, frame: object) -> None:
 # not in the processes that convert models, which import this module, too: the command ends them
 if "multiprocessing" not in sys.modules and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, exit_at_once)
-
-
-def main() -> None:
-    """Run the command line and exit with its exit code."""
-    from opshift.cli.main import main as run
-
-    run()

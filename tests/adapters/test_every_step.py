@@ -9,8 +9,8 @@ from support.steps import all_steps, exercises_step, opset_before, target_after
 
 from opshift.converter.options import Options
 from opshift.converter.plan.planner import Planner
-from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.files import model_of
+from opshift.rewriting.version_steps import VersionStep
 
 pytestmark = pytest.mark.every_case
 

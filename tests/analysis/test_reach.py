@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, parser
 
 from opshift import convert_version, plan_version
 from opshift.analysis.reach import reach
-from opshift.converter.rewrite import rewrite_node
+from opshift.rewriting import rewrite_node
 
 
 def chain(count: int, element_type: int = TensorProto.BFLOAT16) -> onnx.ModelProto:

@@ -16,11 +16,11 @@ from support.execution import assert_equal, build, op_types
 from opshift.adapters.core.adapter_table import adapter_table, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
+from opshift.rewriting.version_graph import build_version_graph
 
 ACME = Path(__file__).parents[1] / "support" / "acme"
 X = np.linspace(-3, 12, 6, dtype=np.float32).reshape(2, 3)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from opshift.converter.survey.survey import survey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
+from opshift.inference.survey import survey
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
 

@@ -14,10 +14,10 @@ from onnx.backend.test.case.node import collect_testcases
 from support.random_models import cases
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.inference.scope import Scope
 from opshift.model.types import Shape, element_type_of, shape_of
 from opshift.registry.registry import default_registry
+from opshift.rewriting.version_graph import build_version_graph
 from random_graphs.models import Case
 from random_graphs.values import type_of
 

@@ -6,7 +6,7 @@ import onnx.parser
 import pytest
 
 import opshift
-from opshift.converter.root_scopes import graph_scopes
+from opshift.inference.root_scopes import graph_scopes
 
 HEADER = """<ir_version: 8, opset_import: ["" : 17]>
 main (float[N, 4] x, int64[M] i, int32[M] j, uint64[M] u, bool[M] c) => (int64[K] y)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from onnx import TensorProto, helper
 
 from opshift import convert_version
-from opshift.converter.rewrite.router_for import router_for
 from opshift.model.graphs import read_node_records
 from opshift.opsets import OPSETS
 from opshift.registry.registry import Registry
+from opshift.rewriting.router_for import router_for
 
 NODES = [
     helper.make_node("Relu", ["x"], ["y"]),

@@ -79,7 +79,17 @@ def test_returns_ordinary_tensors_unchanged() -> None:
     assert serialize(tensor) == tensor.SerializeToString()
 
 
-FOLDERS = ("model", "inference", "adapters", "checker", "stores", "converter", "analysis")
+FOLDERS = (
+    "model",
+    "inference",
+    "adapters",
+    "checker",
+    "stores",
+    "rewriting",
+    "runtimes",
+    "converter",
+    "analysis",
+)
 
 
 def test_only_listed_modules_access_raw_bytes() -> None:
@@ -103,8 +113,8 @@ def test_only_listed_modules_access_raw_bytes() -> None:
         "analysis/model_diff/match_nodes.py",  # whole models only
         "analysis/model_diff/nodes.py",  # as above
         "analysis/model_text.py",  # after `with_payload`
-        "analysis/runtime_support/model_nodes.py",  # attributes of functions, which are small
-        "analysis/runtime_support/runs.py",  # whole models only
+        "runtimes/model_nodes.py",  # attributes of functions, which are small
+        "analysis/runs.py",  # whole models only
         "analysis/verification/runtimes.py",
         "checker/check.py",  # converts to the project's message class
         "checker/rules/external_data.py",  # names the source of a rule
@@ -112,11 +122,11 @@ def test_only_listed_modules_access_raw_bytes() -> None:
         "converter/convert_node.py",
         "converter/folding/equal_values.py",  # placeholders of equal payloads may differ, which is safe
         "converter/internal_types/widen_tensors.py",  # after `with_payload`
-        "converter/function_body.py",  # converts to the project's message class
+        "rewriting/function_body.py",  # converts to the project's message class
         "converter/ir_version/tensors.py",  # writes raw_data
         "converter/onnx_shapes.py",  # removes the payloads of large tensors
         "converter/reversible/initializer_inputs.py",  # declarations of inputs
-        "converter/rewrite_cache/cached_rewrite.py",  # small tensors, or their placeholders
+        "rewriting/cached_rewrite.py",  # small tensors, or their placeholders
         "model/files.py",
         "model/onnx_ir/message.py",  # writes raw_data
         "model/node.py",  # attributes without tensors

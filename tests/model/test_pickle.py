@@ -17,7 +17,6 @@ import opshift
 from opshift.analysis.common_opset import NoCommonOpset
 from opshift.analysis.fit.result import DoesNotFit
 from opshift.analysis.reach import reach
-from opshift.analysis.runtime_support.check_support import MissingKernel
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused
@@ -26,6 +25,7 @@ from opshift.model.errors import OpshiftError, Place, UnknownElementType, Unknow
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
+from opshift.runtimes.check_support import MissingKernel
 
 SOFTMAX = onnx.parser.parse_model("""
 <ir_version: 7, opset_import: ["" : 11]>
@@ -47,6 +47,8 @@ def _errors() -> Iterator[OpshiftError]:
         "adapters",
         "checker",
         "stores",
+        "rewriting",
+        "runtimes",
         "converter",
         "analysis",
         "batch",

@@ -203,6 +203,8 @@ def tree(tmp_path: Path) -> Path:
         "adapters",
         "checker",
         "stores",
+        "rewriting",
+        "runtimes",
         "converter",
         "analysis",
         "opsets",

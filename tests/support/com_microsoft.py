@@ -10,9 +10,9 @@ import onnx
 from onnx import helper
 
 from opshift import convert_version, default_registry
-from opshift.converter.survey.survey import survey
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.scope import Scope
+from opshift.inference.survey import survey
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.steps import Allow

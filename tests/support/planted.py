@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.converter.rewrite.routes import Router
 from opshift.model.node import Node
 from opshift.registry.registry import Registry
+from opshift.rewriting.routes import Router
 
 if TYPE_CHECKING:
     import pytest
@@ -42,7 +42,7 @@ def _install(monkeypatch: pytest.MonkeyPatch, key: StepKey, adapter: Adapter) ->
     def router(registry: Registry, targets: Iterable[tuple[str, int]], without: object = ()) -> Router:
         return Router(registry, table, dict(targets))
 
-    monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", router)
+    monkeypatch.setattr("opshift.converter.plan.node_analysis.router_for", router)
 
 
 def _wrong_clip(node: Node, out: Rewriter) -> None:

@@ -9,8 +9,8 @@ import networkx as nx
 
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.convert import plan_version
-from opshift.converter.rewrite.version_graph import build_version_graph
-from opshift.converter.rewrite.version_steps import VersionStep
+from opshift.rewriting.version_graph import build_version_graph
+from opshift.rewriting.version_steps import VersionStep
 from support.domains import onnx_operators, wire
 from support.published import Case
 

@@ -17,16 +17,16 @@ from measurement.describe import describe
 from measurement.fold import wrong_results
 from measurement.probes import probe_of
 from measurement.run_models import Outcome, Worker
-from opshift.analysis.runtime_support.check_support import RuntimeCheck
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
-from opshift.converter.root_scopes import graph_scopes
 from opshift.inference.facts import InferenceScope
+from opshift.inference.root_scopes import graph_scopes
 from opshift.model.element_types import BY_NAME
 from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import ModelProto
 from opshift.model.types import short_type
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
 from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.graphs import root_graphs
 from opshift.model.messages import ModelProto
+from opshift.rewriting.workspace import FreshNames
 
 NATIVE_TYPES: dict[int, int] = {
     **dict.fromkeys((TensorProto.INT4, TensorProto.UINT4), TensorProto.INT32),

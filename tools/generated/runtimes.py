@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.rewriting.version_graph import build_version_graph
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from opshift import __version__
 from opshift.batch.file_states import full_name
 from opshift.batch.ledger_file import LedgerFile
 from opshift.batch.outcome import ModelOutcome
@@ -19,6 +18,7 @@ from opshift.model.errors import CannotWrite
 from opshift.model.locations import is_url
 from opshift.model.redaction import without_secrets
 from opshift.stores.locations import join
+from opshift.version import __version__
 
 if TYPE_CHECKING:
     from opshift.batch.ledger_segments import LedgerSegments

@@ -6,11 +6,11 @@ import json
 from contextlib import suppress
 from typing import NamedTuple, cast
 
-from opshift import __version__
 from opshift.batch.file_states import FileState, FileStates
 from opshift.batch.outcome import ModelError, Status
 from opshift.model.errors import OpshiftError
 from opshift.model.frozen_record import FrozenRecord
+from opshift.version import __version__
 
 STARTED = "started"
 """Status of a model while it is converted."""

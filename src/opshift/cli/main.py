@@ -17,6 +17,7 @@ from opshift.model.limited_stream import LIMIT_VARIABLE
 from opshift.model.remote.redirects import HOSTS_VARIABLE
 from opshift.model.signals import exit_on_signals
 from opshift.start import exit_at_once
+from opshift.version import __version__
 
 
 class Command(NamedTuple):
@@ -198,8 +199,6 @@ app = typer.Typer(
 
 def _version(context: typer.Context, is_requested: bool) -> None:
     if is_requested and not context.resilient_parsing:
-        from opshift import __version__  # reads the package's metadata, which no other option needs
-
         typer.echo(f"opshift {__version__}")
         raise typer.Exit
 

@@ -12,7 +12,7 @@ from opshift.converter.refusals import Refusal, RefusalGroup
 from opshift.model.operator_ids import short_label
 
 if TYPE_CHECKING:
-    from opshift.analysis.runtime_support.check_support import MissingKernel
+    from opshift.runtimes.check_support import MissingKernel
 
 QUOTED_NAME = re.compile(r"'[^']*'")
 

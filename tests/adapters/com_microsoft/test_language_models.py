@@ -14,8 +14,8 @@ from support.execution import Array, Feeds, assert_equal, run
 from support.language_models import decoder, decoder_feeds, encoder
 
 from opshift.analysis.fit.fit import fit
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import check_support
 
 if TYPE_CHECKING:
     from pathlib import Path

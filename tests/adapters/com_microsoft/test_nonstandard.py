@@ -13,8 +13,8 @@ from support.forms import FORMS, RANKED_FORMS, in_form
 
 import opshift
 from opshift.analysis.model_summary import summarize_model
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import check_support
 
 LAYER, RMS = "LayerNormalization", "SimplifiedLayerNormalization"
 

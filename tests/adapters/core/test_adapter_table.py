@@ -19,12 +19,12 @@ from opshift.adapters import ops
 from opshift.adapters.core import adapter_table as table_module
 from opshift.adapters.core.adapter_table import Adapter, DuplicateAdapter, StepKey, adapter, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.converter.rewrite import router_for as routers
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
+from opshift.rewriting import router_for as routers
+from opshift.rewriting.version_graph import build_version_graph
 
 
 def keep_node(node: Node, out: Rewriter) -> None:

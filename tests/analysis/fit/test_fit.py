@@ -19,10 +19,10 @@ from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.graphs import nested_nodes
 from opshift.registry.runtimes.restrictions import Condition, Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime
+from opshift.runtimes.check_support import check_support
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 FLOAT = ("tensor(float)",)

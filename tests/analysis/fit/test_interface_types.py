@@ -16,9 +16,9 @@ from support.forms import FORMS, in_form
 from support.runtimes import fictional_runtime
 
 from opshift import DoesNotFit, fit
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.graphs import nested_nodes
 from opshift.registry.runtimes.runtime import Kernel, Runtime
+from opshift.runtimes.check_support import check_support
 
 TYPES = ("float", "float16", "double", "int8", "uint8", "int32", "int64", "bool")
 OPERATORS = (

@@ -12,9 +12,9 @@ from support.forms import in_form
 
 from opshift import fit
 from opshift.analysis.fit.strict_forms import write_strict_forms
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import check_support
 
 TRACT = "tract-0.23.9"
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)

@@ -13,10 +13,10 @@ from typer.testing import Result
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.catalogue.history import history_of
 from opshift.catalogue.type_texts import format_types, summarize_types
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
+from opshift.rewriting.version_graph import build_version_graph
 
 pytestmark = pytest.mark.every_case
 

@@ -13,13 +13,13 @@ from onnx import TensorProto, helper
 from support.published import published
 
 import import_kernels
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.model.element_types import BY_NAME
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Kernel, Runtime
+from opshift.runtimes.check_support import check_support
 from runtime_files import ANY_LATER_VERSION, onnxruntime_rows
 
 REGISTRY = default_registry()

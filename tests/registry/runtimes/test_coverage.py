@@ -6,8 +6,8 @@ from support.toy_runtime import toy_runtime
 
 from generated.runtimes import _unreached, implements
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.registry import default_registry
+from opshift.rewriting.version_graph import build_version_graph
 
 REGISTRY = default_registry()
 

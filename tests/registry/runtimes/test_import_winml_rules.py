@@ -10,9 +10,9 @@ import pytest
 from support.toy_runtime import model
 
 import import_winml_rules as winml
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import RUNTIMES, get_runtime
+from opshift.runtimes.check_support import check_support
 
 
 def _table(op_type: str, opset: int, *rows: tuple[dict[str, Any], bool]) -> winml.Table:

@@ -28,12 +28,12 @@ from measurement.probes import (
 )
 from measurement.restrictions import restriction
 from measurement.run_models import Outcome, Results, Worker
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.analysis.verification.numpy_types import Array
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import read_runtime
+from opshift.runtimes.check_support import check_support
 
 MOODY_LOADER = """
 import os, subprocess, time

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.toy_runtime import model
 
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import check_support
 
 AXES = "axes = Constant<value_ints = [0]> ()"
 

@@ -7,10 +7,10 @@ import onnxruntime
 import pytest
 
 import import_schema_differences
-from opshift.analysis.runtime_support.check_support import check_support
 from opshift.registry.record import from_plain_data
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.runtimes.check_support import check_support
 
 NAME = f"onnxruntime-{onnxruntime.__version__}"
 

@@ -9,13 +9,13 @@ from opshift.analysis.comparison.result import ModelChange
 from opshift.analysis.comparison.structure import output_digests
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.options import ALLOW_VALUES, AllowLike, Options
-from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import OpshiftError
 from opshift.model.graphs import ContainerProto, nested_nodes, node_place
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import OperatorId, canonical_domain, function_label, opset_imports
 from opshift.registry.registry import Registry
+from opshift.rewriting.cached_rewrite import NodeRewrite
 
 Opsets = Mapping[str, int]
 

@@ -8,10 +8,10 @@ from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, 
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.ir_version.lower import required_ir_version
-from opshift.converter.survey.repair import repaired_copy
-from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import OperatorStatus
+from opshift.inference.repair import repaired_copy
 from opshift.inference.scope import Scope
+from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.errors import InvalidModel, not_utf8_error
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import (

@@ -4,8 +4,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
 from opshift.analysis.doctor.shape_violations import SHAPE_VIOLATIONS, shape_violation
-from opshift.converter.rewrite.routes import replaced_from
-from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
 from opshift.model.element_types import type_string
@@ -16,6 +14,8 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
+from opshift.rewriting.routes import replaced_from
+from opshift.rewriting.validation import validate_node
 
 NodeTypes = tuple[str | None, ...]
 """For each input and output: an element type, a type string, or `None` if it is unknown."""

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from opshift.analysis.fit.determined_inputs import RULES
 from opshift.analysis.fit.known_node import KnownNode, Sizes
-from opshift.analysis.runtime_support.constant_values import is_constant
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.rewrite.workspace import FreshNames
-from opshift.converter.root_scopes import graph_scopes
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import shape_link
 from opshift.inference.infer_types import parameter_at
+from opshift.inference.root_scopes import graph_scopes
 from opshift.model.graphs import node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
@@ -21,6 +19,8 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.rewriting.workspace import FreshNames
+from opshift.runtimes.constant_values import is_constant
 
 
 class KnownShape(NamedTuple):

@@ -13,8 +13,6 @@ from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import FitReport
 from opshift.analysis.fit.targets import APPROXIMATION_COST, TargetOpsets
-from opshift.analysis.runtime_support.check_support import MissingKernel, RuntimeCheck
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options, Target
 from opshift.converter.refusals import Refusal
@@ -23,6 +21,8 @@ from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
 
 MAX_ROUNDS = 12
 """Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""

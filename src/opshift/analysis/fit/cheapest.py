@@ -9,14 +9,14 @@ from itertools import islice
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.result import DoesNotFit, FitReport
 from opshift.analysis.fit.targets import IMPOSSIBLE_COST, TargetOpsets, rank_targets
-from opshift.analysis.runtime_support.check_support import RuntimeCheck
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.converter.options import Options
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
 
 MAX_COMPARED = 3
 """Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from opshift.adapters.core.equivalents import Equivalent, equivalents
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.model_nodes import ModelNodes
 
 
 def find_equivalents(

@@ -13,8 +13,6 @@ from opshift.analysis.fit.interface_types import interface_changes, interface_re
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
 from opshift.analysis.fit.shared_casts import share_casts
 from opshift.analysis.fit.strict_forms import write_strict_forms
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
-from opshift.analysis.runtime_support.ordered_nodes import ordered
 from opshift.converter.options import AllowLike, Options, Target, read_allow
 from opshift.model.files import (
     BYTES_TYPES,
@@ -33,6 +31,7 @@ from opshift.model.onnx_ir.models import is_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.model_nodes import ModelNodes, ordered
 
 
 @overload

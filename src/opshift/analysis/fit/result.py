@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Generic, NamedTuple
 
 from opshift.analysis.fit.interface_types import InterfaceChange
-from opshift.analysis.runtime_support.check_support import MissingKernel
 from opshift.converter.convert import Converted
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
+from opshift.runtimes.check_support import MissingKernel
 
 
 class FitReport(FrozenRecord):

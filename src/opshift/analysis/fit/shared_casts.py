@@ -1,6 +1,5 @@
 """Share casts that several nodes got for the same value."""
 
-from opshift.converter.repeated_fields import remove_messages
 from opshift.model.graphs import (
     ContainerProto,
     defined_values,
@@ -12,6 +11,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.repeated_fields import remove_messages
 
 
 def share_casts(model: ModelProto, original: ModelProto) -> int:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from opshift.converter.repeated_fields import sort_by_keys
-from opshift.converter.rewrite.workspace import FreshNames
-from opshift.converter.root_scopes import graph_scopes
 from opshift.inference.facts import InferenceScope
+from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import TENSOR
 from opshift.model.graphs import ContainerProto, graphs_of, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.repeated_fields import sort_by_keys
 from opshift.model.tensors import write_tensor
 from opshift.model.types import element_type_of, fill_type
 from opshift.registry.registry import Registry
+from opshift.rewriting.workspace import FreshNames
 
 CONSTANT_VALUE: Final = 2
 """Position of the input `constant_value` of Pad."""

@@ -18,15 +18,15 @@ import networkx as nx
 from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.find_equivalents import find_equivalents
-from opshift.analysis.runtime_support.model_nodes import ModelNodes
-from opshift.converter.rewrite.version_graph import build_version_graph
-from opshift.converter.rewrite.version_steps import StepKind
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow, Refuse
+from opshift.rewriting.version_graph import build_version_graph
+from opshift.rewriting.version_steps import StepKind
+from opshift.runtimes.model_nodes import ModelNodes
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
 """Cost of a step of a node, about the number of nodes that it adds; refused steps are not in the graph."""

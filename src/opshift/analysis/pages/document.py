@@ -10,8 +10,8 @@ from typing import Final
 
 from opshift.analysis.pages.diagram import ARROW
 from opshift.analysis.pages.markdown import anchor, plain_text
-from opshift.analysis.runtime_support.verdicts import DOES_NOT_RUN, MAY_RUN
 from opshift.registry.changes.classes import ChangeClass
+from opshift.runtimes.verdicts import DOES_NOT_RUN, MAY_RUN
 
 STYLE: Final = Path(__file__).parent / "style.css"
 

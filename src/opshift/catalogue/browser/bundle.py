@@ -72,24 +72,24 @@ def converter_files(version: str) -> dict[str, bytes]:
     """
     files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
     with tarfile.open(fileobj=io.BytesIO(_pyodide())) as archive:
-        for name in (*PLAIN, LOCK, COMPRESSED):
+        for name in (*PLAIN, LOCK, COMPRESSED, "package.json"):
             member = archive.extractfile(f"package/{name}")
             assert member is not None
             files[name] = member.read()
     files[f"{COMPRESSED}.bin"] = _compress(files.pop(COMPRESSED))
+    pyodide = str(json.loads(files.pop("package.json"))["version"])
     files[LOCK] = json.dumps({**json.loads(files[LOCK]), "packages": {}}).encode()
     packages = {path: content for name in IMPORTED for path, content in _package(name)}
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
-    files[SOFTWARE_BILL] = software_bill(version, _components(json.loads(files[LOCK]))).encode()
+    files[SOFTWARE_BILL] = software_bill(version, _components(pyodide, json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
 
-def _components(lock: Mapping[str, Any]) -> list[Component]:
-    """Return what the files contain besides opshift: Pyodide, Python, and packages."""
-    info = lock["info"]
-    pyodide, python = str(info["version"]), str(info["python"])
+def _components(pyodide: str, lock: Mapping[str, Any]) -> list[Component]:
+    """Return what the files contain besides opshift: a version of Pyodide, Python, and packages."""
+    python = str(lock["info"]["python"])
     return [
         {
             **component("pyodide", pyodide, "MPL-2.0", f"pkg:npm/pyodide@{pyodide}"),

@@ -11,15 +11,15 @@ from opshift.analysis.pages.conversion_page import changes_section
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_block, code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
-from opshift.analysis.runtime_support.runs import Runs, RuntimeResult, group_releases
-from opshift.analysis.runtime_support.verdicts import MAY_RUN, RUNS
+from opshift.analysis.runs import Runs, RuntimeResult, group_releases
 from opshift.checker.findings import Finding
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import short_label
+from opshift.runtimes.verdicts import MAY_RUN, RUNS
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import DoesNotFit, FitReport
-    from opshift.analysis.runtime_support.check_support import MissingKernel
+    from opshift.runtimes.check_support import MissingKernel
 
 
 def error_page(error: OpshiftError) -> Document:

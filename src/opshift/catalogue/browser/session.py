@@ -195,7 +195,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
     """List the runtimes that run a model, and what prevents others; by default, of the newest releases."""
-    from opshift.analysis.runtime_support.runs import runs as runtimes_of
+    from opshift.analysis.runs import runs as runtimes_of
     from opshift.registry.runtimes.files import RUNTIMES, runtime_files
 
     if not RUNTIMES.exists():

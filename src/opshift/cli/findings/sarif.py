@@ -105,7 +105,7 @@ class SarifWriter(FindingsWriter):
         self.write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
 
     def _driver(self) -> dict[str, object]:
-        from opshift import __version__
+        from opshift.version import __version__
 
         driver: dict[str, object] = {"name": "opshift", "version": __version__}
         if address := repository_address():

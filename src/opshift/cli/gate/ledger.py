@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from opshift import __version__
 from opshift.batch.file_states import FileState, FileStates, are_unchanged, full_name, states_of
 from opshift.batch.ledger import ledger_storage
 from opshift.batch.options_digest import content_digests, plugins
@@ -21,6 +20,7 @@ from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import PlainDataError, parse_json
 from opshift.model.redaction import without_secrets
+from opshift.version import __version__
 
 
 class InspectionTask(NamedTuple):

@@ -9,14 +9,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from opshift.analysis.runtime_support.target_runtimes import missing_label
-from opshift.analysis.runtime_support.verdicts import (
-    AFTER_CONVERSION,
-    DOES_NOT_RUN,
-    MAY_RUN,
-    RUNS,
-    VERDICTS,
-)
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
@@ -28,11 +20,19 @@ from opshift.cli.page import Column, Page
 from opshift.cli.streams import model_input
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.runtimes.target_runtimes import missing_label
+from opshift.runtimes.verdicts import (
+    AFTER_CONVERSION,
+    DOES_NOT_RUN,
+    MAY_RUN,
+    RUNS,
+    VERDICTS,
+)
 
 if TYPE_CHECKING:
-    from opshift.analysis.runtime_support.check_support import MissingKernel
-    from opshift.analysis.runtime_support.runs import ConversionAttempt, Runs, RuntimeResult
+    from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
     from opshift.cli.findings.finding import Finding, Severity
+    from opshift.runtimes.check_support import MissingKernel
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
 """Origins of the facts, as a table names them: `package` lists its kernels, or a page made of this list."""
@@ -174,7 +174,7 @@ def _versions(conversion: ConversionAttempt) -> str:
 
 def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
     """Yield a row for consecutive releases of a runtime with the same answer."""
-    from opshift.analysis.runtime_support.runs import group_releases
+    from opshift.analysis.runs import group_releases
 
     for name, cells in group_releases(results, _cells):
         yield name, *cells
@@ -230,7 +230,7 @@ def runs_of_file(
     source: str, *, runtimes: tuple[str, ...], explain: bool, folders: list[Path] | None
 ) -> RunsOfModel:
     """Return which runtimes run the model in a file."""
-    from opshift.analysis.runtime_support.runs import runs as runs_on
+    from opshift.analysis.runs import runs as runs_on
     from opshift.converter.streaming.weights import open_without_weights
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:

@@ -2,7 +2,6 @@
 
 from opshift.adapters.core.adapter_table import registered_adapters
 from opshift.checker.findings import ERROR, INFO
-from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import ADAPTERS
 from opshift.proposals.evidence.conversions import Direction
@@ -13,6 +12,7 @@ from opshift.registry.changes.classify import classify, most_severe_class
 from opshift.registry.errors import DefinitionError
 from opshift.registry.step_rules import is_derivable
 from opshift.registry.steps import Refuse, StepAction
+from opshift.rewriting.version_graph import build_version_graph
 
 VERSIONING = f"{ADDING}: version conversion"
 

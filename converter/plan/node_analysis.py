@@ -1,0 +1,154 @@
+"""Analysis of a model's operators: whether their nodes need conversion, or may contain subgraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from opshift.converter.options import Options
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.model_element_types import ElementTypes
+from opshift.inference.scope import Scope
+from opshift.inference.survey import ContainerSurvey
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import is_graph
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.errors import ResolveError
+from opshift.rewriting.router_for import router_for
+from opshift.rewriting.routes import Router
+
+if TYPE_CHECKING:
+    from opshift.inference.call_facts import CallSite
+    from opshift.inference.function_scope import FunctionTable
+
+Imports = frozenset[tuple[str, int]]
+"""Opset imports in hashable form, as a cache key."""
+
+
+class NodeAnalysis:
+    """Statuses of a model's operators, collected while its nodes are surveyed."""
+
+    def __init__(
+        self,
+        model: ModelProto,
+        options: Options,
+        functions: FunctionTable | None,
+    ) -> None:
+        self.operators: set[tuple[str, str]] = set()
+        self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
+        """Errors of unknown operators, by domain, op_type and opset; the look-up is slow."""
+        self.calls: list[tuple[int, CallSite]] = []
+        self._model = model
+        self._registry = options.registry
+        self._has_unknown_operators = False
+        self._element_types: ElementTypes | None = None
+        self._targets = options.target.opsets
+        self._functions = functions
+        self._without = options.without
+        self._routers: dict[Imports, Router] = {}
+        self._last_router: tuple[Mapping[str, int], Router] | None = None
+        self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
+        self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
+        """Operators with steps that affect only some element types, and these types, by opset imports."""
+
+    def router(self, opsets: Mapping[str, int]) -> Router:
+        """Return the router from some opset imports to the target opsets."""
+        # Each new operator asks, and most models have one mapping: looking it up by content takes longer.
+        if self._last_router and self._last_router[0] is opsets:
+            return self._last_router[1]
+        key = frozenset(opsets.items())
+        if key not in self._routers:
+            final_opsets = {**opsets, **self._targets}
+            # Steps of other domains may emit nodes of the default domain, even if it is not imported.
+            if DEFAULT_DOMAIN not in final_opsets:
+                final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
+            self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()), self._without)
+        self._last_router = opsets, self._routers[key]
+        return self._routers[key]
+
+    def statuses_at(self, opsets: Mapping[str, int]) -> dict[str, OperatorStatus]:
+        """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
+        return self._statuses.setdefault(frozenset(opsets.items()), {})
+
+    def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
+        """Return the status of a node's operator; it is cached for operators of the default domain."""
+        domain, op_type = proto.domain, proto.op_type
+        self.operators.add((domain, op_type))
+        if self._functions is not None and self._functions.has_name(op_type, domain):
+            call = self._functions.find_call(proto, scope)
+            if call:
+                self.calls.append(call)
+                return OperatorStatus(has_step=False, has_graphs=True)
+            return self._status(domain, op_type, scope)
+        found = self._status(domain, op_type, scope)
+        if not domain:
+            scope.operator_statuses[op_type] = found
+        return found
+
+    def finish(self, surveyed: Collection[ContainerSurvey]) -> None:
+        """Select the nodes with steps that depend on element types, after the survey of the whole model.
+
+        Only then are all element types of the model known. Nodes are selected if the types that their steps
+        affect occur in the model.
+        """
+        if not self._type_dependent:
+            return
+        types = self._element_types_in(surveyed)
+        for each in surveyed:
+            type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
+            affected = {
+                key for key, affected_types in type_dependent.items() if types.among(affected_types, 1)
+            }
+            if affected:
+                each.add_candidates(affected)
+
+    def possible_types(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes | None:
+        """Return the element types that values can have; `None` if the types of some values are unknown."""
+        has_unknown = self._functions is not None or self._has_unknown_operators
+        if has_unknown or not all(map(_declares_inputs, surveyed)):
+            return None
+        return self._element_types_in(surveyed)
+
+    def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes:
+        if self._element_types is None:
+            scopes = (inner.scope for each in surveyed for inner in each.walk())
+            self._element_types = ElementTypes(scopes, self.operators)
+        return self._element_types
+
+    def _status(self, model_domain: str, op_type: str, scope: Scope) -> OperatorStatus:
+        """Return the status of an operator; `model_domain` is its domain as the node has it."""
+        domain = model_domain or DEFAULT_DOMAIN
+        opset = scope.opsets.get(domain)
+        if opset is None:
+            self._has_unknown_operators = True
+            return OperatorStatus(has_step=True, has_graphs=True)
+        if (
+            domain != DEFAULT_DOMAIN
+            and self._registry.is_undefined(op_type, opset, domain)
+            and self._without.isdisjoint((domain, f"{domain}.{op_type}"))
+        ):
+            self._has_unknown_operators = True
+            if self._functions is not None:
+                self._functions.undefined_operators.setdefault(domain, set()).add(op_type)
+            return OperatorStatus(has_step=False, has_graphs=True)
+        try:
+            route = self.router(scope.opsets).route(model_domain, op_type, opset)
+        except ResolveError as error:
+            self._has_unknown_operators = True
+            self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
+            return OperatorStatus(has_step=True, has_graphs=True)
+        if self._registry.at(op_type, opset, domain) is None:  # removed: its values have no inferred types
+            self._has_unknown_operators = True
+        if route.affected_element_types:
+            type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
+            type_dependent[model_domain, op_type] = route.affected_element_types
+        return route.status
+
+
+def _declares_inputs(surveyed: ContainerSurvey) -> bool:
+    """Return whether all inputs of a graph are tensors of known types."""
+    container = surveyed.scope.container
+    return is_graph(container) and all(
+        each.type.tensor_type.elem_type in BY_NUMBER for each in container.input
+    )

@@ -1,1 +1,0 @@
-"""Classification of the operator of every node, in one pass."""

@@ -1,0 +1,35 @@
+"""Builder of function bodies that depend on a node.
+
+Adapters expand the node, and they build on the registry: so the package `opshift`, which knows both, provides
+the builder. This module imports nothing, as `opshift` imports it at the start of every program.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from opshift.model.messages import FunctionProto
+    from opshift.model.types import InputFacts, SerializableMessage
+    from opshift.registry.models import OperatorVersion
+    from opshift.registry.registry import Registry
+
+    FunctionBuilder: TypeAlias = Callable[
+        [OperatorVersion, SerializableMessage, Sequence[InputFacts | None], int | None, Registry | None],
+        FunctionProto,
+    ]
+
+_loaders: list[Callable[[], FunctionBuilder]] = []
+
+
+def set_function_builder(load: Callable[[], FunctionBuilder]) -> None:
+    """Set the function that imports the builder."""
+    _loaders[:] = [load]
+
+
+def function_builder() -> FunctionBuilder:
+    """Return the builder."""
+    return _loaders[0]()

@@ -1,0 +1,249 @@
+"""Runtimes that run a model, as it is or after a conversion."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+from opshift.converter.convert import try_convert
+from opshift.converter.options import Options
+from opshift.converter.refusals import group_refusals
+from opshift.converter.report import Report
+from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
+from opshift.model.binary_files import is_readable
+from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, model_of
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.messages import ModelProto
+from opshift.model.onnx_ir.models import reading_onnx_ir
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.plain_data import Json, json_values
+from opshift.registry.registry import Registry, default_registry
+from opshift.registry.runtimes.files import get_runtime, runtime_files
+from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
+from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
+
+
+class ConversionAttempt(FrozenRecord):
+    """Conversion after which a runtime may run a model."""
+
+    opsets: Mapping[str, int]
+    """Opsets to convert to, of the domains that change."""
+    ir_version: int | None
+    """IR version to convert to; `None` if the runtime accepts the one that results from the opsets."""
+    added_nodes: int
+    """Number of nodes that the conversion adds."""
+    refusals: tuple[str, ...]
+    """Causes of nodes that cannot be converted."""
+    support: ModelSupport | None
+    """Nodes of the converted model that prevent that it runs, and notes; `None` after a refusal."""
+
+    @property
+    def succeeds(self) -> bool:
+        """Whether the runtime runs the converted model."""
+        return self.support is not None and not self.support.missing
+
+
+class RuntimeResult(FrozenRecord):
+    """Answer to whether a runtime runs a model."""
+
+    runtime: str
+    evidence: str
+    """Kind of the source of the facts: `kernel_registry`, `documentation` or `measurement`."""
+    support: ModelSupport
+    """Nodes of the model that prevent it, and notes."""
+    conversion: ConversionAttempt | None = None
+    """The conversion to the nearest opset after which the runtime runs the model.
+
+    If none helps, that to the newest opset that the runtime supports, or `None` if that is the model's.
+    """
+
+    @property
+    def verdict(self) -> str:
+        """One of `runs`, `may run`, `after conversion` and `does not run`."""
+        if not self.support.missing:
+            return MAY_RUN if self.support.uncertain else RUNS
+        return AFTER_CONVERSION if self.conversion and self.conversion.succeeds else DOES_NOT_RUN
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return plain data for JSON."""
+        return {"runtime": self.runtime, "verdict": self.verdict} | json_values(asdict(self))
+
+
+class Runs(FrozenRecord):
+    """Answers of runtimes to whether they run a model."""
+
+    opsets: Mapping[str, int]
+    """Opsets of the model."""
+    ir_version: int
+    results: tuple[RuntimeResult, ...]
+
+    def __bool__(self) -> bool:
+        """Return whether no runtime is known to refuse the unchanged model."""
+        return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return plain data for JSON."""
+        results: list[Json] = [each.as_dict() for each in self.results]
+        return {"opsets": dict(self.opsets), "ir_version": self.ir_version, "runtimes": results}
+
+
+@reading_onnx_ir
+def runs(
+    model: ModelLike,
+    runtimes: str | Runtime | Iterable[str | Runtime] | None = None,
+    *,
+    registry: Registry | None = None,
+) -> Runs:
+    """Return which runtimes run a model, as it is or after a conversion, and which nodes prevent it.
+
+    Args:
+        model: a model in any form that `convert_version` accepts.
+        runtimes: names such as `onnxruntime-1.31`, paths of YAML files that describe runtimes, or `Runtime`
+            objects; by default all runtimes of the project.
+        registry: operator definitions; by default the project's own.
+
+    Raises:
+        InvalidModel: the model cannot be read.
+        UsageError: there is no data about a runtime.
+    """
+    if isinstance(runtimes, str | Runtime):
+        runtimes = (runtimes,)
+    chosen = [
+        each if isinstance(each, Runtime) else get_runtime(each)
+        for each in (runtime_files() if runtimes is None else runtimes)
+    ]
+    with _small(model) as source:
+        candidates = _Candidates(source, registry or default_registry())
+        results = tuple(candidates.result(each) for each in chosen)
+        return Runs(candidates.nodes.opsets, source.ir_version, results)
+
+
+Cells = TypeVar("Cells")
+
+
+def group_releases(
+    results: Iterable[RuntimeResult], cells: Callable[[RuntimeResult], Cells]
+) -> Iterator[tuple[str, Cells]]:
+    """Yield a name and cells for consecutive releases of a runtime with the same cells."""
+    rows = groupby(results, lambda each: (each.runtime.rpartition("-")[0], cells(each)))
+    for (product, found), group in rows:
+        first, *others = [each.runtime.removeprefix(f"{product}-") for each in group]
+        yield (f"{product} {first} to {others[-1]}" if others else f"{product}-{first}"), found
+
+
+@contextmanager
+def _small(model: ModelLike) -> Iterator[ModelProto]:
+    """Yield a model with placeholders instead of large weights, because each conversion copies it."""
+    if isinstance(model, str | os.PathLike) or is_readable(model):
+        source = model
+    else:
+        message, _ = model_of(model)
+        if not MIN_STREAMED_FILE <= message.ByteSize() <= MAX_MESSAGE_BYTES:
+            yield message
+            return
+        source = io.BytesIO(message.SerializeToString())
+    with open_without_weights(source) as found:
+        yield found
+
+
+class _Candidate(NamedTuple):
+    """Converted model, `None` after refusals, their causes, and the number of nodes that are added."""
+
+    nodes: ModelNodes | None
+    refusals: tuple[str, ...]
+    added_nodes: int
+
+
+class _Candidates:
+    """Conversions of a model, which runtimes share."""
+
+    def __init__(self, model: ModelProto, registry: Registry) -> None:
+        model, self.nodes = ordered(model, registry)
+        self._opsets = {name: each for name, each in self.nodes.opsets.items() if registry.has_domain(name)}
+        self._model = model
+        self._registry = registry
+        self._converted: dict[Hashable, _Candidate] = {}
+
+    def result(self, runtime: Runtime) -> RuntimeResult:
+        """Return whether a runtime runs the model, as it is or after a conversion to the nearest opset."""
+        check = RuntimeCheck(runtime)
+        support = check.check(self.nodes)
+        newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
+        is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
+        nearest = None
+        for opsets in self._promising_opsets(runtime, support) if support.missing else ():
+            attempt = self._attempt(check, opsets, runtime.ir_version)
+            if attempt.succeeds:
+                nearest = attempt
+                break
+            nearest = nearest or (attempt if is_too_new else None)
+        return RuntimeResult(runtime.name, runtime.evidence.kind, support, nearest)
+
+    def _attempt(
+        self, check: RuntimeCheck, opsets: Mapping[str, int], newest_ir: int | None
+    ) -> ConversionAttempt:
+        ir_version, found = None, self._convert(opsets, None)
+        if found.nodes and newest_ir and found.nodes.ir_version > newest_ir:
+            ir_version, found = newest_ir, self._convert(opsets, newest_ir)
+        support = None if found.nodes is None else check.check(found.nodes)
+        changed = {domain: opset for domain, opset in opsets.items() if opset != self._opsets[domain]}
+        return ConversionAttempt(changed, ir_version, found.added_nodes, found.refusals, support)
+
+    def _convert(self, opsets: Mapping[str, int], ir_version: int | None) -> _Candidate:
+        key = tuple(opsets.items()), ir_version
+        if key not in self._converted:
+            options = Options.of(opsets, ir_version=ir_version, registry=self._registry)
+            result, plan = try_convert(deepcopy(self._model), options)
+            nodes = None if result is None else ModelNodes(result, self._registry)
+            causes = tuple(each.summary for each in group_refusals(plan.refusals))
+            self._converted[key] = _Candidate(nodes, causes, Report.of(plan, result).added_nodes)
+        return self._converted[key]
+
+    def _promising_opsets(self, runtime: Runtime, support: ModelSupport) -> Iterator[dict[str, int]]:
+        """Yield opsets for which a runtime may implement all nodes, nearest to that of the model first.
+
+        If the opset of the model is too new, the newest one that the runtime supports is always among them.
+        """
+        source = self._opsets
+        newest_opsets = runtime.opsets
+        supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
+        # an opset that the registry lacks cannot be a target; its import stays
+        own = {
+            domain: opset
+            for domain, opset in supported.items()
+            if domain == DEFAULT_DOMAIN or opset <= self._registry.newest_opset(domain)
+        }
+        newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
+        newest = min(newest, self._registry.newest_opset())
+        nearest = sorted(range(1, newest + 1), key=lambda each: (abs(each - source[DEFAULT_DOMAIN]), -each))
+        missing = {(each.operator.rpartition(":")[0], *each.types.items()) for each in support.missing}
+        for opsets in [{**own, DEFAULT_DOMAIN: each} for each in nearest] or [own]:
+            groups = self.nodes.groups.values()
+            is_required = opsets == own != source
+            if is_required or all(self._may_run(each[0], opsets, runtime, missing) for each in groups):
+                yield opsets
+
+    def _may_run(
+        self, node: ModelNode, opsets: Mapping[str, int], runtime: Runtime, missing: Collection[object]
+    ) -> bool:
+        """Return whether a runtime may implement the nodes that a node becomes, without converting it."""
+        domain, op_type = node.domain, node.node.op_type
+        known = {name: each for name, each in node.types if each}
+        is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing
+        found = self._registry.at(op_type, opsets.get(domain, 0), domain)
+        if node.operator is None or opsets == self._opsets:
+            return is_implemented
+        if found is None or (found.has_function and runtime.expands_functions):
+            return True
+        if found.id == node.operator.id:
+            return is_implemented
+        allowed = all(known.get(name, types[0]) in types for name, types in found.type_constraints.items())
+        return not allowed or bool(runtime.falls_back) or bool(runtime.kernel(found.id, known))

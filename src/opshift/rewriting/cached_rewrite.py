@@ -1,0 +1,242 @@
+"""Cached rewrite of a node: serialized nodes with their value names left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from opshift.inference.facts import Facts
+from opshift.model.messages import NodeProto
+from opshift.model.node import Node, Tensor, serialized_attributes
+from opshift.registry.models import OperatorVersion
+from opshift.rewriting.result import ComputedRewrite, Emission, fill_node, update_node
+from opshift.rewriting.version_steps import VersionStep
+from opshift.rewriting.workspace import constant_key
+
+ValueNames = tuple[str, ...]
+"""All value names of one rewrite; templates refer to them by position."""
+
+NameSelector = Callable[[ValueNames], ValueNames]
+"""Function that selects the names of a node from all names of the rewrite."""
+
+EMPTY_NODE: Final = Node("", (), (), {})
+"""Node without content: the start of a node that is added."""
+
+
+# Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
+class _NodeTemplate:
+    """Serialized node template with the value names left open.
+
+    The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
+    fields, and `cleared_fields` names those to clear in the NodeProto that it overwrites. `new_inputs` and
+    `new_outputs` select the names to append to the names that remain.
+    """
+
+    __slots__ = ("cleared_fields", "emission", "inputs", "new_inputs", "new_outputs", "outputs", "payload")
+
+    def __init__(
+        self,
+        emission: Emission,
+        inputs: NameSelector | None,
+        outputs: NameSelector | None,
+        cleared_fields: tuple[str, ...],
+        payload: bytes,
+        new_inputs: NameSelector | None,
+        new_outputs: NameSelector | None,
+    ) -> None:
+        self.emission = emission
+        self.inputs = inputs
+        self.outputs = outputs
+        self.cleared_fields = cleared_fields
+        self.payload = payload
+        self.new_inputs = new_inputs
+        self.new_outputs = new_outputs
+
+    @classmethod
+    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> _NodeTemplate:
+        """Return the template of a node that overwrites the original, if it is the main one, or is added.
+
+        `places` has the positions of all names of the rewrite.
+        """
+        copy = original.copy_proto()
+        old, old_attributes = (original, serialized_attributes(copy)) if is_main else (EMPTY_NODE, ())
+        proto = copy if is_main else type(copy)()
+        if is_main:
+            update_node(proto, written, original)
+        else:
+            fill_node(proto, written, copy)
+        attribute_proto = type(copy)(attribute=proto.attribute)
+        attributes = {each.name: each for each in attribute_proto.attribute}
+        node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
+        # Only differences are stored: unchanged fields remain in the NodeProto that is overwritten.
+        differs = {
+            "domain": node.domain != old.domain,
+            "attribute": list(serialized_attributes(attribute_proto)) != list(old_attributes),
+            "input": node.inputs[: len(old.inputs)] != old.inputs,
+            "output": node.outputs[: len(old.outputs)] != old.outputs,
+        }
+        filling = type(copy)(attribute=attribute_proto.attribute if differs["attribute"] else ())
+        if node.op_type != old.op_type:
+            filling.op_type = node.op_type
+        if node.domain and differs["domain"]:
+            filling.domain = node.domain
+        return cls(
+            written._replace(node=node),
+            _selector(node.inputs, places),
+            _selector(node.outputs, places),
+            tuple(field for field in differs if differs[field]) if is_main else (),
+            filling.SerializeToString(),
+            _selector(node.inputs[0 if differs["input"] else len(old.inputs) :], places),
+            _selector(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
+        )
+
+    def instantiate(self, names: ValueNames) -> Emission:
+        """Return the node with the given names."""
+        node = self.emission.node
+        inputs = self.inputs(names) if self.inputs else ()
+        outputs = self.outputs(names) if self.outputs else ()
+        node = Node(node.op_type, inputs, outputs, node.attributes, node.domain)
+        return self.emission._replace(node=node)
+
+    def fill(self, proto: NodeProto, names: ValueNames) -> None:
+        """Write the node with the given names into a NodeProto."""
+        for field in self.cleared_fields:
+            proto.ClearField(field)
+        if self.payload:
+            proto.MergeFromString(self.payload)
+        if self.new_inputs:
+            proto.input.extend(self.new_inputs(names))
+        if self.new_outputs:
+            proto.output.extend(self.new_outputs(names))
+
+
+def _selector(chosen: ValueNames, places: Mapping[str, int]) -> NameSelector | None:
+    """Return a selector of these names from all names; `None` if the list is empty."""
+    positions = [places[name] for name in chosen]
+    if len(positions) == 1:  # itemgetter of a single index would return a string, not a tuple
+        return itemgetter(slice(positions[0], positions[0] + 1))
+    return itemgetter(*positions) if positions else None
+
+
+MAX_SHARED_ELEMENTS = 1024
+"""Maximum number of constant elements in a rewrite that is shared between models; bounds memory."""
+
+
+class Question(NamedTuple):
+    """Query of a step about inputs or outputs of its node, with the answer.
+
+    `question` is the name of a method of `Facts`, and `position` that of the value among the inputs and
+    outputs, or a range of positions for a method with several values.
+    """
+
+    question: str
+    position: int | slice
+    answer: object
+
+
+class CachedRewrite:
+    """Rewrite of a node, with value names left open; it does not keep a model alive."""
+
+    def __init__(
+        self,
+        result: ComputedRewrite,
+        asked: tuple[Question, ...],
+        fresh: Mapping[str, str],
+        constants: Mapping[str, Tensor],
+        ranked: Sequence[str] = (),
+    ) -> None:
+        node = result.original
+        self.questions = asked
+        self.name_hints = tuple(fresh.values())
+        self.constants = tuple((constant_key(each), each) for each in constants.values())
+        # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
+        read = {name for each in result.nodes for name in each.node.inputs}
+        self.read_constants = tuple(name in read for name in constants)
+        self.operator = result.operator
+        self.steps = result.steps
+        self.operators = result.operators
+        self.replacement_index = result.replacement_index
+        self.is_unchanged = result.is_unchanged
+        names = (*node.inputs, *node.outputs, *fresh, *constants, "")
+        positions = {name: position for position, name in enumerate(names)}
+        self.unread_inputs = _selector(
+            tuple(each for each in node.inputs if each and each not in read), positions
+        )
+        self.ranked = _selector(tuple(ranked), positions)
+        self.templates = tuple(
+            _NodeTemplate.of(each, node, position == self.replacement_index, positions)
+            for position, each in enumerate(result.nodes)
+        )
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is small enough to be shared between models."""
+        tensors = (
+            *(tensor for _, tensor in self.constants),
+            *(each.answer for each in self.questions if isinstance(each.answer, Tensor)),
+        )
+        return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
+
+    def matches(self, names: ValueNames, facts: Facts) -> bool:
+        """Return whether all queries have the same answers for a node with other names."""
+        for question, position, answer in self.questions:
+            found = getattr(facts, question)(names[position])
+            # Most answers are small integers and shared strings: comparing their identity avoids a call.
+            if found is not answer and not _is_same(found, answer):
+                return False
+        return True
+
+
+class CacheHit:
+    """Rewrite of a node that matches a cached rewrite; it is written from templates."""
+
+    __slots__ = ("_cached", "_names", "is_unchanged", "operators")
+
+    def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
+        """Fill in the names of the node, then fresh names, names of constants, and the empty name."""
+        self._cached = cached
+        self._names = names
+        self.operators = cached.operators
+        self.is_unchanged = cached.is_unchanged
+
+    @property
+    def operator(self) -> OperatorVersion:
+        """Operator version of the original."""
+        return self._cached.operator
+
+    @property
+    def steps(self) -> tuple[VersionStep, ...]:
+        """Steps that the rewrite took."""
+        return self._cached.steps
+
+    @property
+    def replacement_index(self) -> int:
+        """Position of the replacement among the new nodes."""
+        return self._cached.replacement_index
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes that replace it; nodes with graphs are not cached."""
+        return len(self.operators)
+
+    @property
+    def nodes(self) -> tuple[Emission, ...]:
+        """Nodes that replace it."""
+        return tuple(template.instantiate(self._names) for template in self._cached.templates)
+
+    def write(self, protos: Sequence[NodeProto]) -> None:
+        """Write the nodes that replace it."""
+        names = self._names
+        for position, template in enumerate(self._cached.templates):
+            template.fill(protos[position], names)
+
+
+NodeRewrite = ComputedRewrite | CacheHit
+
+
+def _is_same(answer: object, other: object) -> bool:
+    """Compare two answers; floats by their text as well, because 0.0 equals -0.0."""
+    if answer != other or not isinstance(answer, Tensor) or not isinstance(other, Tensor):
+        return bool(answer == other)
+    return float not in map(type, answer.values) or repr(answer.values) == repr(other.values)

@@ -1,0 +1,120 @@
+"""Router whose routes end in what expresses a node: function bodies, expansions, and other element types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from opshift.adapters.core.adapter_table import Adapter, StepKey
+from opshift.adapters.core.equivalents import Equivalent, make_equivalent_step
+from opshift.adapters.core.function_body import make_body_step
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_bridges import TypeBridge, Unwanted, make_bridge_step
+from opshift.model.errors import CannotConvert
+from opshift.model.extensions import is_external
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Refuse
+from opshift.rewriting.routes import Router
+from opshift.rewriting.version_steps import VersionStep
+
+REMEDY = "keep the operator, or define it with a function body or `before:` in a folder of definitions"
+
+
+class ExpandingRouter(Router):
+    """Router to some targets for models that may not contain what is in `without`, see `Options`."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        table: Mapping[StepKey, Adapter],
+        targets: Mapping[str, int],
+        without: frozenset[Unwanted],
+    ) -> None:
+        self._equivalents = sorted(each for each in without if isinstance(each, Equivalent))
+        added = {each.replacement.domain: each.replacement.since_version for each in self._equivalents}
+        super().__init__(registry, table, {**added, **targets})
+        self.without = without
+
+    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
+        domain, name = definition.domain, definition.name
+        names = {domain, f"{domain}.{name}"}
+        if self.registry.releases.nonstandard.get(name) == domain:
+            names.add(f"{DEFAULT_DOMAIN}.{name}")
+        if names.isdisjoint(self.without):
+            path = super()._path(definition, operator, target_opset)
+            if path and path[-1].target is None:  # the target lacks the operator
+                *path, last = path
+                return [*path, *self._equivalent_steps(last.source, last.source.since_version), last]
+            reached = path[-1].target if path else operator
+            assert reached is not None
+            steps = self._equivalent_steps, self._bridge_steps
+            return [*path, *(step for each in steps for step in each(reached, target_opset))]
+        body = self._body_step(definition, operator, target_opset)
+        if body:
+            return [body]
+        # A guard without a bridge would refuse types that another version lacks, but the emitted nodes are
+        # converted to the target.
+        paths = [
+            [step for step in path if step.kind != "guarded" or operator.bridge]
+            for path in self._expanding_paths(definition, operator, target_opset)
+        ]
+        if not paths:
+            return [VersionStep(operator, None, target_opset, "refused", _refuse)]
+        return min(paths, key=lambda path: (any(step.kind == "refused" for step in path), len(path)))
+
+    def _expanding_paths(
+        self, definition: Operator, operator: OperatorVersion, target_opset: int
+    ) -> Iterator[list[VersionStep]]:
+        """Yield the steps to each version with a function body, and to each opset that lacks the operator."""
+        for version in definition.versions:
+            body = self._body_step(definition, version, target_opset)
+            if body:
+                yield [*super()._path(definition, operator, version.since_version), body]
+            if version.removal and not isinstance(version.removal.up, Refuse):
+                yield super()._path(definition, operator, version.removal.removed_in)
+        first = definition.versions[0]
+        if first.before is not None and not isinstance(first.before, Refuse):
+            yield super()._path(definition, operator, first.since_version - 1)
+        elif first.before is not None:
+            # Adapters to older versions replace some nodes.
+            *path, last = super()._path(definition, operator, first.since_version - 1)
+            yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse)]
+
+    def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield the step from a version to an operator of a different domain for its nodes, if any."""
+        equivalents = [each for each in self._equivalents if each.operator == version.id]
+        if equivalents:
+            yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
+
+    def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
+        """Yield the step from the version at the target to itself with other element types, if any."""
+        bridges = [each for each in self.without if isinstance(each, TypeBridge)]
+        own = [each for each in bridges if each.operator == version.id]
+        if own:
+            yield VersionStep(version, version, opset, "adapter", make_bridge_step(own))
+
+    def _body_step(
+        self, definition: Operator, version: OperatorVersion, target_opset: int
+    ) -> VersionStep | None:
+        """Return the step from a version to its function body, for the target if the version is in effect."""
+        opset = target_opset if definition.at(target_opset) is version else version.since_version
+        if version.body is not None:
+            return VersionStep(version, None, opset, "declared", make_body_step(version))
+        key = StepKey(*version.id, version.since_version)
+        if key not in self._table:
+            return None
+        adapter = self._table[key]
+        private = adapter if is_external(adapter) else None
+        return VersionStep(version, None, opset, "adapter", adapter, private_adapter=private)
+
+
+def _refuse(node: Node, out: Rewriter) -> None:
+    declared = out.source.before
+    reason, remedy = f"no other operators express {out.source.id}", REMEDY
+    if isinstance(declared, Refuse):
+        reason = f"{reason}: {declared.refuse}"
+        # The declared remedy of other versions is a newer opset.
+        remedy = declared.remedy if out.source.since_version == 1 and declared.remedy else REMEDY
+    raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)

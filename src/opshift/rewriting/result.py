@@ -1,0 +1,201 @@
+"""Rewrite of a node: the nodes that replace it, and their NodeProtos."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in, write_attribute
+from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
+from opshift.model.node import Graph, Node, Tensor, Value
+from opshift.model.tensors import write_tensor
+from opshift.model.types import fill_type
+from opshift.registry.models import OperatorVersion
+from opshift.rewriting.renamed_inputs import with_inputs_renamed
+from opshift.rewriting.version_steps import VersionStep
+
+
+class Emission(NamedTuple):
+    """Node of the converted model.
+
+    A replacement gets the name, doc string and metadata of the original node.
+    """
+
+    node: Node
+    operator: OperatorVersion
+    is_replacement: bool
+
+
+class EmittedGraph(NamedTuple):
+    """Graph that an adapter emitted, with its nodes converted to the target.
+
+    The nodes in `after` follow a subgraph of the model that is part of the graph.
+    """
+
+    graph: Graph
+    nodes: tuple[Emission, ...]
+    after: tuple[Emission, ...]
+
+
+def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
+    """Yield the names that emitted nodes read, and those that nodes and outputs of emitted graphs read."""
+    for emission in emissions:
+        yield from emission.node.inputs
+        for value in emission.node.attributes.values():
+            if isinstance(value, EmittedGraph):
+                yield from values_read((*value.nodes, *value.after))
+                yield from (output.name for output in value.graph.outputs)
+
+
+class ComputedRewrite(NamedTuple):
+    """Rewrite that the steps of a node computed; `operator` is the operator version of the original."""
+
+    operator: OperatorVersion
+    original: Node
+    nodes: tuple[Emission, ...]
+    steps: tuple[VersionStep, ...]
+
+    @property
+    def operators(self) -> tuple[OperatorVersion, ...]:
+        """Operator versions of the nodes that replace it."""
+        return tuple(each.operator for each in self.nodes)
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes that replace it, with those in emitted graphs."""
+        return count_nodes(self.nodes)
+
+    @property
+    def replacement_index(self) -> int:
+        """Position of the replacement among the new nodes."""
+        return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the node does not change."""
+        if len(self.nodes) != 1:
+            return False
+        written, node = self.nodes[0].node, self.original
+        return written is node or (
+            written.op_type == node.op_type
+            and written.domain == node.domain
+            and written.inputs == node.inputs
+            and written.outputs == node.outputs
+            and written.attributes == node.attributes
+        )
+
+    @property
+    def unread_inputs(self) -> Iterable[str]:
+        """Inputs of the original that no new node reads."""
+        return set(self.original.inputs).difference(values_read(self.nodes))
+
+    def write(self, protos: Sequence[NodeProto]) -> None:
+        """Write the nodes that replace it."""
+        main = self.replacement_index
+        for written, proto in zip(self.nodes, protos, strict=True):
+            if proto is not protos[main]:
+                fill_node(proto, written, protos[main])
+        # Last: the other nodes copy subgraphs from it.
+        update_node(protos[main], self.nodes[main], self.original)
+
+
+def count_nodes(emissions: Sequence[Emission]) -> int:
+    """Return the number of nodes, with those in emitted graphs."""
+    graphs = (each for written in emissions for each in emitted_graphs(written.node))
+    return len(emissions) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
+
+
+def emitted_graphs(node: Node) -> list[EmittedGraph]:
+    """Return the emitted graphs of a node."""
+    return [each for each in node.attributes.values() if isinstance(each, EmittedGraph)]
+
+
+def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
+    """Fill an empty NodeProto.
+
+    `origin` is the NodeProto of the rewritten node; its subgraphs are already converted and are copied from
+    it.
+    """
+    node = written.node
+    proto.op_type = node.op_type
+    if node.domain:
+        proto.domain = node.domain
+    proto.input.extend(node.inputs)
+    proto.output.extend(node.outputs)
+    for name, value in node.attributes.items():
+        _add_attribute(proto, name, value, written, origin)
+
+
+def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
+    """Update the NodeProto of `original`; unchanged fields and attributes are not touched."""
+    node = written.node
+    if proto.op_type != node.op_type:
+        proto.op_type = node.op_type
+    if original.domain != node.domain:
+        proto.domain = node.domain
+    if original.inputs != node.inputs:
+        proto.input[:] = node.inputs
+    if original.outputs != node.outputs:
+        proto.output[:] = node.outputs
+    kept = {name for name, value in node.attributes.items() if value is original.attributes.get(name)}
+    before = len(proto.attribute)
+    for name, value in node.attributes.items():
+        if name not in kept:
+            _add_attribute(proto, name, value, written, proto)
+    # Removed last: new attributes may copy subgraphs from the old ones.
+    for index in reversed(range(before)):
+        if proto.attribute[index].name not in kept:
+            del proto.attribute[index]
+
+
+def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, origin: NodeProto) -> None:
+    attribute = proto.attribute.add()
+    if hasattr(value, "ref_attr_name"):
+        attribute.CopyFrom(_converted_attribute(value, origin))
+        attribute.name = name
+        return
+    kind = ATTRIBUTE_TYPES[written.operator.attributes[name].type]
+    if kind.is_plain:
+        write_attribute(attribute, name, kind, value)
+        return
+    attribute.name, attribute.type = name, kind.number
+    if isinstance(value, Tensor):
+        write_tensor(attribute.t, value)
+    elif isinstance(value, EmittedGraph):
+        _fill_graph(attribute.g, value, origin)
+    else:
+        getattr(attribute, kind.field).CopyFrom(value)
+
+
+def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeProto:
+    if not any(graphs_in(value)):
+        return value
+    return next((each for each in origin.attribute if each.name == value.name), value)
+
+
+def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> None:
+    """Fill an empty GraphProto from an emitted graph, with the subgraph of the model that it contains."""
+    inner = None
+    if written.graph.embedded is not None:
+        inner = _converted_attribute(written.graph.embedded, origin).g
+        if written.graph.embedded_names:
+            inner = with_inputs_renamed(inner, dict(written.graph.embedded_names))
+        proto.CopyFrom(inner)
+        for field in (proto.node, proto.input, proto.output):
+            del field[:]
+        declared = {value.name for value in written.graph.inputs}
+        proto.value_info.extend(value for value in inner.input if value.name not in declared)
+    proto.name = written.graph.name
+    for values, field in ((written.graph.inputs, proto.input), (written.graph.outputs, proto.output)):
+        for value in values:
+            write_value_info(field.add(), value)
+    for each in written.nodes:
+        fill_node(proto.node.add(), each, origin)
+    if inner is not None:
+        proto.node.extend(inner.node)
+    for each in written.after:
+        fill_node(proto.node.add(), each, origin)
+
+
+def write_value_info(proto: ValueInfoProto, value: Value) -> None:
+    """Write the name, type and shape of a value into an empty ValueInfoProto."""
+    proto.name = value.name
+    fill_type(proto.type, value.type, value.dims)

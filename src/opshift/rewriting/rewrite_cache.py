@@ -1,0 +1,274 @@
+"""Rewrite cache: nodes that differ only in value names share one rewrite.
+
+A step is a pure function of its node and of the facts that it queries. Its result therefore holds for every
+node with the same node key and the same answers, with other value names: in the same model, and in later
+models that are converted to the same opsets.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import compress, starmap
+from typing import Any
+
+from opshift.inference.facts import ListedSize
+from opshift.model.graphs import NodeRecord
+from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.node import Graph, Node, Tensor
+from opshift.model.node_key import NodeKey, has_small_tensors, is_small_key, node_key_of
+from opshift.model.types import Shape
+from opshift.registry.steps import Allow
+from opshift.rewriting.cached_rewrite import (
+    CachedRewrite,
+    CacheHit,
+    NodeRewrite,
+    Question,
+    ValueNames,
+)
+from opshift.rewriting.result import ComputedRewrite, values_read
+from opshift.rewriting.rewrite_node import rewrite_node
+from opshift.rewriting.routes import Router
+from opshift.rewriting.workspace import Workspace
+
+MAX_REWRITES_PER_KEY = 16
+"""Maximum number of cached rewrites per node key: each lookup compares the facts of all of them."""
+
+MAX_SHARED_KEYS = 512
+"""Maximum number of node keys whose first rewrite is shared with later models."""
+
+
+class _SharedRewrites:
+    """First rewrite of each node key, and operators with attributes cheap to compare, for all models."""
+
+    def __init__(self) -> None:
+        self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
+        self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
+
+    def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
+        # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
+        if len(self.rewrites) >= MAX_SHARED_KEYS:
+            self.rewrites.clear()
+        if is_small_key(key) and cached.is_small and (source, key) not in self.rewrites:
+            self.rewrites[source, key] = cached
+
+
+@lru_cache(maxsize=64)
+def _shared_rewrites(router: Router) -> _SharedRewrites:
+    return _SharedRewrites()
+
+
+class RewriteCache:
+    """Cache of the rewrites of one scope's nodes, backed by the rewrites that models share."""
+
+    def __init__(self, workspace: Workspace, router: Router) -> None:
+        self._workspace = workspace
+        self._scope = workspace.scope
+        self._router = router
+        self._shared = _shared_rewrites(router)
+        self._rewrites: dict[NodeKey, list[CachedRewrite]] = {}
+        self._constant_names: dict[CachedRewrite, ValueNames] = {}
+        self._has_plain_nodes = workspace.scope.has_plain_nodes
+        self._node_keys = workspace.scope.node_keys
+        self.unread_inputs: set[str] = set()
+        """Inputs of the nodes that their rewrites do not read."""
+
+    def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
+        """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
+
+        Errors are those of `rewrite_node`.
+        """
+        # Outside of functions, cached rewrites need no view of the node.
+        node = None if self._has_plain_nodes else self._scope.node_of(line)
+        position, domain, op_type, inputs, outputs = line
+        is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
+        if is_cacheable is None:
+            is_cacheable = self._is_cacheable(domain, op_type, source)
+        # A node that the calls of its function changed does not match the key of its NodeProto.
+        if not (is_cacheable or has_small_tensors(proto)) or (node is not None and not node.is_original):
+            node = node or self._scope.node_of(line)
+            result = rewrite_node(node, source, self._scope, self._workspace, self._router)
+            return self._with_values_kept(result)
+        names = inputs + outputs
+        key = self._node_keys.get(position)
+        if key is None:
+            key = node_key_of(line, proto)
+            if self._node_keys:  # inference asks for keys, and will probably ask for this one
+                self._node_keys[position] = key
+        rewrites = self._rewrites.get(key)
+        if rewrites is None:
+            shared = self._shared.rewrites.get((source, key))
+            rewrites = self._rewrites[key] = [shared] if shared else []
+        for cached in rewrites:
+            if not cached.questions or cached.matches(names, self._scope):
+                fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
+                constants = self._constant_names.get(cached) or self._name_constants(cached)
+                if cached.ranked:
+                    self._workspace.ranked.update(cached.ranked(names))
+                if cached.unread_inputs:
+                    self.unread_inputs.update(cached.unread_inputs(names))
+                return CacheHit(cached, names + fresh + constants)
+        return self._rewrite_and_store(node or self._scope.node_of(line), key, source)
+
+    def _rewrite_and_store(self, node: Node, key: NodeKey, source: int) -> NodeRewrite:
+        """Rewrite an uncached node and cache the result."""
+        names = node.inputs + node.outputs
+        recorder = _FactRecorder(self._workspace, names)
+        result = self._with_values_kept(rewrite_node(node, source, recorder, recorder, self._router))
+        rewrites = self._rewrites[key]
+        if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
+            return result
+        cached = CachedRewrite(
+            result, recorder.questions(), recorder.fresh_names, recorder.constants, recorder.ranked
+        )
+        rewrites.append(cached)
+        self._constant_names[cached] = (*recorder.constants, "")
+        self._shared.add(key, source, cached)
+        return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
+
+    def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
+        self._workspace.keep_constants(values_read(result.nodes))
+        self.unread_inputs.update(result.unread_inputs)
+        return result
+
+    def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
+        """Whether the attributes of an operator are cheap to compare."""
+        found = self._router.route(domain, op_type, source).operator.has_plain_attributes
+        self._shared.has_plain_attributes[domain, op_type, source] = found
+        return found
+
+    def _name_constants(self, cached: CachedRewrite) -> ValueNames:
+        """Add the constants of a cached rewrite to this scope; return their names, then the empty name."""
+        # All constants get names, so that the names do not depend on whether the rewrite was cached.
+        names = tuple(starmap(self._workspace.add_keyed_constant, cached.constants))
+        self._workspace.keep_constants(compress(names, cached.read_constants))
+        constants = self._constant_names[cached] = (*names, "")
+        return constants
+
+
+class _FactRecorder:
+    """Facts of a scope for the steps of one node, with a record of all queries.
+
+    `fresh_names` maps the fresh names that the steps requested to hints. A rewrite can be cached if
+    `is_complete`: it depends only on recorded facts about the node's inputs and outputs.
+    """
+
+    def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
+        self._scope = workspace.scope
+        self._workspace = workspace
+        self._positions = {name: position for position, name in enumerate(names) if name}
+        self._answers: dict[tuple[str, int], Any] = {}
+        self._joint_answers: list[Question] = []
+        self.fresh_names: dict[str, str] = {}
+        self.constants: dict[str, Tensor] = {}
+        self.ranked: list[str] = []
+        # A name that occurs twice has no unique position.
+        self.is_complete = len(self._positions) == len(list(filter(None, names)))
+
+    def element_type(self, name: str) -> str | None:
+        if name not in self.fresh_names:
+            constant = self._answers.get(("constant", self._positions.get(name, -1)))
+            if constant is not None:  # its type is compared with the constant
+                return constant.element_type  # type: ignore[no-any-return]
+            return self._query("element_type", name)  # type: ignore[no-any-return]
+        # Inference over the emitted nodes derives it from the element types of the node's values.
+        for each in self._positions:
+            self._query("element_type", each)
+        return self._scope.element_type(name)
+
+    def shape(self, name: str) -> Shape | None:
+        return self._query("shape", name)  # type: ignore[no-any-return]
+
+    def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
+        return self._query_jointly("comparable_shapes", names)  # type: ignore[no-any-return]
+
+    def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
+        return self._query_jointly("listed_sizes", names)  # type: ignore[no-any-return]
+
+    def rank(self, name: str) -> int | None:
+        return self._query("rank", name)  # type: ignore[no-any-return]
+
+    def rank_so_far(self, name: str) -> int | None:
+        # Not recorded: steps that depend on the rank query it by `rank`.
+        return self._scope.rank_so_far(name)
+
+    def constant(self, name: str) -> Tensor | None:
+        return self._query("constant", name)  # type: ignore[no-any-return]
+
+    def is_nonnegative(self, name: str) -> bool:
+        return self._query("is_nonnegative", name)  # type: ignore[no-any-return]
+
+    def uniform_element(self, name: str) -> Tensor | None:
+        return self._query("uniform_element", name)  # type: ignore[no-any-return]
+
+    def is_used(self, name: str) -> bool:
+        if name in self.fresh_names:  # the same for all nodes: it depends on the emitted nodes
+            return self._scope.is_used(name)
+        return self._query("is_used", name)  # type: ignore[no-any-return]
+
+    def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
+        """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
+        self.is_complete = False
+        return self._scope.nested_shape(graph, name)
+
+    def is_visible(self, name: str) -> bool:
+        """Return whether a value is defined; not cached, as the names in subgraphs are specific to a node."""
+        self.is_complete = False
+        return self._scope.is_visible(name)
+
+    def fresh(self, hint: str) -> str:
+        # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
+        found = self._workspace.fresh(hint)
+        self.fresh_names[found] = hint
+        self.is_complete &= not any(name in hint for name in self._positions)
+        return found
+
+    def add_constant(self, tensor: Tensor) -> str:
+        found = self._workspace.add_constant(tensor)
+        self.constants[found] = tensor
+        return found
+
+    def declare_rank(self, name: str) -> None:
+        if name in self._positions:  # steps declare no values that they emit
+            self.ranked.append(name)
+            self._workspace.declare_rank(name)
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
+        self.is_complete = False
+        return self._workspace.allow(kind, reason)
+
+    def constant_type(self, name: str) -> str | None:
+        return self._workspace.constant_type(name)
+
+    @property
+    def constant_bytes(self) -> int:
+        return self._workspace.constant_bytes
+
+    def add_emitted(self, node: Node, opset: int) -> None:
+        # Not recorded: only queries about the new values matter.
+        self._workspace.add_emitted(node, opset)
+
+    def add_graph(self, graph: Graph) -> None:
+        """Make the values of an emitted graph available to inference; nodes with graphs are not cached."""
+        self.is_complete = False
+        self._workspace.add_graph(graph)
+
+    def questions(self) -> tuple[Question, ...]:
+        return (*(Question(*each, answer) for each, answer in self._answers.items()), *self._joint_answers)
+
+    def _query(self, question: str, name: str) -> Any:
+        answer = getattr(self._scope, question)(name)
+        position = self._positions.get(name)
+        if position is not None:
+            self._answers[question, position] = answer
+        elif name not in self.constants:  # the steps determine all facts about a constant that they add
+            self.is_complete = False
+        return answer
+
+    def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
+        answer = getattr(self._scope, question)(names)
+        start = self._positions.get(names[0]) if names else None
+        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
+            self.is_complete = False
+        else:
+            self._joint_answers.append(Question(question, slice(start, start + len(names)), answer))
+        return answer

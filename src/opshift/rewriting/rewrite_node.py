@@ -1,0 +1,222 @@
+"""Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Protocol
+
+from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
+from opshift.adapters.core.rewriter import Output, Rewriter
+from opshift.inference.facts import Facts
+from opshift.model.errors import CannotConvert
+from opshift.model.extensions import ExtensionFailed
+from opshift.model.node import Emitted, Graph, Node
+from opshift.registry.models import OperatorVersion
+from opshift.rewriting.private_adapter import run_private_adapter
+from opshift.rewriting.result import ComputedRewrite, Emission, EmittedGraph
+from opshift.rewriting.routes import Route, Router
+from opshift.rewriting.type_check import require_supported_types
+from opshift.rewriting.validation import (
+    CHECK_MODEL_REMEDY,
+    validate_axes,
+    validate_emitted_attributes,
+    validate_node,
+)
+from opshift.rewriting.version_steps import VersionStep
+
+MAX_STEPS = 50_000
+"""Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
+
+INVALID_NODE_ERRORS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    StopIteration,
+    RuntimeError,
+)
+"""Errors of a step that reads a missing or malformed part of an invalid node."""
+
+
+class _RewriteOutput(Output, Protocol):
+    """Output of the steps of a node, which also accepts the values of emitted nodes."""
+
+    @property
+    def constant_bytes(self) -> int: ...
+
+    def constant_type(self, name: str) -> str | None: ...
+
+    def add_emitted(self, node: Node, opset: int) -> None: ...
+
+    def add_graph(self, graph: Graph) -> None: ...
+
+
+def rewrite_node(
+    node: Node, source: int, facts: Facts, output: _RewriteOutput, router: Router
+) -> ComputedRewrite:
+    """Rewrite a node for the target opsets.
+
+    `source` is the opset of its domain that it is written for; `output` receives what the steps add to the
+    graph.
+
+    Raises:
+        CannotConvert: the node is invalid, or a step refuses it.
+        ExtensionFailed: a private adapter fails, and the node is valid.
+        ResolveError: a step emitted a node with an unknown operator.
+    """
+    first = router.route(node.domain, node.op_type, source)
+    bytes_before = output.constant_bytes
+    try:
+        refusals: list[CannotConvert] = []
+        result = _NodeRewriter(facts, output, router, first.operator, refusals).rewrite(node, source, first)
+        if refusals:
+            raise min(refusals, key=lambda each: abs(source - each.nearest))
+        require_at_most(result.node_count, MAX_NODES, "nodes", output)
+        added_bytes = output.constant_bytes - bytes_before
+        require_at_most(added_bytes, MAX_CONSTANT_BYTES, "bytes of constants", output)
+        require_supported_types(result, facts, output)
+    except (CannotConvert, ExtensionFailed):
+        # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
+        validate_node(node, first.operator, first.older_versions)
+        validate_axes(node, first.operator, facts)
+        raise
+    if len(result.nodes) != 1 or result.nodes[0].node is not node:
+        validate_node(node, first.operator, first.older_versions)
+        validate_axes(node, first.operator, facts)
+    return result
+
+
+class _NodeRewriter(NamedTuple):
+    facts: Facts
+    output: _RewriteOutput
+    router: Router
+    operator: OperatorVersion
+    refusals: list[CannotConvert]
+
+    def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
+        pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
+        expanded: list[OperatorVersion] = []
+        done: list[Emission] = []
+        applied_steps: list[VersionStep] = []
+        while pending:
+            popped = pending.pop()
+            if popped is None:
+                expanded.pop()
+                continue
+            current, opset, successor = popped
+            route = first if current is node else self.router.route(current.domain, current.op_type, opset)
+            for step in route.steps:
+                applied_steps.append(step)
+                try:
+                    emitted = self._run_step(step, current, expanded)
+                except CannotConvert as error:
+                    # The others follow: one of them may prevent more opsets.
+                    self.refusals.append(error)
+                    break
+                if step.target is None:
+                    expanded.append(step.source)
+                    pending.append(None)
+                if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
+                    if not successor:
+                        emitted = [each._replace(is_replacement=False) for each in emitted]
+                    pending += emitted
+                    break
+                current = emitted[0].node
+            else:
+                if current is not node:
+                    validate_emitted_attributes(current, route.final)
+                if route.status.has_graphs:
+                    current = self._with_converted_graphs(current, applied_steps)
+                done.append(Emission(current, route.final, successor))
+            _require_few_steps(applied_steps)
+        return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
+
+    def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
+        """Convert the emitted graphs of a node; subgraphs of the model are planned separately."""
+        converted: dict[str, EmittedGraph] = {}
+        for name, graph in node.attributes.items():
+            if isinstance(graph, Graph):
+                self.output.add_graph(graph)
+                nodes, after = (
+                    tuple(self._convert_nodes(each, applied_steps))
+                    for each in (graph.nodes, graph.nodes_after)
+                )
+                converted[name] = EmittedGraph(graph, nodes, after)
+        return node.with_(attributes={**node.attributes, **converted}) if converted else node
+
+    def _convert_nodes(
+        self, emitted: tuple[Emitted, ...], applied_steps: list[VersionStep]
+    ) -> Iterator[Emission]:
+        for node, opset, _ in emitted:
+            route = self.router.route(node.domain, node.op_type, opset)
+            if not route.steps:
+                validate_emitted_attributes(node, route.final)
+            result = self.rewrite(node, opset, route)
+            applied_steps += result.steps
+            _require_few_steps(applied_steps)
+            yield from result.nodes
+
+    def _run_step(
+        self, step: VersionStep, node: Node, expanded: Collection[OperatorVersion]
+    ) -> list[Emitted]:
+        """Return the nodes that a step emits, last first; one of them is the replacement.
+
+        The node may express the operators `expanded`, which cannot express it in turn.
+        """
+        if step.target is None and step.source in expanded:
+            reason = f"the operators that express {step.source.id} are expressed by it"
+            raise CannotConvert(reason, "operator.no-equivalent", remedy="keep the operator")
+        out = Rewriter(
+            self.facts, self.output, step.source, step.target, step.opset, self.router.default_opset
+        )
+        assert step.function is not None
+        try:
+            if step.private_adapter is None:
+                step.function(node, out)
+            else:
+                run_private_adapter(step, node, out, self.router.registry)
+        except CannotConvert as error:
+            self._attribute_to_model(error, step)
+            raise
+        except INVALID_NODE_ERRORS as error:
+            if isinstance(error, UnicodeDecodeError):
+                raise  # reported as an invalid model
+            reason = f"the node does not have the form that {step.source.id} requires"
+            raise CannotConvert(reason, "node.invalid", remedy=CHECK_MODEL_REMEDY) from error
+        emitted = out.emitted
+        if len(emitted) == 1:
+            return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
+        if not any(each.is_replacement for each in emitted):
+            emitted[-1] = emitted[-1]._replace(is_replacement=True)
+        for each in emitted:
+            self.output.add_emitted(each.node, each.opset)
+        emitted.reverse()
+        return emitted
+
+    def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
+        """Describe a refusal, of which the step may be one of an emitted node, by the node of the model."""
+        first, own = step.source.since_version, self.operator
+        if step.source.domain == own.domain and not self.router.without:
+            error.nearest = first if step.opset < first else step.opset - 1
+        if step.source.name == own.name:
+            return
+        if error.code == "type.unsupported":
+            limit = f"below opset {first}" if step.opset < first else f"at opset {step.opset}"
+            error.reason = f"the operator has no equivalent for {error.subject} {limit}"
+        else:
+            error.reason = f"other operators have to express the node, and {error.reason}"
+
+
+def _require_few_steps(steps: list[VersionStep]) -> None:
+    if len(steps) > MAX_STEPS:
+        remedy = "reduce the sizes in the model, or convert to a newer opset"
+        reason = f"the conversion of this node needs more than {MAX_STEPS:,} steps"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
+
+
+def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:
+    """Whether the result of a step is the same operator, so that the next step of the route applies."""
+    return emitted.node is node or (
+        emitted.opset == step.opset
+        and emitted.node.op_type == node.op_type
+        and emitted.node.domain == node.domain
+    )

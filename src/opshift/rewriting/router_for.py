@@ -1,0 +1,20 @@
+"""Routers to some target opsets, which all models share."""
+
+from functools import lru_cache
+
+from opshift.adapters.core.type_bridges import Unwanted
+from opshift.registry.registry import Registry
+from opshift.rewriting.routes import LazyAdapterTable, Router
+
+
+@lru_cache(maxsize=64)
+def router_for(
+    registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted]
+) -> Router:
+    """Return the shared router to some targets; results may not contain what is in `without`."""
+    # Routes depend on these arguments only, so all models share them.
+    if without:
+        from opshift.rewriting.expanding_router import ExpandingRouter  # few conversions need it
+
+        return ExpandingRouter(registry, LazyAdapterTable(), dict(targets), without)
+    return Router(registry, LazyAdapterTable(), dict(targets))

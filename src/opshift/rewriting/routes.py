@@ -1,0 +1,274 @@
+"""Routes: the steps that convert an operator from an opset to the target, cached per router."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+
+from opshift.adapters.core.adapter_table import (
+    Adapter,
+    StepKey,
+    adapter_table,
+    built_in_adapters,
+    registered_adapters,
+)
+from opshift.inference.facts import UNAFFECTED, OperatorStatus
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.shared_results import share_results
+from opshift.opsets import OPSETS
+from opshift.registry.errors import DefinitionError
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.precompiled import DEFINITIONS, CompiledFile
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Refuse
+from opshift.rewriting.version_graph import build_version_graph, check_expressions, shortest_paths
+from opshift.rewriting.version_steps import VersionStep, find_step
+
+if TYPE_CHECKING:
+    from opshift.adapters.core.type_bridges import Unwanted
+
+
+class Route(NamedTuple):
+    """Steps that convert the nodes of an operator version to the target."""
+
+    operator: OperatorVersion
+    steps: tuple[VersionStep, ...]
+    """Steps with a function, in order; empty if nodes do not change."""
+    final: OperatorVersion
+    """Version in effect at the target; `operator` if the target opset lacks the operator."""
+    status: OperatorStatus
+    """Status of the operator: nodes may need conversion, and may contain subgraphs."""
+    affected_element_types: frozenset[str] | None
+    """Element types that the steps affect; `None` if they do not depend on types alone."""
+    older_versions: tuple[OperatorVersion, ...]
+    """Versions before `operator`."""
+
+
+class Router:
+    """Routes from any operator and opset to one set of target opsets."""
+
+    def __init__(
+        self, registry: Registry, table: Mapping[StepKey, Adapter], targets: Mapping[str, int]
+    ) -> None:
+        self.registry = registry
+        self._table = table
+        self._targets = dict(targets)
+        self.default_opset = self._targets[DEFAULT_DOMAIN]
+        self.fact_querying_opsets: set[int] = set()
+        """Opsets of the default domain from which steps have queried facts, and probably will again."""
+        self._routes: dict[tuple[str, str, int], Route] = {}
+        self.without: frozenset[Unwanted] = frozenset()
+        """Operators, domains and types that a result may not contain."""
+
+    def final_opset(self, domain: str) -> int:
+        """Return the target opset of a domain."""
+        return self._targets[domain or DEFAULT_DOMAIN]
+
+    def route(self, domain: str, op_type: str, opset: int) -> Route:
+        """Return the route of an operator from an opset.
+
+        Raises:
+            ResolveError: the opset does not contain the operator.
+            DefinitionError: a step of the operator is invalid.
+        """
+        key = (domain, op_type, opset)
+        found = self._routes.get(key)
+        if found is None:
+            found = self._routes.setdefault(key, self._find(canonical_domain(domain), op_type, opset))
+        return found
+
+    def _find(self, domain: str, op_type: str, opset: int) -> Route:
+        operator, target = self._source(op_type, opset, domain)
+        definition = self.registry.operator(operator.name, operator.domain)
+        assert definition is not None
+        path = self._path(definition, operator, target)
+        steps = tuple(step for step in path if step.function)
+        final = definition.at(target) or operator
+        older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
+        affected_types = _affected_types(steps)
+        status = OperatorStatus(affected_types is None, operator.holds_graphs)
+        shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
+        return Route(operator, steps, final, shared, affected_types, older)
+
+    def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
+        """Return the operator version at an opset, and the target opset in the domain that defines it."""
+        target = self._targets[domain]
+        operator = self.registry.at(op_type, opset, domain)
+        if operator is None:
+            self.registry.require_opset(opset, domain)
+            removed = _removed_version(self.registry.operator(op_type, domain), opset)
+            return removed or self.registry.get_schema(op_type, opset, domain), target
+        if operator.domain == domain:
+            return self.registry.get_schema(op_type, opset, domain), target
+        # A nonstandard operator: where the domain of the node has it, that one expresses the node.
+        self.registry.require_opset(opset, domain)
+        first = operator.since_version
+        return operator, first - 1 if self.registry.has(op_type, target, domain) else first
+
+    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
+        at_target = definition.at(target_opset)
+        goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
+        start = operator.since_version
+        if goal == start:
+            replaced = _replaced_version(definition, operator)
+            if replaced is None:
+                return []
+            start = replaced.since_version
+        path = precompiled_path(definition, start, goal)
+        if path is None:
+            path = _uncompiled_path(definition, start, goal)
+        return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
+
+    def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
+        """Return the opset at which other operators express one that the target opset lacks."""
+        # Only the last version before a removal declares it; older versions convert to that one first.
+        later = (each for each in definition.versions if each.since_version >= operator.since_version)
+        removal = next((each.removal for each in later if each.removal), None)
+        if removal and removal.removed_in <= target_opset:
+            return removal.removed_in
+        first = definition.versions[0]
+        if target_opset < first.since_version and first.before is not None:
+            return first.since_version - 1
+        self.registry.get_schema(operator.name, target_opset, operator.domain)
+        raise AssertionError("unreachable: the operator is not in effect at the target")
+
+
+def replaced_from(operator: Operator) -> int | None:
+    """Return the opset that has other operators in place of one; `None` without such an opset."""
+    last = operator.versions[-1]
+    if last.removal:
+        return None if isinstance(last.removal.up, Refuse) else last.removal.removed_in
+    return last.since_version if _replaced_version(operator, last) else None
+
+
+def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
+    """Return the version whose nodes other operators replace at the opset that deprecates them.
+
+    A node of the deprecated version, which models may not contain, means what it meant before.
+    """
+    up = operator.step.up if operator.deprecation and operator.step else None
+    if up is None or up == "compatible" or isinstance(up, Refuse):
+        return None
+    return max(
+        (each for each in definition.versions if each.since_version < operator.since_version),
+        key=lambda each: each.since_version,
+        default=None,
+    )
+
+
+def _removed_version(operator: Operator | None, opset: int) -> OperatorVersion | None:
+    """Return the last version of an operator that an opset no longer has: nodes mean what it defines."""
+    last = operator.versions[-1] if operator else None
+    return last if last and last.removal and last.removal.removed_in <= opset else None
+
+
+def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
+    """Return the versions from `start` to `goal`, as `precompiled_path`, by building the operator's graph."""
+    paths = shortest_paths(build_version_graph([operator], adapter_table()))
+    versions = (tuple(each.since_version for each in path) for path in paths)
+    return next(each for each in versions if (each[0], each[-1]) == (start, goal))
+
+
+def _affected_types(steps: tuple[VersionStep, ...]) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for step in steps:
+        if step.affected_element_types is None:
+            return None
+        found |= step.affected_element_types
+    return found
+
+
+class CompiledRoutes(TypedDict):
+    """Routes by operator, such as `ai.onnx.Relu`, and the module of each adapter.
+
+    The routes of an operator are JSON in a string, which is decoded when the operator is used: lists of its
+    versions, first all of them, and then those on each route.
+    """
+
+    operators: dict[str, str]
+    adapters: dict[str, str]
+
+
+_PACKAGE: Final = Path(__file__).parents[1]
+
+# Not the definitions: `precompiled_path` compares the versions, and `_end` reads what else routes depend on.
+ROUTES: Final = CompiledFile(
+    Path(__file__).with_name("compiled.json"),
+    [_PACKAGE / name for name in ("adapters", "rewriting")],
+    DEFINITIONS,
+)
+
+
+_COMPILING: Final = Lock()
+"""Held while routes are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
+
+
+@share_results
+def precompiled_routes() -> CompiledRoutes:
+    """Return the compiled routes of the project's operators."""
+    try:
+        with _COMPILING:  # nothing that runs within needs routes, so it cannot deadlock
+            routes: CompiledRoutes = json.loads(routes_text())
+    except DefinitionError:
+        # In a checkout, an operator that is being edited must not prevent conversions of the others.
+        routes = CompiledRoutes(operators={}, adapters={})
+    return routes
+
+
+def routes_text() -> str:
+    """Return the compiled routes of the project's operators in JSON."""
+    return ROUTES.text("routes", (), lambda: json.dumps(compile_routes(Registry((OPSETS,)))))
+
+
+def compile_routes(registry: Registry) -> CompiledRoutes:
+    """Return the routes of all operators and the module of each adapter, see `build_version_graph`."""
+    table = built_in_adapters()
+    graph = build_version_graph(registry.operators(), table)
+    check_expressions(graph)
+    operators = {f"{each.domain}.{each.name}": [_versions(each)] for each in registry.operators()}
+    for path in shortest_paths(graph):
+        operators[f"{path[0].domain}.{path[0].op_type}"].append([each.since_version for each in path])
+    adapters = {str(pair): function.__module__ for pair, function in sorted(table.items())}
+    routes = {name: json.dumps(versions) for name, versions in operators.items()}
+    return CompiledRoutes(operators=routes, adapters=adapters)
+
+
+def _versions(operator: Operator) -> list[int]:
+    return [each.since_version for each in operator.versions]
+
+
+def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
+    """Return the versions between two versions of an operator, both included.
+
+    `None` if the path is missing or was compiled for different versions of the operator.
+    """
+    text = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}", "[null]")
+    versions, *paths = json.loads(text)
+    if versions != _versions(operator):
+        return None
+    return next((tuple(each) for each in paths if (each[0], each[-1]) == (start, goal)), None)
+
+
+class LazyAdapterTable(Mapping[StepKey, Adapter]):
+    """Table of adapters that imports the module of an adapter on first use."""
+
+    def __getitem__(self, pair: StepKey) -> Adapter:
+        module = precompiled_routes()["adapters"].get(str(pair))
+        if module is not None:
+            # Even if the adapter is registered: another thread may not have executed the rest of its module.
+            importlib.import_module(module)
+        return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in registered_adapters() or str(pair) in precompiled_routes()["adapters"]
+
+    def __iter__(self) -> Iterator[StepKey]:
+        return iter(adapter_table())
+
+    def __len__(self) -> int:
+        return len(adapter_table())

@@ -1,0 +1,141 @@
+"""Check of emitted nodes against the types that their operator versions support."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from opshift.adapters.core.type_guard import TYPE_REMEDY
+from opshift.inference.facts import Facts
+from opshift.inference.infer_types import type_from_attributes, type_of_constant
+from opshift.model.element_types import type_string
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.types import short_type
+from opshift.registry.models import OperatorVersion, Parameter
+from opshift.rewriting.result import ComputedRewrite, Emission, emitted_graphs
+
+Types = frozenset[str]
+"""Types that a value may have, such as `tensor(float)`."""
+
+UNKNOWN: Types = frozenset()
+
+
+class _Constants(Protocol):
+    def constant_type(self, name: str) -> str | None: ...
+
+
+class _UnsupportedType(NamedTuple):
+    operator: OperatorVersion
+    types: Types
+
+
+def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _Constants) -> None:
+    """Refuse a rewrite if the operator version of a node does not support the type of an input.
+
+    Raises:
+        CannotConvert: a type is not supported.
+    """
+    original, operator = result.original, result.operator
+    if len(result.nodes) == 1 and result.nodes[0].node is original:
+        return
+    # Most rewrites support all types of the original. Only the others query the types of the inputs, because
+    # inference takes time, and each query is compared whenever the cached rewrite is used again.
+    declared = dict(_declared_types(original.inputs, operator.inputs, operator))
+    if _find_problem(result.nodes, declared, constants) is None:
+        return
+    asked = [name for name, types in declared.items() if len(types) > 1]
+    known = {name: facts.element_type(name) for name in asked}
+    exact = declared | {name: _type_set(found) for name, found in known.items() if found}
+    problem = _find_problem(result.nodes, exact, constants, is_exact=True)
+    if problem is not None:
+        types = ", ".join(map(short_type, sorted(problem.types)))
+        reason = f"the operator has no equivalent for {types} at the target"
+        raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
+
+
+@lru_cache(maxsize=1024)
+def _type_set(element_type: str) -> Types:
+    return frozenset([type_string(element_type)])
+
+
+@lru_cache(maxsize=4096)
+def _supported(operator: OperatorVersion, variable: str) -> Types:
+    return frozenset(operator.type_constraints.get(variable, (variable,)))
+
+
+def _declared_types(
+    names: Sequence[str], formals: Sequence[Parameter], operator: OperatorVersion
+) -> Iterator[tuple[str, Types]]:
+    for name, formal in _present(names, formals):
+        yield name, _supported(operator, formal.type)
+
+
+def _present(names: Sequence[str], formals: Sequence[Parameter]) -> Iterator[tuple[str, Parameter]]:
+    """Yield name and parameter of the values that are not omitted; the last one may be variadic."""
+    for position, name in enumerate(names):
+        if name and formals:
+            yield name, formals[min(position, len(formals) - 1)]
+
+
+def _find_problem(
+    emissions: Sequence[Emission],
+    outer: Mapping[str, Types],
+    constants: _Constants,
+    *,
+    is_exact: bool = False,
+) -> _UnsupportedType | None:
+    """Return the first operator that does not support the types of its inputs.
+
+    Args:
+        emissions: the nodes, in order.
+        outer: types of the values that they read; no types for a value that may have any type.
+        constants: types of constants.
+        is_exact: whether one supported type is sufficient, which must be the same for all values of a type
+            variable; otherwise all types have to be supported.
+    """
+    known = dict(outer)
+    for node, operator, _ in emissions:
+        chosen: dict[str, Types] = {}
+        for name, formal in _present(node.inputs, operator.inputs):
+            if name not in known:
+                constant = constants.constant_type(name)
+                known[name] = _type_set(constant) if constant else UNKNOWN
+            if known[name] and not _choose(known[name], formal, operator, chosen, is_exact=is_exact):
+                return _UnsupportedType(operator, known[name])
+        for graph in emitted_graphs(node):
+            inner = {**known, **{each.name: _type_set(each.type) for each in graph.graph.inputs}}
+            for nodes in (graph.nodes, graph.after):
+                problem = _find_problem(nodes, inner, constants, is_exact=is_exact)
+                if problem is not None:
+                    return problem
+        for name, formal in _present(node.outputs, operator.outputs):
+            known[name] = _output_types(node, operator, formal, chosen)
+    return None
+
+
+def _choose(
+    types: Types, formal: Parameter, operator: OperatorVersion, chosen: dict[str, Types], *, is_exact: bool
+) -> bool:
+    """Record the types of an input for its type variable, and return whether they are supported."""
+    variable, supported = formal.type, _supported(operator, formal.type)
+    if is_exact and formal.homogeneous:
+        supported = chosen.get(variable, supported)
+    common = types & supported
+    if formal.homogeneous:
+        chosen[variable] = common & chosen.get(variable, common) or common
+    return bool(common) if is_exact else common == types
+
+
+def _output_types(
+    node: Node, operator: OperatorVersion, formal: Parameter, chosen: Mapping[str, Types]
+) -> Types:
+    """Return the types that an output may have."""
+    supported = _supported(operator, formal.type)
+    if len(supported) == 1:
+        return supported
+    if not formal.homogeneous or node.has_attribute_references:
+        return UNKNOWN
+    if formal.type_attributes or node.op_type == "Constant":
+        found = type_from_attributes(operator, node, formal) or type_of_constant(node)
+        return _type_set(found) if found else UNKNOWN
+    return chosen.get(formal.type, UNKNOWN)

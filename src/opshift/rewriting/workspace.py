@@ -1,0 +1,175 @@
+"""Workspace of one graph or function: what its conversion adds to the model."""
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import ContainerProto, defined_values, mentioned_names, nested_containers
+from opshift.model.node import Graph, Node, Tensor, Value
+from opshift.model.tensors import pack_tensor
+from opshift.registry.steps import Allow
+from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE, is_castable, needs_cast
+
+
+class FreshNames:
+    """Generator of names that do not occur in a model.
+
+    Names are unique across the model, because a name in a subgraph must not hide a value of an outer graph.
+    """
+
+    def __init__(self) -> None:
+        self.sources: list[Callable[[], Iterable[Iterable[str]]]] = []
+        """Functions that return groups of used names; they are called before the first fresh name."""
+        self.created: set[str] = set()
+        self._existing: set[str] | None = None
+        self._next_number: dict[str, int] = {}
+
+    def avoid(self, *roots: ContainerProto) -> None:
+        """Add the names in graphs or functions and all their subgraphs to the used names."""
+        containers = nested_containers(roots)
+        self.sources.append(lambda: (defined_values(*roots), *map(mentioned_names, containers)))
+
+    def fresh(self, hint: str) -> str:
+        """Return an unused name that starts with `hint`."""
+        existing, created = self._existing, self.created
+        if existing is None:
+            groups = chain.from_iterable(names() for names in self.sources)
+            existing = self._existing = set().union(*groups)
+        number = self._next_number.get(hint, 0)
+        name = f"{hint}_{number}" if number else hint
+        while name in existing or name in created:
+            number += 1
+            name = f"{hint}_{number}"
+        self._next_number[hint] = number + 1
+        created.add(name)
+        return name
+
+
+ConstantKey = tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]]
+"""Element type, dimensions and packed elements of a constant."""
+
+
+def constant_key(tensor: Tensor) -> ConstantKey:
+    """Return the key of a constant: constants with equal keys share one name.
+
+    CannotConvert is raised if the element type cannot represent the values.
+    """
+    # The packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
+    return tensor.element_type, tensor.dims, pack_tensor(tensor)
+
+
+class Workspace:
+    """Names, constants and allowances that the steps of one graph's nodes request.
+
+    Values that steps create become available to inference: the next step may query them.
+    """
+
+    def __init__(
+        self, scope: Scope, names: FreshNames, allowances: Allowances, opset: int = ANY_CONSTANT_SINCE
+    ) -> None:
+        """`opset` is the target opset of the default domain."""
+        self.scope = scope
+        root: InferenceScope = scope
+        while root.parent is not None:
+            root = root.parent
+        self._opset = opset
+        self._is_in_function = root.is_function
+        self._is_in_main_graph = root is scope and not root.is_function
+        self.allowances = allowances
+        self._names = names
+        self.constant_bytes = 0
+        """Size of the constants added so far."""
+        self.ranked: set[str] = set()
+        """Values whose rank the converted model declares."""
+        self.emits_graphs = False
+        """Whether a step emitted a node with a new graph."""
+        self._sizes: dict[str, int] = {}
+        self._constant_names: dict[ConstantKey, str] = {}
+        self._read_constants: set[str] = set()
+
+    def fresh(self, hint: str) -> str:
+        """Return an unused value name that starts with a hint."""
+        return self._names.fresh(hint)
+
+    def add_constant(self, tensor: Tensor) -> str:
+        """Add a constant and return its name, see `constant_key`."""
+        return self.add_keyed_constant(constant_key(tensor), tensor)
+
+    def add_keyed_constant(self, key: ConstantKey, tensor: Tensor) -> str:
+        """Add a constant with a known key, like `add_constant`."""
+        found = self._constant_names.get(key)
+        if found is None:
+            if self._is_in_function and needs_cast(tensor, self._opset) and not is_castable(tensor):
+                reason = f"a function below opset 9 cannot hold a constant of type {tensor.element_type}"
+                remedy = "inline the functions, or convert to opset 9 or newer"
+                raise CannotConvert(reason, "function.constant", remedy=remedy)
+            found = self._constant_names[key] = self._names.fresh("const")
+            self.scope.added_constants[found] = tensor
+            self._sizes[found] = sum(map(len, key[2])) if isinstance(key[2], tuple) else len(key[2])
+            self.constant_bytes += self._sizes[found]
+        return found
+
+    def keep_constants(self, names: Iterable[str]) -> None:
+        """Keep added constants, which nodes of the result read; others served intermediate steps only."""
+        self._read_constants.update(names)
+
+    def kept_constants(self) -> dict[str, Tensor]:
+        """Return the added constants that nodes of the result read."""
+        added = self.scope.added_constants
+        return {name: tensor for name, tensor in added.items() if name in self._read_constants}
+
+    def sizes_of(self, constants: Iterable[str]) -> dict[str, int]:
+        """Return the size of each of these added constants in bytes."""
+        return {name: self._sizes[name] for name in constants}
+
+    def cast_sources(self) -> dict[str, str]:
+        """Return the kept constants that a Cast has to produce, each with a fresh name for the value to cast.
+
+        They cannot be initializers: functions have none, and below IR version 4 neither can subgraphs.
+        """
+        if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
+            return {}
+        kept = self.kept_constants().items()
+        names = [name for name, tensor in kept if needs_cast(tensor, self._opset) and is_castable(tensor)]
+        return {name: self.fresh(f"{name}_double") for name in names}
+
+    def declare_rank(self, name: str) -> None:
+        """Declare the rank of a value of the model."""
+        self.ranked.add(name)
+
+    def rank_declarations(self) -> list[Value]:
+        """Return the values with a rank that the graph does not declare yet, computed by its nodes."""
+        scope = self.scope
+        if scope.is_function:
+            return []
+        found = []
+        for name in sorted(self.ranked):
+            element_type, rank = scope.element_type(name), scope.rank(name)
+            is_new = name in scope.producing_records and scope.declared_type_proto(name) is None
+            if is_new and element_type is not None and rank is not None:
+                found.append(Value(name, element_type, (None,) * rank))
+        return found
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether the caller allows an inexact conversion; if so, record its use."""
+        return self.allowances.allow(kind, reason)
+
+    def constant_type(self, name: str) -> str | None:
+        """Return the element type of an added constant; `None` for other values."""
+        found = self.scope.added_constants.get(name)
+        return found.element_type if found else None
+
+    def add_emitted(self, node: Node, opset: int) -> None:
+        """Make the outputs of an emitted node available to inference."""
+        self.scope.add_emitted(node, opset, self._names.created)
+
+    def add_graph(self, graph: Graph) -> None:
+        """Make the values of an emitted graph available to inference."""
+        self.emits_graphs = True
+        for value in graph.inputs:
+            self.scope.declare(value)
+        for each in (*graph.nodes, *graph.nodes_after):
+            self.add_emitted(each.node, each.opset)

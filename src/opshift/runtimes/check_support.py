@@ -1,0 +1,338 @@
+"""Check whether a runtime implements all nodes of a model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import field
+from typing import Final
+
+from opshift.model.element_types import BY_NAME, element_bits, type_string
+from opshift.model.errors import CannotConvert
+from opshift.model.files import ModelLike, model_of
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.onnx_ir.models import reading_onnx_ir
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.types import short_type
+from opshift.registry.registry import Registry, default_registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
+from opshift.runtimes.conditions import concerns
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
+from opshift.runtimes.schema_problems import schema_problem
+
+IN_BODY: Final = "; in its function body, "
+"""Text between the reasons for a node and for a node in its function body."""
+
+
+INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
+"""Codes of function bodies that are invalid for a node."""
+
+TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
+"""Attributes whose values determine types, and so whether the declared types are right."""
+
+FIRST_CAST_TO_NUMBERS: Final = 6
+"""Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
+
+ASSUMED_TYPES: Final = {"tensor(float)"}
+"""Types that kernels implement if their documentation names no types."""
+
+
+class UnsupportedNode(FrozenRecord):
+    """Node that a runtime does not implement, or a property of the model that it does not accept."""
+
+    place: str
+    """Place in the model; `model` for its opsets and its IR version."""
+    operator: str
+    """Operator version, such as `ai.onnx.Add:14`, or called function; empty for a property of the model."""
+    types: Mapping[str, str]
+    """Known types by type variable or parameter."""
+    reason: str
+    remedy: str
+
+
+class MissingKernel(FrozenRecord):
+    """Nodes that a runtime does not implement for the same reason, see `UnsupportedNode`."""
+
+    places: tuple[str, ...]
+    operator: str
+    types: Mapping[str, str]
+    reason: str
+    remedy: str
+
+
+class ModelSupport(FrozenRecord):
+    """Answer to whether a runtime implements a model."""
+
+    missing: tuple[MissingKernel, ...]
+    """Nodes that prevent it."""
+    warnings: tuple[str, ...] = ()
+    """Known wrong results of its kernels."""
+    uncertain: tuple[str, ...] = ()
+    """Reasons why nodes that count as implemented may not be."""
+    fallback: tuple[str, ...] = ()
+    """Operator versions that the runtime leaves to the one that it falls back to."""
+
+
+@reading_onnx_ir
+def check_support(
+    model: ModelLike, runtime: Runtime, registry: Registry | None = None
+) -> tuple[UnsupportedNode, ...]:
+    """Return the nodes of a model that a runtime does not implement.
+
+    A node is implemented if there is a kernel for its operator version and types and no restriction applies,
+    if the runtime replaces it by its function body and implements all nodes of it, or if the runtime that it
+    falls back to implements it. Unknown types and undecided restrictions count as implemented.
+
+    Raises:
+        InvalidModel: the model cannot be read.
+    """
+    source, _ = model_of(model)
+    _, nodes = ordered(source, registry or default_registry())
+    support = RuntimeCheck(runtime).check(nodes)
+    return tuple(
+        UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)
+        for each in support.missing
+        for place in each.places
+    )
+
+
+class _Notes(FrozenRecord):
+    """Notes about a model, each once, in the order of the model."""
+
+    warnings: dict[str, None] = field(default_factory=dict)
+    uncertain: dict[str, None] = field(default_factory=dict)
+    fallback: dict[str, None] = field(default_factory=dict)
+
+
+class RuntimeCheck:
+    """Check of the nodes of models for one runtime; equal questions are answered once.
+
+    With `refuses_wrong`, nodes that the runtime is known to compute wrongly count as not implemented.
+    """
+
+    def __init__(self, runtime: Runtime, *, refuses_wrong: bool = False) -> None:
+        self._runtime = runtime
+        self._refuses_wrong = refuses_wrong
+        self._fallback = RuntimeCheck(get_runtime(runtime.falls_back)) if runtime.falls_back else None
+        base = self._fallback._runtime if self._fallback else runtime
+        self._schemas = base.schemas if base.validates_nodes else None
+        bits = {name: element_bits(each) for name, each in BY_NAME.items()}
+        self._narrowed = {each for each, other in runtime.computes_in.items() if bits[other] < bits[each]}
+        self._problems: dict[Hashable, str] = {}
+        self._kernels: dict[Hashable, Support] = {}
+        self._bodies: dict[ModelNodes, str] = {}
+        self._notes = _Notes()
+
+    def check(self, model: ModelNodes) -> ModelSupport:
+        """Return whether the runtime implements a model, and which nodes prevent it."""
+        self._notes = notes = _Notes()
+        missing = (*self._model_problems(model), *self._missing_kernels(model))
+        return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
+
+    def newest_import(self, domain: str) -> int | None:
+        """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
+        newest = self._runtime.newest_import(domain)
+        return self._fallback.newest_import(domain) if newest is None and self._fallback else newest
+
+    def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        runtime = self._runtime
+        for domain, opset in model.opsets.items():
+            newest = self.newest_import(domain) or opset
+            if opset > newest:
+                reason = f"{runtime.name} supports opset {newest} of {domain}, the model has {opset}"
+                remedy = f"convert the model to opset {newest} or older"
+                yield MissingKernel(("model",), "", {}, reason, remedy)
+        newest = runtime.ir_version or model.ir_version
+        if model.ir_version > newest:
+            reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
+            yield MissingKernel(("model",), "", {}, reason, f"convert the model to IR version {newest}")
+        if self._schemas is not None:
+            for graph, name in model.repeated_names:
+                reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
+                yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
+        yield from self._input_problems(model)
+        if not runtime.expands_functions:
+            for function, places in model.calls.items():
+                reason = f"{runtime.name} does not accept local functions"
+                yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
+
+    def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        runtime = self._runtime
+        if runtime.needs_input_ranks:
+            for name in model.unranked_inputs:
+                reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
+                yield MissingKernel(
+                    (f"graph, input {name!r}",), "", {}, reason, "declare the shape of the input"
+                )
+        for name, element_type in model.overridable.items():
+            if element_type in runtime.constant_types:
+                reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
+                place = f"graph, initializer {name!r}"
+                yield MissingKernel((place,), "", {}, reason, "make it constant: opshift doctor --fix")
+
+    def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        for nodes in model.groups.values():
+            first = nodes[0]
+            identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
+            if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
+                continue  # it exists only in opsets that are too new, which `_model_problems` reports
+            own = self._kernel(first)
+            is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
+            answers: dict[object, str] = {}
+            places: defaultdict[str, list[str]] = defaultdict(list)
+            is_alike = bool(own) and not is_restricted and self._schemas is None
+            for node in nodes[:1] if is_alike else nodes:
+                # Without restrictions, equal nodes with equal function bodies have the same answer.
+                is_alone = is_restricted or self._fallback
+                key: object = node if is_alone else self._uses_body(node) and model.body(node)
+                key = key, self._schema_problem(node)
+                if key not in answers:
+                    answers[key] = self._reason(node, model)
+                places[answers[key]].append(node.place)
+            places.pop("", None)
+            for reason, found in places.items():
+                known, remedy = {name: each for name, each in first.types if each}, own.remedy
+                if internal := first.scope.registry.releases.internal_domains.get(first.domain):
+                    reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
+                yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
+
+    def _reason(self, node: ModelNode, model: ModelNodes) -> str:
+        """Return why no runtime implements a node; empty if one does."""
+        if problem := self._schema_problem(node):
+            name = f"{node.domain}.{node.node.op_type}"
+            return f"{self._runtime.name} refuses the node: in its schema of {name}, {problem}"
+        reason = self._own_reason(node, model)
+        if reason and self._fallback is not None and self._falls_back(node, model, self._fallback):
+            self._notes.fallback[str(self._identity(node))] = None
+            return ""
+        return reason
+
+    def _falls_back(self, node: ModelNode, model: ModelNodes, other: RuntimeCheck) -> bool:
+        """Return whether the runtime that this one falls back to implements a node, and add its notes."""
+        other._notes = _Notes()
+        if other._reason(node, model):
+            return False
+        self._notes.warnings.update(other._notes.warnings)
+        self._notes.uncertain.update(other._notes.uncertain)
+        return True
+
+    def _schema_problem(self, node: ModelNode) -> str:
+        """Return why the schemas of the runtime do not allow a node; empty if they do."""
+        if self._schemas is None or node.operator is None:
+            return ""
+        scope, values = node.scope, (*node.node.inputs, "->", *node.node.outputs)
+        types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
+        attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
+        stated = tuple(node.node.attribute(name) for name in TYPE_ATTRIBUTES if name in node.node.attributes)
+        key = (node.operator, node.domain, attributes, stated, types)
+        if key not in self._problems:
+            self._problems[key] = schema_problem(node, self._schemas)
+        return self._problems[key]
+
+    def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
+        runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
+        errors = runtime.errors_of(identity) if self._refuses_wrong else ()
+        for each in (*runtime.restrictions_of(identity), *errors):
+            is_refused = concerns(each, node)
+            if is_refused:
+                return f"{runtime.name} refuses the node: {each.reason}"
+            if is_refused is None:
+                self._notes.uncertain[f"{identity}: {each.reason}"] = None
+        if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
+            return f"{runtime.name} refuses the node: {problem}"
+        if own.kernel is not None:
+            self._add_notes(node, own.kernel, model)
+            return ""
+        is_known = identity.since_version <= runtime.opsets.get(node.domain, 0)
+        if not (is_known and self._uses_body(node)):
+            return own.reason
+        body = model.body(node)
+        if isinstance(body, CannotConvert):
+            if body.code in INVALID_BODIES:
+                return f"{own.reason}{IN_BODY}{body.reason}"
+            self._notes.uncertain[f"{identity}: its function body is unknown: {body.reason}"] = None
+            return ""
+        if body not in self._bodies:
+            self._bodies[body] = next(filter(None, (self._reason(each, body) for each in body.nodes)), "")
+        inner = self._bodies[body]
+        return inner and f"{own.reason}{IN_BODY}{inner.rpartition(IN_BODY)[2]}"
+
+    def _kernel(self, node: ModelNode) -> Support:
+        identity, casts = self._identity(node), self._inserts_casts(node)
+        question = identity, node.types, casts
+        if question not in self._kernels:
+            known = {name: each for name, each in node.types if each}
+            self._kernels[question] = self._runtime.kernel(identity, known, inserts_casts=casts)
+        return self._kernels[question]
+
+    def _inserts_casts(self, node: ModelNode) -> bool:
+        """Return whether the runtime computes a node in a type that differs from that of the node.
+
+        It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
+        function body: then it casts the inputs of the nodes in the body. Values of wider types than those
+        that the runtime has are narrow everywhere.
+        """
+        runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
+        names = filter(None, (*node.node.inputs, *node.node.outputs))
+        if not self._narrowed.isdisjoint(map(node.scope.element_type, names)):
+            return True
+        types = map(node.scope.element_type, filter(None, node.node.inputs))
+        return (
+            opset >= FIRST_CAST_TO_NUMBERS
+            and not runtime.computes_in.keys().isdisjoint(types)
+            and not self._uses_body(node)
+            and self._has_cast(node)
+        )
+
+    def _has_cast(self, node: ModelNode) -> bool:
+        """Return whether the runtime has a kernel of Cast at the opset of a node."""
+        cast = node.scope.operator("Cast", DEFAULT_DOMAIN)
+        kernels = self._runtime.operators.get(f"{DEFAULT_DOMAIN}.Cast", ())
+        return cast is not None and any(each.implements(cast.since_version) for each in kernels)
+
+    def _uses_body(self, node: ModelNode) -> bool:
+        """Return whether the runtime replaces the node by its function body if it has no kernel."""
+        is_outdated = self._runtime.expands_outdated_bodies and node.has_fixed_body
+        return self._runtime.expands_functions and (node.has_usable_body or is_outdated)
+
+    def _add_notes(self, node: ModelNode, kernel: Kernel, model: ModelNodes) -> None:
+        identity = str(self._identity(node))
+        for each in self._runtime.errors_of(self._identity(node)):
+            if concerns(each, node) is not False:
+                self._notes.warnings[f"{identity}: {each.reason}"] = None
+        if any(each is None and name in kernel.types for name, each in node.types):
+            self._notes.uncertain[f"{identity}: an element type is unknown"] = None
+        is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
+        allowed = node.operator.type_constraints if node.operator else {}
+        types = {each for name, each in node.types if len(allowed.get(name, ())) > 1}
+        if is_documented or types <= ASSUMED_TYPES:
+            return
+        if self._fallback is None or self._fallback._reason(node, model):
+            self._notes.uncertain[f"{identity}: the types of its kernels are not documented"] = None
+
+    def _identity(self, node: ModelNode) -> OperatorId:
+        """Return the operator version of a node; for an operator of the runtime, that of its kernel."""
+        if node.operator is not None:
+            return node.operator.id._replace(domain=node.domain)  # that of a nonstandard operator differs
+        opset = node.scope.opset_of(node.node.domain)
+        kernels = self._runtime.operators.get(f"{node.domain}.{node.node.op_type}", ())
+        versions = (each.versions[0] for each in kernels if each.versions[0] <= opset)
+        return OperatorId(node.domain, node.node.op_type, max(versions, default=opset))
+
+
+def _internal_problem(node: ModelNode, kernel: Kernel) -> str:
+    """Return why a kernel without a definition does not accept the types of a node."""
+    if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
+        return ""
+    (accepted,) = kernel.types.values()
+    scope, values = node.scope, node.node
+    given = {
+        "inputs": map(scope.element_type, filter(None, values.inputs)),
+        "outputs": map(scope.declared_type, filter(None, values.outputs)),
+    }
+    for noun, types in given.items():
+        wrong = next((each for each in types if each and type_string(each) not in accepted), None)
+        if wrong:
+            return f"{noun} must be {' or '.join(map(short_type, accepted))}, not {wrong}"
+    return ""

@@ -1,0 +1,153 @@
+"""Evaluate the restrictions of kernels for a node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from opshift.inference.facts import InferenceScope
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import captured_names
+from opshift.model.messages import GraphProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import read_tensor
+from opshift.model.types import Shape, element_type_of
+from opshift.registry.runtimes.restrictions import Condition, Restriction
+from opshift.runtimes.constant_values import has_known_sizes, is_constant, is_stored
+from opshift.runtimes.model_nodes import ModelNode
+from opshift.runtimes.patterns import PatternSearch
+
+NEWEST: Final = 2**31 - 1
+"""Opset that is newer than all published ones."""
+
+
+def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
+    """Return whether a restriction concerns a node; `None` if this is unknown."""
+    if restriction.when is None and restriction.unless is None:
+        return None
+    applies = _holds(restriction.when or Condition(), node)
+    excepted = False if restriction.unless is None else _holds(restriction.unless, node)
+    return _all((applies, None if excepted is None else not excepted))
+
+
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+def _holds(condition: Condition, node: ModelNode) -> bool | None:
+    return _all(_parts(condition, node))
+
+
+def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
+    """Yield whether each part of a condition holds; `None` for unknown facts."""
+    for name, allowed in condition.attributes.items():
+        yield _attribute_is(node, name, allowed)
+    first, last = condition.opsets or (0, NEWEST)
+    yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
+    values = {name: value for value, name, _ in node.parameters()}
+    if node.operator is None and (condition != Condition(attributes=condition.attributes)):
+        yield None
+        return
+    scope = node.scope
+    yield all(name in values for name in condition.present)
+    yield all(name not in values for name in condition.absent)
+    yield all(name in values and is_constant(scope, values[name]) for name in condition.constant)
+    yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
+    for name in condition.fed:
+        yield name in values and not is_constant(scope, values[name], knows_sizes=True)
+    yield all(_captures_values(name, node) for name in condition.captures)
+    yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
+    yield from _shape_parts(condition, values, scope)
+    yield from _constant_parts(condition, values, scope)
+    types = dict(node.types)
+    for name, accepted in condition.types.items():
+        yield name in types and _is_one_of(types[name], accepted)
+    if condition.patterns:
+        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
+
+
+def _shape_parts(
+    condition: Condition, values: Mapping[str, str], scope: InferenceScope
+) -> Iterator[bool | None]:
+    for name, ranks in condition.ranks.items():
+        yield name in values and _is_one_of(scope.rank(values[name]), ranks)
+    for name, axes in condition.dimensions.items():
+        for axis, sizes in axes.items():
+            yield name in values and _is_one_of(_size(scope, values[name], int(axis)), sizes)
+    if condition.equal_sizes:
+        axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
+        yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
+    for name in condition.sized:
+        yield name in values and has_known_sizes(scope, values[name])
+
+
+def _size(scope: InferenceScope, name: str, axis: int) -> int | None:
+    """Return the size of an axis of a value; `None` if it is unknown."""
+    shape = scope.shape(name)
+    return None if shape is None else _size_in(shape, axis)
+
+
+def _size_in(shape: Shape, axis: int) -> int | None:
+    return shape[axis] if -len(shape) <= axis < len(shape) else 1
+
+
+def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
+    """Return whether axes have the same size; negative sizes are unknown, but comparable."""
+    pairs = zip(shapes, axes, strict=True)
+    sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
+    if len(sizes) == 1 and None not in sizes:
+        return True
+    return None if any(size is None or size < 0 for size in sizes) else False
+
+
+def _constant_parts(
+    condition: Condition, values: Mapping[str, str], scope: InferenceScope
+) -> Iterator[bool | None]:
+    """Yield whether each part about elements of constant inputs holds."""
+    for name, elements in condition.values.items():
+        constant = scope.constant(values[name]) if name in values else None
+        yield name in values and (None if constant is None else set(constant.values) <= set(elements))
+    for name in condition.differing:
+        yield name in values and _differ(values[name], scope)
+
+
+def _differ(value: str, scope: InferenceScope) -> bool | None:
+    """Return whether the elements of a value are not all equal; `None` if this depends on the run."""
+    constant, shape = scope.constant(value), scope.shape(value)
+    if constant is not None:
+        return len(set(constant.values)) > 1
+    return False if shape is not None and all(size == 1 for size in shape) else None
+
+
+def _captures_values(name: str, node: ModelNode) -> bool:
+    graph = node.node.attribute(name)
+    return graph is not None and not all(is_stored(node.scope, each) for each in captured_names(graph))
+
+
+def _has_untyped_inputs(graph: GraphProto | None) -> bool:
+    return graph is not None and any(element_type_of(each.type) is None for each in graph.input)
+
+
+def _is_one_of(fact: object, allowed: Collection[object]) -> bool | None:
+    return None if fact is None else fact in allowed
+
+
+def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bool | None:
+    value: Any
+    try:
+        value = node.node.attribute(name)
+    except CannotConvert:  # the function that contains the node is never called
+        return None
+    definition = node.operator.attributes.get(name) if node.operator else None
+    if value is None and definition is not None:
+        value = definition.default
+    if definition is not None and definition.type == "TENSOR" and value is not None:
+        tensor = read_tensor(value)
+        if tensor is None:
+            return None
+        value = tensor.values
+    elements = value if isinstance(value, tuple) else (value,)
+    return all(
+        (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements
+    )

@@ -1,0 +1,286 @@
+"""Nodes of a model as a runtime sees them: local functions are inlined, and element types are known."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Final
+
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.inference.facts import OperatorStatus
+from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
+from opshift.inference.infer_types import parameter_at
+from opshift.inference.scope import Scope
+from opshift.inference.survey import survey
+from opshift.model.element_types import NAME_BY_NUMBER, type_string
+from opshift.model.errors import CannotConvert, InvalidModel
+from opshift.model.graphs import ContainerProto, graphs_of, initializer_inputs, node_place
+from opshift.model.messages import ModelProto, NodeProto, TensorProto
+from opshift.model.node import Node, Tensor
+from opshift.model.node_values import add_values
+from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
+from opshift.model.tensors import can_pack_tensor, write_tensor
+from opshift.model.types import InputFacts, declared_dims
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+MAX_CONSTANT = 64
+"""Maximum number of elements of a constant input that the function body of a node may depend on."""
+
+OPSET_18_BODIES: Final = frozenset(
+    {
+        "Elu", "HardSigmoid", "MeanVarianceNormalization", "Relu", "Selu", "Shrink", "Softplus", "Softsign",
+        "ThresholdedRelu",
+    }
+)  # fmt: skip
+"""Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
+
+MAX_NODES = 1_000_000
+"""Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
+
+
+class ModelNode:
+    """Node of a graph, a subgraph or a called local function.
+
+    Attributes:
+        place: its place for messages.
+        node: the node, with the attributes that the call of its function provides.
+        scope: the values of its graph or function.
+        operator: its operator version; `None` if the registry does not have it.
+        body: the nodes of its function body, or why they are unknown; `None` before they are needed.
+    """
+
+    body: ModelNodes | CannotConvert | None = None
+
+    def __init__(self, place: str, node: Node, scope: Scope) -> None:
+        self.place = place
+        self.node = node
+        self.scope = scope
+        self.operator: OperatorVersion | None = scope.operator(node.op_type, node.domain)
+
+    @property
+    def domain(self) -> str:
+        """Canonical domain of the operator."""
+        return canonical_domain(self.node.domain)
+
+    def parameters(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the value of each parameter, its name, and its type variable or type."""
+        if self.operator is not None:
+            for formals, names in (
+                (self.operator.inputs, self.node.inputs),
+                (self.operator.outputs, self.node.outputs),
+            ):
+                for position, name in enumerate(names):
+                    formal = parameter_at(formals, position)
+                    if name and formal is not None:
+                        yield name, formal.name, formal.type
+
+    @cached_property
+    def has_usable_body(self) -> bool:
+        """Whether its operator has a function body that newer releases of onnxruntime use.
+
+        The opset of the model must not be older than that of the body, and the operators in the body must
+        have the same versions at both.
+        """
+        version, registry = self.operator, self.scope.registry
+        if version is None or not version.has_function or registry.is_open(self.domain):
+            return False
+        if version.body is None:
+            return True
+        opsets, body_opset = self.scope.opsets, _body_opset(version)
+        written = {**opsets, version.domain: body_opset}
+        return self.has_fixed_body and all(
+            registry.at(each.op_type, written.get(each.domain, 1), each.domain)
+            == registry.at(each.op_type, opsets.get(each.domain, 1), each.domain)
+            for each in version.body.nodes
+        )
+
+    @cached_property
+    def has_fixed_body(self) -> bool:
+        """Whether its operator has a function body that does not depend on the node, nor on a newer opset."""
+        version = self.operator
+        return (
+            version is not None
+            and version.body is not None
+            and _body_opset(version) <= self.scope.opsets.get(version.domain, 1)
+        )
+
+    @cached_property
+    def types(self) -> tuple[tuple[str, str | None], ...]:
+        """Types such as `tensor(float)` by type variable and by parameter; `None` for unknown ones."""
+        found: dict[str, str | None] = {}
+        for value, name, variable in self.parameters():
+            element = self.scope.element_type(value)
+            for each in (variable, name):
+                found[each] = found.get(each) or (type_string(element) if element else None)
+        return tuple(found.items())
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Key of nodes that have the same function body."""
+        attributes = tuple(each.SerializeToString() for each in self.node.attributes.values())
+        facts = tuple(map(self._input_facts, self.node.inputs))
+        outputs = tuple(map(bool, self.node.outputs))
+        return self.node.op_type, self.domain, self.scope.opset_of(""), attributes, facts, outputs
+
+    def _input_facts(self, name: str) -> Hashable:
+        shape = self.scope.shape(name) if name else None
+        return name and (self.scope.element_type(name), shape, self._constant(name))
+
+    def _constant(self, name: str) -> Tensor | None:
+        found = self.scope.constant(name)
+        is_small = found is not None and len(found.values) <= MAX_CONSTANT and can_pack_tensor(found)
+        return found if is_small else None
+
+    def expanded(self, registry: Registry) -> ModelProto:
+        """Return a model with only this node, as a call of its function body.
+
+        Raises:
+            CannotConvert: the body depends on an unknown fact.
+        """
+        assert self.operator is not None
+        node = self.node
+        call = NodeProto(
+            op_type=node.op_type,
+            domain=node.domain,
+            name=node.op_type,
+            input=node.inputs,
+            output=node.outputs,
+        )
+        for each in node.attributes.values():
+            call.attribute.add().ParseFromString(each.SerializeToString())
+        facts = {name: self._known_input(name) for name in filter(None, node.inputs)}
+        inputs = [facts.get(name) for name in node.inputs]
+        # A fixed body is read at the opset of the model, like that of an inlined function.
+        opset = None if self.operator.body else self.scope.opset_of("")
+        function = self.operator.function_body(call, inputs, opset=opset, registry=registry)
+        del function.opset_import[:]
+        model = ModelProto(functions=[function])
+        for domain, opset in self.scope.opsets.items():
+            model.opset_import.add(domain=model_domain(domain), version=opset)
+        model.graph.node.append(call)
+        add_values(model.graph, {name: each for name, each in facts.items() if each is not None}, ())
+        return model
+
+    def _known_input(self, name: str) -> InputFacts | None:
+        constant = self._constant(name)
+        if constant is not None:
+            proto = TensorProto()
+            write_tensor(proto, constant, name)
+            return proto
+        element = self.scope.element_type(name)
+        return (element, self.scope.shape(name)) if element else None
+
+
+def _body_opset(version: OperatorVersion) -> int:
+    return 18 if version.name in OPSET_18_BODIES else version.since_version
+
+
+class ModelNodes:
+    """The nodes of a model.
+
+    Attributes:
+        opsets: opset imports.
+        ir_version: IR version.
+        unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
+        overridable: element types of the initializers that callers can override, by name.
+        nodes: the nodes of all graphs, and of the local functions that they call.
+        calls: the places of the calls of local functions, by function.
+
+    Raises:
+        InvalidModel: names or the order of nodes are invalid, or calls of functions are too deep or too many.
+    """
+
+    def __init__(self, model: ModelProto, registry: Registry) -> None:
+        self.opsets = opset_imports(model.opset_import, model.ir_version)
+        self.ir_version = model.ir_version
+        self.unranked_inputs = [
+            each.name
+            for each in model.graph.input
+            if each.type.HasField("tensor_type") and declared_dims(each.type) is None
+        ]
+        has_defaults = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+        defaults = initializer_inputs(model.graph) if has_defaults else ()
+        self.overridable = {
+            each.name: NAME_BY_NUMBER.get(each.data_type, "")
+            for each in (model.graph.initializer if defaults else ())
+            if each.name in defaults
+        }
+        self.nodes: list[ModelNode] = []
+        self.calls: defaultdict[str, list[str]] = defaultdict(list)
+        self._registry = registry
+        self._functions = FunctionTable(model, registry)
+        self._visited: set[Scope] = set()
+        self._graphs: list[tuple[str, ContainerProto]] = []
+        self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
+        self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
+
+    @cached_property
+    def groups(self) -> Mapping[Hashable, list[ModelNode]]:
+        """Nodes with the same operator version and types."""
+        found: defaultdict[Hashable, list[ModelNode]] = defaultdict(list)
+        for each in self.nodes:
+            opset = each.scope.opset_of(each.node.domain)
+            found[each.domain, each.node.op_type, opset, each.types].append(each)
+        return found
+
+    @cached_property
+    def repeated_names(self) -> list[tuple[str, str]]:
+        """The place of each graph with a node name that repeats, and the name."""
+        found: list[tuple[str, str]] = []
+        for place, graph in self._graphs:
+            counts = Counter(each.name for each in graph.node if each.name)
+            found += ((place, name) for name, count in counts.items() if count > 1)
+        return found
+
+    def body(self, node: ModelNode) -> ModelNodes | CannotConvert:
+        """Return the nodes of the function body of a node, or why they are unknown."""
+        if node.body is None:
+            if node.key not in self._bodies:
+                try:
+                    self._bodies[node.key] = ModelNodes(node.expanded(self._registry), self._registry)
+                except CannotConvert as error:
+                    self._bodies[node.key] = error
+            node.body = self._bodies[node.key]
+        return node.body
+
+    def _add(self, scope: Scope, path: str, depth: int) -> None:
+        """Add the nodes of a graph or function, unless a call with the same facts added them."""
+        if scope in self._visited:
+            return
+        self._visited.add(scope)
+        if depth > MAX_CALL_DEPTH or len(self.nodes) > MAX_NODES:
+            reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
+            raise InvalidModel(reason, place=path, remedy="inline the functions")
+        for each in survey(scope, path, _status, keeps_lines=True).walk():
+            if depth == 0:
+                self._graphs.append((each.path, each.scope.container))
+            for record in each.candidates:
+                proto = each.scope.proto_of(record)
+                place = node_place(each.path, proto)
+                if not self._functions.has_name(proto.op_type, proto.domain):
+                    self.nodes.append(ModelNode(place, each.scope.node_of(record), each.scope))
+                elif (call := self._functions.find_call(proto, each.scope)) is not None:
+                    label = function_label(self._functions.protos[call[0]])
+                    self.calls[label].append(place)
+                    self._add(self._functions.scope_of_call(*call), f"{place}, function {label}", depth + 1)
+
+
+def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNodes]:
+    """Return a model, or a copy with nodes in order, and its nodes.
+
+    Raises:
+        InvalidModel: sorting does not help.
+    """
+    try:
+        return model, ModelNodes(model, registry)
+    except InvalidModel as error:
+        from opshift.inference.repair import repaired_copy  # few models need it
+
+        model, _ = repaired_copy(model, error, registry)
+        return model, ModelNodes(model, registry)
+
+
+def _status(proto: NodeProto, scope: Scope) -> OperatorStatus:
+    return OperatorStatus(has_step=True, has_graphs=any(graphs_of(proto)))

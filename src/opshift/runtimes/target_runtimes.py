@@ -1,0 +1,50 @@
+"""Target runtimes that do not run a converted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from opshift.model.errors import InvalidModel
+from opshift.model.message_text import counted_labels
+from opshift.model.operator_ids import short_label
+from opshift.model.types import short_type
+from opshift.registry.runtimes.files import find_runtime, get_runtime
+from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
+
+if TYPE_CHECKING:
+    from opshift.model.messages import ModelProto
+    from opshift.registry.registry import Registry
+
+MAX_OPERATORS = 3
+"""Maximum number of operators in a sentence."""
+
+
+def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
+    """Return a sentence for each runtime, of those with kernel data, that does not implement all nodes."""
+    names = list(filter(None, map(find_runtime, runtimes)))
+    if not names:
+        return ()
+    try:
+        nodes = ModelNodes(model, registry)
+    except InvalidModel:  # calls of functions that are too deep must not prevent the conversion
+        return ()
+    found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
+    return tuple(_sentence(name, missing) for name, missing in found if missing)
+
+
+def _sentence(name: str, missing: Iterable[MissingKernel]) -> str:
+    counts = [(missing_label(each), len(each.places)) for each in missing]
+    return (
+        f"{name} does not implement all nodes of the result: {counted_labels(counts, MAX_OPERATORS)}; "
+        f"`opshift fit IN OUT --runtime {name}` converts to nodes that it implements"
+    )
+
+
+def missing_label(missing: MissingKernel) -> str:
+    """Return the operator version and its types, such as `Add:14 (bfloat16)`."""
+    if not missing.operator:
+        return "version"
+    types = dict.fromkeys(short_type(each) for each in missing.types.values())
+    return f"{short_label(missing.operator)} ({', '.join(types)})" if types else short_label(missing.operator)

@@ -1,0 +1,221 @@
+"""Runtimes that run a model, as it is or after a conversion."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+from support.toy_runtime import model, toy_runtime
+
+import opshift
+from opshift.converter.convert import try_convert
+from opshift.model.errors import OpshiftError
+
+TRY_CONVERT = "opshift.analysis.runs.try_convert"
+
+OLD = toy_runtime(opsets={"ai.onnx": 13}, ir_version=7)
+
+
+def test_runs_as_it_is() -> None:
+    found = opshift.runs(model("y = Relu (x)"), toy_runtime())
+    (result,) = found.results
+    assert (bool(found), result.verdict, result.conversion) == (True, "runs", None)
+    assert found.opsets["ai.onnx"] == 20
+
+
+def test_finds_the_nearest_opset_and_the_ir_version() -> None:
+    found = opshift.runs(model("y = Gelu (x)"), OLD)
+    (result,) = found.results
+    assert (bool(found), result.verdict) == (False, "after conversion")
+    assert result.conversion is not None
+    assert result.conversion.opsets["ai.onnx"] == 13
+    assert result.conversion.added_nodes > 0
+    converted = opshift.convert_version(
+        model("y = Gelu (x)"), {"ai.onnx": 13}, ir_version=result.conversion.ir_version
+    )
+    assert bool(opshift.runs(converted, OLD))
+
+
+def test_finds_an_opset_between_gaps() -> None:
+    gap = {"ai.onnx.Add": [{"versions": [1, 7]}, {"versions": [14, 14]}]}
+    (result,) = opshift.runs(model("y = Add (x, x)", opset=13), toy_runtime(operators=gap)).results
+    assert result.conversion is not None
+    assert result.conversion.opsets["ai.onnx"] == 14
+
+
+def test_sorts_nodes() -> None:
+    unordered = model("y = Relu (h) h = Relu (x)")
+    before = unordered.SerializeToString()
+    (result,) = opshift.runs(unordered, toy_runtime()).results
+    assert result.verdict == "runs"
+    assert unordered.SerializeToString() == before
+    unordered = model("y = Gelu (h) h = Gelu (x)")
+    (result,) = opshift.runs(unordered, OLD).results
+    assert result.verdict == "after conversion"
+    with pytest.raises(opshift.InvalidModel):
+        opshift.runs(model("y = Relu (h) h = Relu (y)"), toy_runtime())
+
+
+def test_operators_for_one_processor_may_run() -> None:
+    nodes = (
+        "h = com.microsoft.nchwc.ReorderInput (x) y = com.microsoft.nchwc.ReorderOutput <channels = 8> (h)"
+    )
+    text = model(nodes, "float[1, 8, 4, 4] x", opset=13)
+    text.opset_import.add(domain="com.microsoft.nchwc", version=1)
+    text.opset_import.add(domain="com.ms.internal.nhwc", version=1)
+    text.ir_version = 8
+    names = ["onnxruntime-1.16.3", "onnxruntime-1.31.1", "onnxruntime-cuda-1.20.1", "tract-0.23.9"]
+    results = opshift.runs(text, names).results
+    assert [each.verdict for each in results] == ["may run", "may run", "may run", "does not run"]
+    assert "depends on the processor" in results[0].support.uncertain[0]
+    (missing,) = results[3].support.missing[:1]
+    assert missing.remedy.startswith("save or export the model without layout optimization")
+
+
+def test_names_the_nodes_that_prevent_it() -> None:
+    (result,) = opshift.runs(model("a = Relu (x) b = Abs (a) y = Abs (b)"), toy_runtime()).results
+    assert (result.verdict, result.conversion) == ("does not run", None)
+    (missing,) = result.support.missing
+    assert missing.operator == "ai.onnx.Abs:13"
+    assert missing.places == ("graph, node Abs -> b", "graph, node Abs -> y")
+
+
+def test_names_nodes_that_prevent_it_after_the_conversion() -> None:
+    (result,) = opshift.runs(model("y = Abs (x)"), OLD).results
+    assert result.verdict == "does not run"
+    assert result.conversion is not None
+    assert result.conversion.support is not None
+    assert [each.operator for each in result.conversion.support.missing] == ["ai.onnx.Abs:13"]
+
+
+def test_reports_refusals_of_the_conversion() -> None:
+    oldest = toy_runtime(opsets={"ai.onnx": 6})
+    (result,) = opshift.runs(model("y = Sin (x)"), oldest).results
+    assert result.conversion is not None
+    assert (result.verdict, result.conversion.support) == ("does not run", None)
+    (cause,) = result.conversion.refusals
+    assert "no operator of opset 6" in cause
+
+
+def test_runtimes_share_conversions(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted = []
+    convert = try_convert
+
+    def count_and_convert(*arguments: Any) -> Any:
+        converted.append(arguments)
+        return convert(*arguments)
+
+    monkeypatch.setattr(TRY_CONVERT, count_and_convert)
+    runtimes = [toy_runtime(version=str(each), opsets={"ai.onnx": 13}) for each in range(5)]
+    assert len(opshift.runs(model("y = Gelu (x)"), runtimes).results) == 5
+    assert len(converted) == 1
+
+
+@pytest.mark.parametrize("form", ["message", "bytes", "path"])
+def test_conversions_do_not_copy_weights(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    convert = try_convert
+
+    def measure_and_convert(source: Any, options: Any) -> Any:
+        sizes.append(source.ByteSize())
+        return convert(source, options)
+
+    monkeypatch.setattr(TRY_CONVERT, measure_and_convert)
+    large = model("h = Add (x, w) y = Gelu (h)")
+    large.graph.initializer.append(numpy_helper.from_array(np.zeros(1 << 19, np.float32), "w"))
+    path = tmp_path / "large.onnx"
+    onnx.save(large, path)
+    forms = {"message": large, "bytes": large.SerializeToString(), "path": path}
+    (result,) = opshift.runs(forms[form], OLD).results
+    assert result.verdict == "after conversion"
+    assert sizes
+    assert max(sizes) < 10_000
+
+
+def test_answers_for_all_runtimes_of_the_project_by_default() -> None:
+    found = opshift.runs(model("y = Relu (x)", opset=13))
+    verdicts = {each.runtime: each.verdict for each in found.results}
+    assert len(verdicts) > 15
+    assert verdicts["onnxruntime-1.31.1"] == "runs"
+    assert {each.evidence for each in found.results} >= {"kernel_registry", "documentation"}
+
+
+def test_results_pickle_and_become_json() -> None:
+    found = opshift.runs(model("y = Gelu (x)"), [OLD, toy_runtime(), "onnxruntime-1.31"])
+    assert pickle.loads(pickle.dumps(found)) == found
+    data = found.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert [each["verdict"] for each in data["runtimes"]] == ["after conversion", "runs", "runs"]  # type: ignore[index, union-attr, call-overload]
+
+
+def test_refuses_unknown_runtimes() -> None:
+    with pytest.raises(OpshiftError, match="no data about the runtime"):
+        opshift.runs(model("y = Relu (x)"), "onnxruntime-0.1")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "types", "opset"),
+    [
+        ("y = Gelu (x)", "float[2] x", 20),
+        ("a = Mish (x) y = HardSwish (a)", "float[2] x", 22),
+        ("y = Swish (x)", "double[2] x", 24),
+        ("y = Add (x, x)", "bfloat16[2] x", 14),
+        ("y = Relu (x)", "float16[2] x", 14),
+        ("y = Sin (x)", "int32[2] x", 22),
+        ("y = Erf (x)", "float16[2] x", 13),
+        ("y = RMSNormalization (x, x)", "float[2] x", 23),
+        ("y = com.microsoft.FastGelu (x)", "float[2] x", 18),
+        ("y = com.microsoft.Unknown (x)", "float[2] x", 18),
+    ],
+)
+def test_agrees_with_the_installed_onnxruntime(nodes: str, types: str, opset: int) -> None:
+    tested = model(nodes, types, opset)
+    tested.ir_version = 10
+    del tested.opset_import[1]
+    try:
+        found = opshift.runs(tested, f"onnxruntime-{onnxruntime.__version__}")
+    except OpshiftError:
+        pytest.skip("no data about this onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(tested.SerializeToString(), options, ["CPUExecutionProvider"])
+        loads = True
+    except Exception:
+        loads = False
+    assert bool(found) == loads
+
+
+def test_changes_only_the_ir_version_if_that_helps() -> None:
+    (result,) = opshift.runs(model("y = Relu (x)"), toy_runtime(ir_version=8)).results
+    assert result.conversion is not None
+    assert (result.verdict, dict(result.conversion.opsets)) == ("after conversion", {})
+    assert result.conversion.ir_version == 8
+
+
+DOCUMENTED = {"evidence": {"kind": "documentation", "source": "tests", "date": "2026-11-23"}}
+UNTYPED = {"operators": {"ai.onnx.Relu": [{"versions": [6, 14]}]}, **DOCUMENTED}
+
+
+@pytest.mark.parametrize(
+    ("types", "fallback", "verdict"),
+    [
+        ("float[2] x", "", "runs"),
+        ("bfloat16[2] x", "", "may run"),
+        ("bfloat16[2] x", "onnxruntime-1.31.1", "may run"),
+        ("double[2] x", "onnxruntime-1.31.1", "runs"),
+    ],
+)
+def test_does_not_promise_types_without_documentation(types: str, fallback: str, verdict: str) -> None:
+    runtime = toy_runtime(**UNTYPED, falls_back=fallback)
+    found = opshift.runs(model("y = Relu (x)", types), runtime)
+    (result,) = found.results
+    assert (bool(found), result.verdict) == (True, verdict)
+    assert bool(result.support.uncertain) == (verdict == "may run")

@@ -1,0 +1,146 @@
+"""Nodes with equal keys and equal facts share one rewrite, also across models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from onnx import NodeProto, helper, numpy_helper
+from support.execution import build
+
+from opshift.inference.scope import Scope
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
+from opshift.registry.registry import default_registry
+from opshift.rewriting import rewrite_cache as module
+from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.cached_rewrite import NodeRewrite
+from opshift.rewriting.rewrite_cache import RewriteCache
+from opshift.rewriting.rewrite_node import rewrite_node
+from opshift.rewriting.routes import LazyAdapterTable, Router
+from opshift.rewriting.workspace import FreshNames, Workspace
+
+OPSET = 9
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that collects the first output of every node that steps rewrite."""
+    found: list[str] = []
+
+    def record(node: Node, *arguments: object) -> NodeRewrite:
+        found.append(node.outputs[0])
+        return rewrite_node(node, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "rewrite_node", record)
+    return found
+
+
+@pytest.fixture
+def router() -> Router:
+    """Return a router that no other test uses."""
+    return Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 17})
+
+
+def rewrites(router: Router, *nodes: NodeProto, opset: int = OPSET) -> Iterator[NodeRewrite]:
+    """Yield the rewrites of the nodes of a model with inputs of ranks 2 and 3, and one of doubles."""
+    inputs: dict[str, np.ndarray] = {
+        "x": np.ones((2, 3), np.float32),
+        "z": np.ones((2, 3, 4), np.float32),
+        "doubles": np.ones((2, 3), np.float64),
+    }
+    model = build(nodes, inputs, [], {"": opset})
+    scope = Scope(model.graph, opset_imports(model.opset_import), default_registry(), {})
+    for node in nodes:
+        scope.defined_names.update(node.output)
+    names = FreshNames()
+    names.sources.append(scope.used_names)
+    cache = RewriteCache(Workspace(scope, names, Allowances()), router)
+    for record, proto in zip(scope.node_records, model.graph.node, strict=True):
+        yield cache.rewrite(record, proto, opset)
+
+
+def clip(source: str, result: str, highest: float = 6.0) -> NodeProto:
+    return helper.make_node("Clip", [source], [result], min=0.0, max=highest)
+
+
+def test_nodes_that_differ_in_names_share_a_rewrite(router: Router, computed: list[str]) -> None:
+    first, second = rewrites(router, clip("x", "a"), clip("a", "b"))
+    assert computed == ["a"]
+    names = [(each.nodes[0].node.inputs, each.nodes[0].node.outputs) for each in (first, second)]
+    bounds = names[0][0][1:]
+    assert names == [(("x", *bounds), ("a",)), (("a", *bounds), ("b",))]
+
+
+def test_other_attributes_have_their_own_rewrite(router: Router, computed: list[str]) -> None:
+    assert len(list(rewrites(router, clip("x", "a"), clip("a", "b", 3.0)))) == 2
+    assert computed == ["a", "b"]
+
+
+def test_other_answers_have_their_own_rewrite(router: Router, computed: list[str]) -> None:
+    """Softmax depends on the rank of its input."""
+    pairs = (("x", "a"), ("z", "b"), ("x", "c"), ("z", "d"))
+    nodes = [helper.make_node("Softmax", [source], [result], axis=1) for source, result in pairs]
+    counts = [len(each.nodes) for each in rewrites(router, *nodes)]
+    assert computed == ["a", "b"]
+    assert counts[0] == counts[2] != counts[1] == counts[3]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param([7], [7], ["a"], id="equal"),
+        pytest.param([7], [8], ["a", "b"], id="different"),
+        pytest.param([0.0], [-0.0], ["a", "b"], id="sign of zero"),
+        pytest.param(["text"], ["text"], ["a", "b"], id="strings, which may be long"),
+        pytest.param([7] * 33, [7] * 33, ["a", "b"], id="many elements"),
+    ],
+)
+def test_constants_of_few_elements_share_a_rewrite(
+    first: list[object], second: list[object], expected: list[str], computed: list[str]
+) -> None:
+    """Constant can hold lists since opset 12."""
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 9})
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.array(values)))
+        for name, values in (("a", first), ("b", second))
+    ]
+    found = [each.nodes[0].node for each in rewrites(router, *nodes, opset=18)]
+    assert computed == expected
+    assert [each.outputs for each in found] == [("a",), ("b",)]
+
+
+def test_queries_about_emitted_values_are_answered_by_the_types_of_the_node(computed: list[str]) -> None:
+    """Steps of the nodes that express Gelu query the element types of the values between them."""
+    router = Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 13})
+    pairs = (("x", "y0"), ("doubles", "y1"), ("z", "y2"), ("doubles", "y3"))
+    nodes = [helper.make_node("Gelu", [source], [result]) for source, result in pairs]
+    found = [[each.node for each in result.nodes] for result in rewrites(router, *nodes, opset=20)]
+    assert computed == ["y0", "y1"]
+    operators = [[node.op_type for node in each] for each in found]
+    assert operators[0] == operators[2]
+    assert operators[1] == operators[3]
+    assert [each[-1].outputs for each in found] == [(result,) for _, result in pairs]
+
+
+def test_models_share_rewrites(router: Router, computed: list[str]) -> None:
+    for _ in range(3):
+        (found,) = rewrites(router, clip("x", "a"))
+        assert found.nodes[0].node.inputs == ("x", "const", "const_1")
+    assert computed == ["a"]
+
+
+def test_cached_rewrites_write_the_same_nodes(router: Router) -> None:
+    nodes = clip("x", "a"), clip("x", "a")
+    written = []
+    for node in nodes:
+        (found,) = rewrites(router, node)
+        found.write([node])
+        written.append(node.SerializeToString())
+    assert written[0] == written[1]
+
+
+def test_unchanged_nodes_are_marked(router: Router) -> None:
+    (found,) = rewrites(router, helper.make_node("Tanh", ["x"], ["a"]))
+    assert found.is_unchanged

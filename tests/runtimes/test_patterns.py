@@ -1,0 +1,121 @@
+"""Patterns of nodes that an optimizer replaces together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.toy_runtime import model, toy_runtime
+
+from opshift.registry.record import from_plain_data
+from opshift.registry.runtimes.patterns import Pattern
+from opshift.runtimes.check_support import check_support
+
+INPUTS = "float[2, 2] x, float[2, 2] u, float[2] v, int64[2, 2] n, bool c"
+
+QUICK = {"nodes": "m = Mul (x, k) s = Sigmoid (m) y = Mul (x, s)", "scalars": ["k"]}
+"""`QuickGelu`: both Mul read the same value, and one of them a constant."""
+
+TURNED = {"nodes": "t = Transpose (a) y = MatMul (t, b)", "attributes": {"perm": [None, [1, 0]]}}
+
+BIASED = {"nodes": "m = MatMul (a, b) y = Add (m, v)", "node": "m", "ranks": {"v": [1]}}
+"""The node with the condition is the first one."""
+
+MIXED = {"nodes": "c = Cast (a) s = Relu (c) y = Mul (s, c)", "types": {"a": ["int64"]}}
+
+JOINED = {"nodes": "r = Relu (a) y = Concat (r)"}
+
+K = "k = Constant <value_float = 1.5> ()"
+
+PAIR = "k = Constant <value_floats = [1.0, 2.0]> ()"
+
+FOLDED = "o = Constant <value = float[2, 2] {1, 2, 3, 4}> () t = Transpose (o)"
+
+SWISH = "s = Sigmoid (m) y = Mul (x, s)"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "nodes", "is_found"),
+    [
+        (QUICK, f"{K} m = Mul (x, k) {SWISH}", True),
+        (QUICK, f"{K} m = Mul (k, x) s = Sigmoid (m) y = Mul (s, x)", True),
+        (QUICK, f"{K} m = Mul (x, k) s = Sigmoid (m) y = Mul (u, s)", False),
+        (QUICK, f"m = Mul (x, u) {SWISH}", False),
+        (QUICK, f"{PAIR} m = Mul (x, k) {SWISH}", False),
+        # `s` is read twice
+        (QUICK, f"{K} m = Mul (x, k) s = Sigmoid (m) z = Mul (x, s) y = Mul (z, s)", False),
+        (QUICK, f"{K} m = Mul (x, k) s = Sigmoid (m) z = Mul (x, s) y = Relu (z)", True),
+        (QUICK, f"{K} m = Mul (x, k) i = Identity (m) s = Sigmoid (i) y = Mul (x, s)", True),
+        (QUICK, f"{K} h = Mul (x, k) m = Relu (h) {SWISH}", False),
+        ({**QUICK, "skips": ["Relu"]}, f"{K} h = Mul (x, k) m = Relu (h) {SWISH}", True),
+        (
+            QUICK,
+            f"{K} m = Mul (x, k) s = Sigmoid (m) z = If <"
+            "then_branch = t () => (p) { p = Relu (s) }, else_branch = e () => (q) { q = Relu (x) }"
+            "> (c) w = Mul (x, s) y = Add (w, z)",
+            False,  # a subgraph reads `s`
+        ),
+        (TURNED, "t = Transpose (x) y = MatMul (t, u)", True),
+        (TURNED, "t = Transpose <perm = [1, 0]> (x) y = MatMul (t, u)", True),
+        (TURNED, "t = Transpose <perm = [0, 1]> (x) y = MatMul (t, u)", False),
+        (TURNED, "t = Transpose (x) y = MatMul (u, t)", False),
+        (TURNED, f"{FOLDED} y = MatMul (t, u)", False),
+        (TURNED, "t = Transpose (x) z = MatMul (t, u) y = Add (z, t)", False),
+        ({**TURNED, "shared": ["t"]}, "t = Transpose (x) z = MatMul (t, u) y = Add (z, t)", True),
+        (TURNED, "t = com.microsoft.Transpose (x) y = MatMul (t, u)", False),
+        (BIASED, "m = MatMul (x, u) y = Add (m, v)", True),
+        (BIASED, "m = MatMul (x, u) y = Add (v, m)", True),
+        (BIASED, "m = MatMul (x, u) y = Add (m, u)", False),
+        (BIASED, "m = MatMul (x, u) h = Add (m, v) y = Mul (h, m)", False),
+        (BIASED, "m = MatMul (x, u) y = Relu (m)", False),
+        (MIXED, "h = Cast <to = 1> (n) s = Relu (h) y = Mul (s, h)", True),
+        (MIXED, "h = Cast <to = 1> (x) s = Relu (h) y = Mul (s, h)", False),
+        (MIXED, "h = Cast <to = 1> (n) s = Relu (h) z = Mul (s, h) y = Add (h, z)", False),
+        (JOINED, "r = Relu (x) y = Concat <axis = 0> (r)", True),
+        (JOINED, "r = Relu (x) q = Relu (u) y = Concat <axis = 0> (r, q)", True),
+        (JOINED, "r = Relu (x) y = Concat <axis = 0> (r, u)", False),
+        (JOINED, "r = Relu (x) y = Concat <axis = 0> (u, r)", False),
+    ],
+)  # fmt: skip
+def test_refuses_the_last_node_of_a_pattern(pattern: dict[str, Any], nodes: str, *, is_found: bool) -> None:
+    used = (
+        *("Add", "Cast", "Concat", "Constant", "Identity", "If", "MatMul", "Mul", "Relu", "Sigmoid"),
+        "Transpose",
+    )
+    name = pattern.get("node", "y")
+    op_type = pattern["nodes"].partition(f"{name} = ")[2].partition(" ")[0]
+    runtime = toy_runtime(
+        operators={
+            **{f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in used},
+            "com.microsoft.Transpose": [{"versions": [1, 1]}],
+        },
+        restrictions={f"ai.onnx.{op_type}": [{"reason": "a reason", "when": {"patterns": [pattern]}}]},
+    )
+    found = check_support(model(nodes, INPUTS), runtime)
+    assert [each.reason for each in found] == (["toy-1.0 refuses the node: a reason"] if is_found else [])
+
+
+def test_a_graph_output_is_not_inside_of_a_pattern() -> None:
+    pattern = {"nodes": "t = Transpose (a) y = MatMul (t, b)", "shared": ["t"]}
+    runtime = toy_runtime(
+        operators={f"ai.onnx.{each}": [{"versions": [1, 20]}] for each in ("MatMul", "Transpose")},
+        restrictions={"ai.onnx.MatMul": [{"reason": "a reason", "when": {"patterns": [pattern]}}]},
+    )
+    tested = model("t = Transpose (x) y = MatMul (t, u)", INPUTS)
+    assert len(check_support(tested, runtime)) == 1
+    tested.graph.output.add(name="t")
+    assert check_support(tested, runtime) == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ("y = Add (", "expected the name of a value"),
+        ("<ir_version: 9> g () => () {}", "is a model"),
+        (1, "valid string"),
+    ],
+)
+def test_refuses_text_that_is_not_nodes(nodes: object, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        from_plain_data(Pattern, {"nodes": nodes})
