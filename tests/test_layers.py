@@ -31,7 +31,7 @@ def import_graph() -> grimp.ImportGraph:
 
 
 def named_modules(module: str, modules: set[str]) -> Iterator[str]:
-    """Yield the modules whose name is a text in a module: an argument of `import_module`, or part of a table."""
+    """Yield the modules whose name is a text in a module: for `import_module`, or in a table."""
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None

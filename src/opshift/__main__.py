@@ -1,7 +1,5 @@
 """Entry point of the command line, also for `python -m opshift`."""
 
-import opshift.start as _  # handles Ctrl+C, so it is the first import
-
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
