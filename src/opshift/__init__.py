@@ -10,7 +10,6 @@ Names are loaded when they are first used.
 from importlib import import_module
 
 from opshift.registry.function_builder import set_function_builder
-from opshift.version import __version__ as __version__
 
 # The name that type checkers know. Importing `typing` would take longer than everything else here, and Ctrl+C
 # is only handled after this module.
@@ -71,10 +70,10 @@ if TYPE_CHECKING:
     from opshift.registry.changes.classify import classify as classify
     from opshift.registry.errors import ResolveError as ResolveError
     from opshift.registry.fingerprints import fingerprint as fingerprint
-    from opshift.registry.function_builder import FunctionBuilder
     from opshift.registry.models import OperatorVersion as OperatorVersion
     from opshift.registry.registry import Registry as Registry
     from opshift.registry.registry import default_registry as default_registry
+    from opshift.version import __version__ as __version__
 
 _NAMES = {
     "adapters.core.adapter_table": ("adapter", "load_adapters"),
@@ -121,6 +120,8 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOMES)
 
+_HOMES["__version__"] = "version"
+
 
 # Hidden from type checkers: with it, they would accept every attribute.
 if not TYPE_CHECKING:
@@ -134,13 +135,7 @@ if not TYPE_CHECKING:
         return value
 
 
-def _load_function_builder() -> "FunctionBuilder":
-    from opshift.rewriting.function_body import build_function
-
-    return build_function
-
-
-set_function_builder(_load_function_builder)
+set_function_builder(lambda: import_module("opshift.rewriting.function_body").build_function)
 
 
 def __dir__() -> list[str]:

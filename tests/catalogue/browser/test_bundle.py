@@ -30,7 +30,8 @@ PYODIDE = {
     "pyodide.asm.mjs": b"module",
     "pyodide.asm.wasm": b"\0asm",
     "python_stdlib.zip": b"library",
-    "pyodide-lock.json": b'{"info": {"version": "1", "python": "3.14.0"}, "packages": {"numpy": {}}}',
+    "pyodide-lock.json": b'{"info": {"python": "3.14.0"}, "packages": {"numpy": {}}}',
+    "package.json": b'{"version": "1"}',
 }
 
 
