@@ -82,7 +82,7 @@ def test_contains_pyodide_and_a_package_that_converts(
     files = converter_files(opshift.__version__)
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
-    info = {"version": "1", "python": "3.14.0"}
+    info = {"python": "3.14.0"}
     assert json.loads(files["converter/pyodide-lock.json"]) == {"info": info, "packages": {}}
     bill = json.loads(files["converter/opshift.cdx.json"])
     licences = {each["name"]: str(each["licenses"]) for each in bill["components"]}
