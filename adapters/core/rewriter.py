@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.deprecated_names import renamed
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, positions_of, require_at_most
 from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts, ListedSize
-from opshift.model.element_types import BY_NAME
+from opshift.model.attributes import read_attribute
+from opshift.model.element_types import BY_NAME, round_to_float32
 from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
+from opshift.model.traced_node import Comparison, Move, TracedNode
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
+
+if TYPE_CHECKING:
+    from opshift.model.messages import AttributeProto
 
 Scalar = int | float | bytes | str
 
@@ -186,6 +191,17 @@ class Rewriter:
             remedy = f"pass --allow {kind} (allow= in Python) if the model tolerates it"
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
+    def is_attribute(self, node: Node, name: str, value: object, default: object = None) -> bool:
+        """Return whether an attribute, or its default, has a value; texts equal their bytes.
+
+        The rewrite then serves all nodes with the same answer, see `constant_of_attribute`.
+        """
+        found, origin = _unread_value(node, name, default)
+        is_same = is_same_value(found, value)
+        if origin and isinstance(node, TracedNode):
+            node.trace.comparisons.append(Comparison(origin, value, is_same))
+        return is_same
+
     # Emission
 
     def fresh(self, hint: str) -> str:
@@ -195,9 +211,20 @@ class Rewriter:
     def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
         """Return the name of a constant scalar or 1-D tensor: by default 1-D for a sequence of numbers."""
         self.require_elements(length_hint(values))
-        elements = (values,) if isinstance(values, Scalar) else tuple(values)
-        dims = () if rank == 0 or (rank is None and isinstance(values, Scalar)) else (len(elements),)
-        return self.workspace.add_constant(Tensor(element_type, dims, elements))
+        return self.workspace.add_constant(constant_tensor(values, element_type, rank))
+
+    def constant_of_attribute(
+        self, node: Node, name: str, default: Any, element_type: str, rank: int | None = None
+    ) -> str:
+        """Return the name of a constant with the value of an attribute, or of its default, like `constant`.
+
+        The rewrite serves nodes with other values, too, unless the step also reads the attribute.
+        """
+        value, origin = _unread_value(node, name, default)
+        constant = self.constant(value, element_type, rank)
+        if origin and isinstance(node, TracedNode):
+            node.trace.moves.append(Move(origin, constant, rank))
+        return constant
 
     def int64(self, values: int | Iterable[int]) -> str:
         """Return the name of a constant int64 scalar or 1-D tensor: a size, an axis or a shape."""
@@ -305,6 +332,37 @@ class Rewriter:
 
     become = renamed(replace, "become")
     concede = renamed(allow, "concede")
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """Return the value of an attribute of the model, with floats rounded to float32."""
+    found = read_attribute(attribute)
+    return round_to_float32(found) if isinstance(found, float) else found
+
+
+def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
+    """Return the value of an attribute, and the name of the model's attribute that holds it, if one does."""
+    found = node.unread_attribute(name)
+    if hasattr(found, "ref_attr_name"):
+        return attribute_value(found), found.name
+    return node.attribute(name, default), ""
+
+
+def is_same_value(value: object, declared: object) -> bool:
+    """Return whether an attribute has a value; strings are bytes in a model and text in YAML."""
+    if isinstance(value, bytes):
+        return value == str(declared).encode()
+    if isinstance(value, tuple | list) and isinstance(declared, tuple | list):
+        return len(value) == len(declared) and all(map(is_same_value, value, declared))
+    return bool(value == declared)
+
+
+def constant_tensor(values: Scalar | Iterable[Scalar], element_type: str, rank: int | None) -> Tensor:
+    """Return a constant scalar or 1-D tensor, see `Rewriter.constant`."""
+    if isinstance(values, int | float | bytes | str):
+        return Tensor(element_type, (1,) if rank else (), (values,))
+    elements = tuple(values)
+    return Tensor(element_type, () if rank == 0 else (len(elements),), elements)
 
 
 StepFunction = Callable[[Node, Rewriter], None]

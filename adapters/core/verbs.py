@@ -2,7 +2,7 @@
 
 from functools import partial, singledispatch
 
-from opshift.adapters.core.rewriter import Rewriter, StepFunction
+from opshift.adapters.core.rewriter import Rewriter, StepFunction, is_same_value
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 from opshift.model.types import short_type
@@ -44,7 +44,7 @@ def _change(verb: object, node: Node, out: Rewriter) -> Node:
 def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
     name, default = verb.attribute, out.source.attributes[verb.attribute].default
     value = node.attribute(name, default)
-    if not _same_value(value, default):
+    if not is_same_value(value, default):
         reason = f"{name} is {_shown(value)}; {_id(out.target)} supports only the default, {_shown(default)}"
         raise CannotConvert(reason, "value.unsupported")
     return _without(name, node)
@@ -78,15 +78,17 @@ def _(verb: RenameAttribute, node: Node, out: Rewriter) -> Node:
 def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
     position, parameter = _input(out.target, verb.input_name)
     default = out.source.attributes[verb.attribute].default
-    value = node.attribute(verb.attribute, default)
     required = parameter.option == "single"
-    if required and value is None:
+    if required and default is None and verb.attribute not in node.attributes:
         reason = f"the node has no attribute {verb.attribute}, which {_id(out.target)} requires"
         raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
-    left_out = not required and _same_value(value, default)
+    left_out = not required and out.is_attribute(node, verb.attribute, default, default)
     # The new input is the last one: an attribute at its default becomes an omitted input.
-    inputs[position:] = ["" if left_out else out.constant(value, _type_of(parameter, node, out), verb.rank)]
+    inputs[position:] = [""]
+    if not left_out:
+        element_type = _type_of(parameter, node, out)
+        inputs[-1] = out.constant_of_attribute(node, verb.attribute, default, element_type, verb.rank)
     while inputs and not inputs[-1]:
         inputs.pop()
     return node.with_(inputs=inputs, attributes=node.without(verb.attribute))
@@ -108,7 +110,7 @@ def _(verb: InputToAttribute, node: Node, out: Rewriter) -> Node:
 def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     declared = out.source.attributes.get(verb.attribute)
     value = node.attribute(verb.attribute, declared.default if declared else None)
-    if not _same_value(value, verb.value):
+    if not is_same_value(value, verb.value):
         reason = f"{verb.attribute} is {_shown(value)}; {_id(out.target)} requires {_shown(verb.value)}"
         raise CannotConvert(reason, "value.unsupported")
     return node
@@ -145,15 +147,6 @@ def _(verb: RequireNoOutput, node: Node, out: Rewriter) -> Node:
 @_change.register
 def _(verb: RenameOp, node: Node, out: Rewriter) -> Node:
     return node.with_(op_type=verb.op_type)
-
-
-def _same_value(value: object, declared: object) -> bool:
-    """Return whether an attribute has the declared value; strings are bytes in a model and text in YAML."""
-    if isinstance(value, bytes):
-        return value == str(declared).encode()
-    if isinstance(value, tuple | list) and isinstance(declared, tuple | list):
-        return len(value) == len(declared) and all(map(_same_value, value, declared))
-    return bool(value == declared)
 
 
 def _type_of(parameter: Parameter, node: Node, out: Rewriter) -> str:

@@ -48,9 +48,10 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     inputs = [data]
     for bound in BOUNDS:
         limit = bound.sign * FLOAT_MAX
-        value = node.attribute(bound.name, limit)
-        is_limit = value == limit and element_type == "float"
-        inputs.append("" if is_limit else out.constant(value, element_type))
+        if element_type == "float" and out.is_attribute(node, bound.name, limit, limit):
+            inputs.append("")
+        else:
+            inputs.append(out.constant_of_attribute(node, bound.name, limit, element_type))
     while not inputs[-1]:
         inputs.pop()
     out.replace(node, inputs=inputs, attributes=node.without("min", "max"))

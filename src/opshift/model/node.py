@@ -84,7 +84,7 @@ class Node:
             changes.get("op_type", self.op_type),
             changes.get("inputs", self.inputs),
             changes.get("outputs", self.outputs),
-            changes.get("attributes", self.attributes),
+            changes["attributes"] if "attributes" in changes else self.attributes,  # noqa: SIM401
             changes.get("domain", self.domain),
         )
 
@@ -103,6 +103,10 @@ class Node:
         if isinstance(found, str) and name in self.attributes:  # emitted by an adapter
             return found.encode()
         return round_to_float32(found) if isinstance(found, float) else found
+
+    def unread_attribute(self, name: str) -> Any:
+        """Return an attribute as the node holds it; `None` if the node does not have it."""
+        return self.attributes.get(name)
 
     def without(self, *names: str) -> dict[str, Any]:
         """Return the attributes except those named."""

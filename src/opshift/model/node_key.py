@@ -38,15 +38,23 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 """Maximum lengths that a varint encodes in one byte and in two."""
 
 
-def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
+def is_known(remainder: bytes | None) -> bool:
+    """Return whether the operator key of a node that is serialized without names is cached."""
+    return remainder in _CACHE
+
+
+def node_key_of(record: NodeRecord, proto: NodeProto, remainder: bytes | None = None) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
+
+    `remainder` is the node serialized without names, if the caller has it.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
     _, _, _, inputs, outputs = record
     names = inputs + outputs
-    remainder = serialize_without_names(proto, names)
+    if remainder is None:
+        remainder = serialize_without_names(proto, names)
     operator_key = _CACHE.get(remainder) or _read_key(record, proto, remainder)
     present = tuple(map(bool, names)) if "" in names else ()
     return operator_key, len(inputs), len(outputs), present

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -124,15 +124,62 @@ MAX_SHARED_ELEMENTS = 1024
 
 
 class Question(NamedTuple):
-    """Query of a step about inputs or outputs of its node, with the answer.
+    """Query of a step about inputs or outputs of its node.
 
-    `question` is the name of a method of `Facts`, and `position` that of the value among the inputs and
-    outputs, or a range of positions for a method with several values.
+    `question` is the name of a method of `Facts`; the values are those from the position `start` on among the
+    inputs and outputs, up to `stop` for a method with several values.
     """
 
     question: str
-    position: int | slice
-    answer: object
+    start: int
+    stop: int | None = None
+
+
+Answers = tuple[object, ...]
+"""Answers to questions, in a form in which equal answers are the same value."""
+
+
+def answers_to(questions: Iterable[Question], names: ValueNames, facts: Facts) -> Answers:
+    """Return the answers for a node with these names."""
+    return tuple(
+        [
+            answer_key(getattr(facts, question)(names[start] if stop is None else names[start:stop]))
+            for question, start, stop in questions
+        ]
+    )
+
+
+def answer_key(answer: object) -> object:
+    """Return an answer as a key: floats also by their text, because 0.0 equals -0.0, and NaN not itself."""
+    if isinstance(answer, Tensor) and float in map(type, answer.values):
+        return answer.element_type, answer.dims, repr(answer.values)
+    return answer
+
+
+class Candidates:
+    """Cached rewrites of nodes with one key: by the questions of their steps, and the answers."""
+
+    __slots__ = ("_count", "_groups")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._groups: dict[tuple[Question, ...], dict[Answers, CachedRewrite]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, rewrite: CachedRewrite) -> None:
+        """Add a rewrite."""
+        self._groups.setdefault(rewrite.questions, {})[rewrite.answers] = rewrite
+        self._count += 1
+
+    def find(self, names: ValueNames, facts: Facts) -> CachedRewrite | None:
+        """Return the rewrite for a node with these names; `None` if no rewrite has its answers."""
+        for questions, rewrites in self._groups.items():
+            found = rewrites.get(answers_to(questions, names, facts) if questions else ())
+            if found is not None:
+                return found
+        return None
 
 
 class CachedRewrite:
@@ -141,13 +188,15 @@ class CachedRewrite:
     def __init__(
         self,
         result: ComputedRewrite,
-        asked: tuple[Question, ...],
+        asked: Mapping[Question, object],
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
         ranked: Sequence[str] = (),
     ) -> None:
         node = result.original
-        self.questions = asked
+        self.questions = tuple(asked)
+        self.answers: Answers = tuple(map(answer_key, asked.values()))
+        self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
         self.constants = tuple((constant_key(each), each) for each in constants.values())
         # Nodes with emitted graphs are not cached, so new nodes read their inputs only.
@@ -174,18 +223,13 @@ class CachedRewrite:
         """Whether it is small enough to be shared between models."""
         tensors = (
             *(tensor for _, tensor in self.constants),
-            *(each.answer for each in self.questions if isinstance(each.answer, Tensor)),
+            *self._answered_tensors,
         )
         return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
 
     def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all queries have the same answers for a node with other names."""
-        for question, position, answer in self.questions:
-            found = getattr(facts, question)(names[position])
-            # Most answers are small integers and shared strings: comparing their identity avoids a call.
-            if found is not answer and not _is_same(found, answer):
-                return False
-        return True
+        return not self.questions or answers_to(self.questions, names, facts) == self.answers
 
 
 class CacheHit:
@@ -233,10 +277,3 @@ class CacheHit:
 
 
 NodeRewrite = ComputedRewrite | CacheHit
-
-
-def _is_same(answer: object, other: object) -> bool:
-    """Compare two answers; floats by their text as well, because 0.0 equals -0.0."""
-    if answer != other or not isinstance(answer, Tensor) or not isinstance(other, Tensor):
-        return bool(answer == other)
-    return float not in map(type, answer.values) or repr(answer.values) == repr(other.values)

@@ -5,21 +5,38 @@ node with the same node key and the same answers, with other value names: in the
 models that are converted to the same opsets.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
 
 from opshift.inference.facts import ListedSize
+from opshift.model.errors import CannotConvert
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
-from opshift.model.node_key import NodeKey, has_small_tensors, is_small_key, node_key_of
+from opshift.model.node_key import (
+    NodeKey,
+    has_small_tensors,
+    is_known,
+    is_small_key,
+    node_key_of,
+    serialize_without_names,
+)
+from opshift.model.traced_node import AttributeTrace, TracedNode
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
+from opshift.rewriting.attribute_moves import (
+    MovedValues,
+    MovedValuesTable,
+    signature,
+    with_moved_values,
+)
 from opshift.rewriting.cached_rewrite import (
     CachedRewrite,
     CacheHit,
+    Candidates,
     NodeRewrite,
     Question,
     ValueNames,
@@ -29,8 +46,8 @@ from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import Workspace
 
-MAX_REWRITES_PER_KEY = 16
-"""Maximum number of cached rewrites per node key: each lookup compares the facts of all of them."""
+MAX_REWRITES_PER_KEY = 512
+"""Maximum number of cached rewrites per node key; it bounds the memory."""
 
 MAX_SHARED_KEYS = 512
 """Maximum number of node keys whose first rewrite is shared with later models."""
@@ -42,6 +59,10 @@ class _SharedRewrites:
     def __init__(self) -> None:
         self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
+        self.moved_values: dict[tuple[object, ...], MovedValuesTable] = {}
+        """Rewrites with open attribute values, by operator, arity, and names and types of attributes."""
+        self.moves_values: set[tuple[str, str, int]] = set()
+        """Operators that have such rewrites."""
 
     def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
         # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
@@ -49,6 +70,18 @@ class _SharedRewrites:
             self.rewrites.clear()
         if is_small_key(key) and cached.is_small and (source, key) not in self.rewrites:
             self.rewrites[source, key] = cached
+
+    def add_moved_values(
+        self, line: NodeRecord, proto: NodeProto, source: int, found: MovedValues, open_names: frozenset[str]
+    ) -> None:
+        if not found.rewrite.is_small:
+            return
+        if len(self.moved_values) >= MAX_SHARED_KEYS:
+            self.moved_values.clear()
+        attributes = proto.attribute[:]
+        key = signature(line, source, attributes)
+        self.moved_values.setdefault(key, MovedValuesTable()).add(attributes, open_names, found)
+        self.moves_values.add((line[1], line[2], source))
 
 
 @lru_cache(maxsize=64)
@@ -64,8 +97,10 @@ class RewriteCache:
         self._scope = workspace.scope
         self._router = router
         self._shared = _shared_rewrites(router)
-        self._rewrites: dict[NodeKey, list[CachedRewrite]] = {}
+        self._rewrites: dict[NodeKey, Candidates] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
+        self._moved: dict[tuple[object, ...], tuple[CachedRewrite, ValueNames]] = {}
+        """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
@@ -90,38 +125,92 @@ class RewriteCache:
         names = inputs + outputs
         key = self._node_keys.get(position)
         if key is None:
-            key = node_key_of(line, proto)
+            remainder = serialize_without_names(proto, names)
+            if (
+                (domain, op_type, source) in self._shared.moves_values
+                and self._has_plain_nodes
+                and not is_known(remainder)
+                and (moved := self._with_moved_values(line, proto, source, remainder)) is not None
+            ):
+                return moved
+            key = node_key_of(line, proto, remainder)
             if self._node_keys:  # inference asks for keys, and will probably ask for this one
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
         if rewrites is None:
-            shared = self._shared.rewrites.get((source, key))
-            rewrites = self._rewrites[key] = [shared] if shared else []
-        for cached in rewrites:
-            if not cached.questions or cached.matches(names, self._scope):
-                fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
-                constants = self._constant_names.get(cached) or self._name_constants(cached)
-                if cached.ranked:
-                    self._workspace.ranked.update(cached.ranked(names))
-                if cached.unread_inputs:
-                    self.unread_inputs.update(cached.unread_inputs(names))
-                return CacheHit(cached, names + fresh + constants)
-        return self._rewrite_and_store(node or self._scope.node_of(line), key, source)
+            rewrites = self._rewrites[key] = Candidates()
+            if shared := self._shared.rewrites.get((source, key)):
+                rewrites.add(shared)
+        if cached := rewrites.find(names, self._scope):
+            fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
+            constants = self._constant_names.get(cached) or self._name_constants(cached)
+            self._note(cached, names)
+            return CacheHit(cached, names + fresh + constants)
+        return self._rewrite_and_store(line, node or self._scope.node_of(line), key, source)
 
-    def _rewrite_and_store(self, node: Node, key: NodeKey, source: int) -> NodeRewrite:
+    def _with_moved_values(
+        self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
+    ) -> CacheHit | None:
+        """Return the rewrite of a node with other attribute values, which its steps do not read."""
+        names, workspace = line[3] + line[4], self._workspace
+        present = tuple(map(bool, names)) if "" in names else ()
+        key = remainder, len(line[3]), len(names), present
+        found = self._moved.get(key) if remainder else None
+        if found is None or not found[0].matches(names, self._scope):
+            found = self._find_moved_values(line, proto, source, names)
+            if found is None:
+                return None
+            self._moved[key] = found
+        cached, constants = found
+        fresh = tuple(map(workspace.fresh, cached.name_hints)) if cached.name_hints else ()
+        self._note(cached, names)
+        return CacheHit(cached, names + fresh + constants)
+
+    def _find_moved_values(
+        self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
+    ) -> tuple[CachedRewrite, ValueNames] | None:
+        """Return a rewrite that serves a node, with the names of its constants, then the empty name."""
+        attributes = proto.attribute[:]
+        table = self._shared.moved_values.get(signature(line, source, attributes))
+        for found in table.find(attributes) if table else ():
+            try:
+                constants = found.constants(attributes)
+            except CannotConvert:
+                return None  # the steps raise the error for this node
+            if constants is not None and found.rewrite.matches(names, self._scope):
+                added = tuple(starmap(self._workspace.add_keyed_constant, constants))
+                self._workspace.keep_constants(compress(added, found.rewrite.read_constants))
+                return found.rewrite, (*added, "")
+        return None
+
+    def _note(self, cached: CachedRewrite, names: ValueNames) -> None:
+        if cached.ranked:
+            self._workspace.ranked.update(cached.ranked(names))
+        if cached.unread_inputs:
+            self.unread_inputs.update(cached.unread_inputs(names))
+
+    def _rewrite_and_store(self, line: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names)
-        result = self._with_values_kept(rewrite_node(node, source, recorder, recorder, self._router))
+        trace = AttributeTrace()
+        view = TracedNode(node, node.attributes, trace) if self._has_plain_nodes else node
+        result = self._with_values_kept(
+            rewrite_node(node, source, recorder, recorder, self._router, view)._replace(original=node)
+        )
         rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
         cached = CachedRewrite(
-            result, recorder.questions(), recorder.fresh_names, recorder.constants, recorder.ranked
+            result, recorder.answers, recorder.fresh_names, recorder.constants, recorder.ranked
         )
-        rewrites.append(cached)
+        rewrites.add(cached)
         self._constant_names[cached] = (*recorder.constants, "")
         self._shared.add(key, source, cached)
+        if trace.moves and self._has_plain_nodes:
+            found, open_names = with_moved_values(cached, node, trace, recorder)
+            if open_names:
+                self._shared.add_moved_values(line, self._scope.nodes[line[0]], source, found, open_names)
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
     def _with_values_kept(self, result: ComputedRewrite) -> ComputedRewrite:
@@ -155,17 +244,20 @@ class _FactRecorder:
         self._scope = workspace.scope
         self._workspace = workspace
         self._positions = {name: position for position, name in enumerate(names) if name}
-        self._answers: dict[tuple[str, int], Any] = {}
-        self._joint_answers: list[Question] = []
+        self.answers: dict[Question, Any] = {}
         self.fresh_names: dict[str, str] = {}
         self.constants: dict[str, Tensor] = {}
         self.ranked: list[str] = []
+        self.additions: Counter[str] = Counter()
+        """How often the steps added each constant."""
+        self.inspected: set[str] = set()
+        """Constants that the steps add and about whose values they ask."""
         # A name that occurs twice has no unique position.
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
 
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
-            constant = self._answers.get(("constant", self._positions.get(name, -1)))
+            constant = self.answers.get(Question("constant", self._positions.get(name, -1)))
             if constant is not None:  # its type is compared with the constant
                 return constant.element_type  # type: ignore[no-any-return]
             return self._query("element_type", name)  # type: ignore[no-any-return]
@@ -224,6 +316,7 @@ class _FactRecorder:
     def add_constant(self, tensor: Tensor) -> str:
         found = self._workspace.add_constant(tensor)
         self.constants[found] = tensor
+        self.additions[found] += 1
         return found
 
     def declare_rank(self, name: str) -> None:
@@ -252,16 +345,15 @@ class _FactRecorder:
         self.is_complete = False
         self._workspace.add_graph(graph)
 
-    def questions(self) -> tuple[Question, ...]:
-        return (*(Question(*each, answer) for each, answer in self._answers.items()), *self._joint_answers)
-
     def _query(self, question: str, name: str) -> Any:
         answer = getattr(self._scope, question)(name)
         position = self._positions.get(name)
         if position is not None:
-            self._answers[question, position] = answer
-        elif name not in self.constants:  # the steps determine all facts about a constant that they add
+            self.answers[Question(question, position)] = answer
+        elif name not in self.constants:
             self.is_complete = False
+        elif question not in ("element_type", "rank"):  # those do not depend on the values
+            self.inspected.add(name)
         return answer
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
@@ -270,5 +362,5 @@ class _FactRecorder:
         if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
             self.is_complete = False
         else:
-            self._joint_answers.append(Question(question, slice(start, start + len(names)), answer))
+            self.answers[Question(question, start, start + len(names))] = answer
         return answer

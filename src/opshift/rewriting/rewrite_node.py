@@ -51,12 +51,17 @@ class _RewriteOutput(Output, Protocol):
 
 
 def rewrite_node(
-    node: Node, source: int, facts: Facts, output: _RewriteOutput, router: Router
+    node: Node,
+    source: int,
+    facts: Facts,
+    output: _RewriteOutput,
+    router: Router,
+    view: Node | None = None,
 ) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
     `source` is the opset of its domain that it is written for; `output` receives what the steps add to the
-    graph.
+    graph. `view` is the node as the steps see it, if it differs from that for the validation.
 
     Raises:
         CannotConvert: the node is invalid, or a step refuses it.
@@ -64,10 +69,11 @@ def rewrite_node(
         ResolveError: a step emitted a node with an unknown operator.
     """
     first = router.route(node.domain, node.op_type, source)
+    view = view or node
     bytes_before = output.constant_bytes
     try:
         refusals: list[CannotConvert] = []
-        result = _NodeRewriter(facts, output, router, first.operator, refusals).rewrite(node, source, first)
+        result = _NodeRewriter(facts, output, router, first.operator, refusals).rewrite(view, source, first)
         if refusals:
             raise min(refusals, key=lambda each: abs(source - each.nearest))
         require_at_most(result.node_count, MAX_NODES, "nodes", output)
@@ -79,7 +85,7 @@ def rewrite_node(
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
         raise
-    if len(result.nodes) != 1 or result.nodes[0].node is not node:
+    if len(result.nodes) != 1 or result.nodes[0].node is not view:
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
     return result

@@ -1,0 +1,141 @@
+"""Rewrites that serve nodes with other attribute values, which the steps move without reading them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from opshift.adapters.core.rewriter import attribute_value, constant_tensor, is_same_value
+from opshift.model.graphs import NodeRecord
+from opshift.model.messages import AttributeProto
+from opshift.model.node import Node, Tensor
+from opshift.model.traced_node import AttributeTrace
+from opshift.rewriting.cached_rewrite import CachedRewrite
+from opshift.rewriting.workspace import ConstantKey, constant_key
+
+AXES = ("axis", "axes")
+"""Attributes whose values are checked against the rank of the data."""
+
+MAX_MOVED_ELEMENTS = 1024
+"""Maximum number of elements of a moved value: `rewrite_node` checks longer ones against its limits."""
+
+
+class OpenConstant(NamedTuple):
+    """Constant with the value of an attribute, which differs between nodes."""
+
+    position: int
+    """Position of the attribute."""
+    element_type: str
+    rank: int | None
+    """Rank for a number; `None` for the default."""
+
+
+class OpenComparison(NamedTuple):
+    """Comparison of an attribute with a value, which has to have the same result for other nodes."""
+
+    position: int
+    value: object
+    is_same: bool
+
+
+class MovedValues(NamedTuple):
+    """Cached rewrite with open attribute values: those of the constants in `open_constants`, by position."""
+
+    rewrite: CachedRewrite
+    open_constants: Mapping[int, OpenConstant]
+    comparisons: Sequence[OpenComparison]
+
+    def constants(self, attributes: Sequence[AttributeProto]) -> list[tuple[ConstantKey, Tensor]] | None:
+        """Return the constants of a node with these attributes; `None` if the rewrite does not apply.
+
+        Raises:
+            CannotConvert: an element type cannot represent a value.
+        """
+        for place, value, is_same in self.comparisons:
+            if is_same_value(attribute_value(attributes[place]), value) is not is_same:
+                return None
+        constants = list(self.rewrite.constants)
+        for position, (place, element_type, rank) in self.open_constants.items():
+            found = attribute_value(attributes[place])
+            if isinstance(found, tuple) and len(found) > MAX_MOVED_ELEMENTS:
+                return None
+            tensor = constant_tensor(found, element_type, rank)
+            constants[position] = constant_key(tensor), tensor
+        return constants
+
+
+def signature(line: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
+    """Return the operator, the arity, and the names and types of the attributes of a node."""
+    _, domain, op_type, inputs, outputs = line
+    names = inputs + outputs
+    present = tuple(map(bool, names)) if "" in names else ()
+    kinds = [(each.name, each.type) for each in attributes]
+    return (source, domain, op_type, len(inputs), len(outputs), present, *kinds)
+
+
+class Constants(Protocol):
+    """Constants that the steps of a node add, see `_FactRecorder`."""
+
+    constants: dict[str, Tensor]
+    additions: Counter[str]
+    inspected: set[str]
+
+
+def with_moved_values(
+    rewrite: CachedRewrite, node: Node, trace: AttributeTrace, added: Constants
+) -> tuple[MovedValues, frozenset[str]]:
+    """Return a rewrite with open attribute values, and the names of the attributes that may differ.
+
+    These are the attributes that neither the steps of the node nor its validation read.
+    """
+    read = set(trace.reads)
+    for move in trace.moves:
+        # a constant with two sources is one only because their values are equal
+        if added.additions[move.constant] > 1 or move.constant in added.inspected:
+            read.add(move.attribute)
+    for name, declared in rewrite.operator.attributes.items():
+        if declared.values is not None or (rewrite.operator.axes and name in AXES):
+            read.add(name)
+    attributes = node.attributes
+    places = {name: place for place, name in enumerate(attributes)}
+    open_names = frozenset(name for name in attributes if name not in read and attributes[name].type)
+    positions = {name: position for position, name in enumerate(added.constants)}
+    open_constants = {
+        positions[constant]: OpenConstant(places[name], added.constants[constant].element_type, rank)
+        for name, constant, rank in trace.moves
+        if name in open_names
+    }
+    comparisons = tuple(
+        OpenComparison(places[name], value, is_same)
+        for name, value, is_same in trace.comparisons
+        if name in open_names
+    )
+    return MovedValues(rewrite, open_constants, comparisons), open_names
+
+
+class MovedValuesTable:
+    """Rewrites with open attribute values, of nodes with the same operator and names of attributes."""
+
+    MAX_GROUPS, MAX_REWRITES = 4, 512
+
+    def __init__(self) -> None:
+        self._groups: list[tuple[tuple[int, ...], dict[tuple[bytes, ...], list[MovedValues]]]] = []
+        self._count = 0
+
+    def find(self, attributes: Sequence[AttributeProto]) -> Iterable[MovedValues]:
+        """Yield the rewrites of nodes whose other attributes are the same."""
+        for fixed, rewrites in self._groups:
+            key = tuple([attributes[position].SerializeToString() for position in fixed])
+            yield from rewrites.get(key, ())
+
+    def add(self, attributes: Sequence[AttributeProto], names: frozenset[str], rewrite: MovedValues) -> None:
+        """Add the rewrite of a node with these attributes, in which the named ones are open."""
+        fixed = tuple(position for position, each in enumerate(attributes) if each.name not in names)
+        groups = dict(self._groups)
+        if (fixed not in groups and len(groups) >= self.MAX_GROUPS) or self._count >= self.MAX_REWRITES:
+            return
+        key = tuple(attributes[position].SerializeToString() for position in fixed)
+        groups.setdefault(fixed, {}).setdefault(key, []).append(rewrite)
+        self._groups = list(groups.items())
+        self._count += 1
