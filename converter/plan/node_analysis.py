@@ -10,8 +10,6 @@ from opshift.inference.facts import OperatorStatus
 from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey
-from opshift.model.element_types import BY_NUMBER
-from opshift.model.graphs import is_graph
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.errors import ResolveError
@@ -41,7 +39,6 @@ class NodeAnalysis:
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = options.registry
-        self._has_unknown_operators = False
         self._element_types: ElementTypes | None = None
         self._targets = options.target.opsets
         self._functions = functions
@@ -103,13 +100,6 @@ class NodeAnalysis:
             if affected:
                 each.add_candidates(affected)
 
-    def possible_types(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes | None:
-        """Return the element types that values can have; `None` if the types of some values are unknown."""
-        has_unknown = self._functions is not None or self._has_unknown_operators
-        if has_unknown or not all(map(_declares_inputs, surveyed)):
-            return None
-        return self._element_types_in(surveyed)
-
     def _element_types_in(self, surveyed: Collection[ContainerSurvey]) -> ElementTypes:
         if self._element_types is None:
             scopes = (inner.scope for each in surveyed for inner in each.walk())
@@ -121,34 +111,21 @@ class NodeAnalysis:
         domain = model_domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:
-            self._has_unknown_operators = True
             return OperatorStatus(has_step=True, has_graphs=True)
         if (
             domain != DEFAULT_DOMAIN
             and self._registry.is_undefined(op_type, opset, domain)
             and self._without.isdisjoint((domain, f"{domain}.{op_type}"))
         ):
-            self._has_unknown_operators = True
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(op_type)
             return OperatorStatus(has_step=False, has_graphs=True)
         try:
             route = self.router(scope.opsets).route(model_domain, op_type, opset)
         except ResolveError as error:
-            self._has_unknown_operators = True
             self.unresolved[model_domain, op_type, opset] = error.with_traceback(None)
             return OperatorStatus(has_step=True, has_graphs=True)
-        if self._registry.at(op_type, opset, domain) is None:  # removed: its values have no inferred types
-            self._has_unknown_operators = True
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
             type_dependent[model_domain, op_type] = route.affected_element_types
         return route.status
-
-
-def _declares_inputs(surveyed: ContainerSurvey) -> bool:
-    """Return whether all inputs of a graph are tensors of known types."""
-    container = surveyed.scope.container
-    return is_graph(container) and all(
-        each.type.tensor_type.elem_type in BY_NUMBER for each in container.input
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from opshift.converter.ir_version.choose_version import freed_initializers, plan_ir_change
@@ -85,16 +84,10 @@ class Planner:
         versions = self._function_versions()
         surveyed = (graph, *training, *(body.surveyed for body in versions))
         self._node_analysis.finish(surveyed)
-        possible_types = cache(partial(self._node_analysis.possible_types, surveyed))
-        for each in surveyed:
-            each.scope.evaluation.possible_types = possible_types
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
-        for each in surveyed:
-            # It refers to the scope: without a reference cycle, all of them are freed at once.
-            each.scope.evaluation.possible_types = None
         if self._functions and self._refused and self._rounds > 1:
             from opshift.converter.functions.specialization import refine_specializations
 

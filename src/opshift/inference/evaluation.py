@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from opshift.inference.facts import InferenceScope
-    from opshift.inference.model_element_types import ElementTypes
 
 
 class Answers(Protocol):
@@ -55,8 +54,6 @@ class Evaluation:
     Attributes:
         is_running: whether a question is being answered.
         has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
-        possible_types: function that returns the element types that values of the model can have; `None` if
-            the types of some values are unknown. Set while a conversion is planned.
         trusted_claims: names of the values whose claimed shapes are used; `None` for all values.
     """
 
@@ -64,7 +61,6 @@ class Evaluation:
         self.is_running = False
         self.has_dynamic_inputs: bool | None = None
         self._budget = MAX_EVALUATED_ELEMENTS
-        self.possible_types: Callable[[], ElementTypes | None] | None = None
         self.trusted_claims: frozenset[str] | None = None
 
     def spend(self, elements: int) -> bool:

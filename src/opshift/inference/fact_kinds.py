@@ -19,12 +19,6 @@ MAXIMUM = -1
 Shortcut: TypeAlias = Callable[[InferenceScope, str], FactT | None]
 """Function of a scope and the name of a value that returns a fact, or `None` if it does not find one."""
 
-SharedFact: TypeAlias = Callable[[InferenceScope], FactT | None]
-"""Function that returns the fact about the first output of every node of an operator in a model.
-
-`None` if the nodes may differ.
-"""
-
 InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 """`id` of the operator version, key of the node, and facts about its inputs."""
 
@@ -54,8 +48,6 @@ class FactKind(NamedTuple, Generic[FactT]):
         infer: facts about the outputs of a node.
         shortcut: for some operators, a function that may find the fact about an output without those about
             the inputs.
-        shared_fact: for some operators, a function that may find the fact about the first outputs of all
-            nodes; `None` if no operator has such a function.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -68,7 +60,6 @@ class FactKind(NamedTuple, Generic[FactT]):
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
     shortcut: Callable[[OperatorVersion], Shortcut[FactT] | None] = lambda operator: None
-    shared_fact: Callable[[OperatorVersion], SharedFact[FactT] | None] | None = None
 
 
 # Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
@@ -80,10 +71,9 @@ class OperatorInfo:
         is_plain: whether facts inferred for a node hold for every node with the same key.
         asked_inputs: positions of the inputs that determine the facts about the outputs; `None` for all.
         shortcut: function that may find the fact about an output without those about the inputs.
-        shared_fact: function that may find the fact about the first outputs of all nodes of the model.
     """
 
-    __slots__ = ("asked_inputs", "is_plain", "operator", "shared_fact", "shortcut", "takes_maximum")
+    __slots__ = ("asked_inputs", "is_plain", "operator", "shortcut", "takes_maximum")
 
     def __init__(
         self,
@@ -93,14 +83,12 @@ class OperatorInfo:
         is_plain: bool,
         asked_inputs: tuple[int, ...] | None,
         shortcut: Shortcut[Any] | None,
-        shared_fact: SharedFact[Any] | None,
     ) -> None:
         self.operator = operator
         self.takes_maximum = takes_maximum
         self.is_plain = is_plain
         self.asked_inputs = asked_inputs
         self.shortcut = shortcut
-        self.shared_fact = shared_fact
 
     def queried_names(self, inputs: Sequence[str]) -> Sequence[str]:
         """Return the inputs of a node that determine the facts about its outputs."""

@@ -152,12 +152,6 @@ class InferenceScope(Container, Facts):
     def declared_rank(self, name: str) -> int | None:
         """Return the rank of an input or initializer."""
 
-    def only_type(self, types: Set[str]) -> str | None:
-        """Return the one of some element types that occurs in the model; `None` if this is unknown."""
-        possible_types = self.evaluation.possible_types
-        possible = possible_types() if possible_types else None
-        return possible.only(types) if possible else None
-
     @abstractmethod
     def claimed_rank(self, name: str) -> int | None:
         """Return the rank that the model claims for a value that a node produces."""

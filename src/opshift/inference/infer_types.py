@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import methodcaller
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
-from opshift.inference.fact_kinds import SharedFact
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import LIST_ELEMENT_TYPES
-from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
+from opshift.model.element_types import NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
@@ -31,15 +29,6 @@ def type_link(operator: OperatorVersion) -> int | None:
         return None
     shared = (i for i, each in enumerate(operator.inputs) if each.type == output.type and each.homogeneous)
     return next(shared, None)
-
-
-def shared_type(operator: OperatorVersion) -> SharedFact[str] | None:
-    """Return a function for the type of the first output: the only possible one that occurs in the model."""
-    output = parameter_at(operator.outputs, 0)
-    if output is None or not output.homogeneous:
-        return None
-    types = frozenset(map(short_type, operator.types_of(output)))
-    return methodcaller("only_type", types) if types <= BY_NAME.keys() else None
 
 
 def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:

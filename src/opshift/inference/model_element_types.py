@@ -28,11 +28,6 @@ class ElementTypes:
         self._found: set[str] = set()
         self._others = _element_types_in(list(scopes), frozenset(operators))
 
-    def only(self, types: Set[str]) -> str | None:
-        """Return the one of some types that occurs in the model; `None` if there are more, or none."""
-        found = self.among(types, 2)
-        return next(iter(found)) if len(found) == 1 else None
-
     def among(self, types: Set[str], limit: int) -> Set[str]:
         """Return those of some types that occur in the model; stop the search once `limit` are found."""
         while len(types & self._found) < limit and (more := next(self._others, None)) is not None:

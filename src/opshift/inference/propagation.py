@@ -36,8 +36,6 @@ class Propagation(Generic[FactT]):
         self._kind = kind
         self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
-        self._shared_facts: dict[str, FactT | None] = {}
-        """Fact about the first outputs of all nodes of an operator of the default domain, by op_type."""
 
     def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
         """Return the fact about a value; `None` if it is unknown.
@@ -49,8 +47,7 @@ class Propagation(Generic[FactT]):
         if found is _MISSING:
             if scope.evaluation.is_running:
                 raise Unanswered(FactQuestion(self, name, scope))
-            if not self._is_immediate(name, scope):
-                scope.evaluation.answer(self, name, scope)
+            scope.evaluation.answer(self, name, scope)
             found = self._known[name]
         return found
 
@@ -84,7 +81,6 @@ class Propagation(Generic[FactT]):
         known, producers = self._known, scope.producing_records
         links, operators = self._cache.links, self._cache.operators
         claimed = self._trusted_claims(scope)
-        has_shared_facts = self._kind.shared_fact is not None
         found: list[_Dependency] = []
         seen: set[str] = set()
         pending = [name]
@@ -99,8 +95,6 @@ class Propagation(Generic[FactT]):
                 seen.add(name)
                 position, domain, op_type, inputs, outputs = record
                 if not domain and name == outputs[0]:
-                    if has_shared_facts and self._has_shared_fact(record, name, scope):
-                        break
                     link = links.get(op_type)
                     if link is not None and name not in claimed and link < len(inputs):
                         linked.append(name)
@@ -131,44 +125,6 @@ class Propagation(Generic[FactT]):
             return [(scope.producing_records[linked[-1]][0], None, None, start, linked)]
         self._record_linked(linked, start, scope)
         return ()
-
-    # Steps ask about one node after the other, so that most answers are one link away from the previous one,
-    # or are the same for the whole operator. This takes a fifth of the time of an evaluation.
-    def _is_immediate(self, name: str, scope: InferenceScope) -> bool:
-        """Return whether the operator of a value, or links to a known fact, determine the fact; record it."""
-        record = scope.producing_records.get(name)
-        if record is None:
-            return False
-        _, domain, op_type, inputs, outputs = record
-        if domain or name != outputs[0]:
-            return False
-        fact = self._shared_facts.get(op_type)
-        if fact is not None:
-            self._known[name] = fact
-            return True
-        link = self._cache.links.get(op_type)
-        if link is None or link >= len(inputs):
-            return False
-        fact = self._known.get(inputs[link])
-        if fact is None or name in self._trusted_claims(scope):
-            return False
-        kind = self._kind
-        if kind.trusts_claims or not kind.needs_claim(fact):
-            self._known[name] = fact
-        else:
-            self._record((name,), (fact,), scope)
-        return True
-
-    def _has_shared_fact(self, record: NodeRecord, name: str, scope: InferenceScope) -> bool:
-        """Return whether all nodes of an operator share a fact about their first output; if so, record it."""
-        op_type = record[2]
-        if op_type not in self._shared_facts:
-            shared_fact = self._operator_info(record, scope).shared_fact
-            self._shared_facts[op_type] = shared_fact(scope) if shared_fact else None
-        fact = self._shared_facts[op_type]
-        if fact is not None:
-            self._known[name] = fact
-        return fact is not None
 
     def _take_shortcut(
         self, shortcut: Shortcut[FactT], name: str, scope: InferenceScope
@@ -245,9 +201,7 @@ class Propagation(Generic[FactT]):
             return found
         operator, kind = scope.operator(op_type, domain), self._kind
         if operator is None:
-            found = OperatorInfo(
-                None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None, shared_fact=None
-            )
+            found = OperatorInfo(None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None)
         else:
             has_one, link = len(operator.outputs) == 1, None if domain else kind.link(operator)
             shortcut = kind.shortcut(operator) if has_one else None
@@ -258,7 +212,6 @@ class Propagation(Generic[FactT]):
                 is_plain=is_plain,
                 asked_inputs=asked_inputs,
                 shortcut=shortcut,
-                shared_fact=kind.shared_fact(operator) if kind.shared_fact else None,
             )
             if link not in (None, MAXIMUM):
                 self._cache.links[op_type] = link

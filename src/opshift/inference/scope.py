@@ -18,7 +18,7 @@ from opshift.inference.infer_shapes import (
     shape_link,
     shape_shortcut,
 )
-from opshift.inference.infer_types import infer_types, shared_type, type_inputs, type_link
+from opshift.inference.infer_types import infer_types, type_inputs, type_link
 from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
@@ -38,7 +38,6 @@ TYPES: FactKind[str] = FactKind(
     asked_inputs=type_inputs,
     link=type_link,
     infer=lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
-    shared_fact=shared_type,
 )
 
 SHAPES: FactKind[Shape] = FactKind(
