@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
-from opshift.adapters.core.deprecated_names import renamed
 from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, positions_of, require_at_most
-from opshift.adapters.core.output import Output as Output
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import BY_NAME, round_to_float32
@@ -24,6 +23,44 @@ from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
     from opshift.model.messages import AttributeProto
+
+
+Parameters = ParamSpec("Parameters")
+
+
+def renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters, None]:
+    """Return the deprecated alias `old` of a method."""
+
+    def alias(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
+        message = f"Rewriter.{old} is deprecated and will be removed: call {method.__name__}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        method(*arguments, **options)
+
+    return alias
+
+
+class Output(Protocol):
+    """Names, constants and allowances of a conversion, which adapters request."""
+
+    def fresh(self, hint: str) -> str:
+        """Return a name that is not used in the model, derived from `hint`."""
+        ...
+
+    def add_constant(self, tensor: Tensor) -> str:
+        """Return the name of a constant with this value; equal constants share one name."""
+        ...
+
+    def declare_rank(self, name: str) -> None:
+        """Declare the known rank of an input of the node in the converted model.
+
+        Runtimes that infer less than opshift may need it to recognize the nodes that they fuse.
+        """
+        ...
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
+        ...
+
 
 Scalar = int | float | bytes | str
 

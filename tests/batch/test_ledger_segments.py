@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from opshift.batch import ledger_segments
+from opshift.batch import ledger as ledger_module
 from opshift.batch.file_states import FileState, are_unchanged, full_name, states_of
-from opshift.batch.ledger_segments import LedgerSegments
+from opshift.batch.ledger import LedgerSegments
 from opshift.stores.list_objects import objects_below
 from opshift.stores.uploads import remove_object, write_object
 
@@ -37,13 +37,13 @@ def test_lines_of_runs_are_read_in_their_order() -> None:
 
 
 def test_segments_are_written_by_time_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_segments, "MAX_SEGMENT", 4)
+    monkeypatch.setattr(ledger_module, "MAX_SEGMENT", 4)
     ledger = LedgerSegments(LEDGER)
     ledger.append(b"1\n")
     assert not list(LedgerSegments(LEDGER).read())
     ledger.append(b"2\n")
     assert list(LedgerSegments(LEDGER).read()) == [b"1\n", b"2\n"]
-    monkeypatch.setattr(ledger_segments, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(ledger_module, "SEGMENT_SECONDS", 0.0)
     ledger.append(b"3\n")
     assert list(LedgerSegments(LEDGER).read())[2:] == [b"3\n"]
 

@@ -12,7 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import opshift
+from opshift.model.node import Node
 from opshift.rewriting import rewrite_cache
+from opshift.rewriting.result import ComputedRewrite
+from opshift.rewriting.rewrite_node import rewrite_node
 
 FLOATS = (
     0.0,
@@ -70,7 +73,7 @@ def node_with_random_attributes(op_type: str, seed: int) -> onnx.ModelProto:
 
 def converted(model: onnx.ModelProto, target: int) -> bytes | str:
     try:
-        return opshift.convert_version(model, target).SerializeToString()
+        return bytes(opshift.convert_version(model, target).SerializeToString())
     except opshift.ConversionRefused as error:
         return str(error)
 
@@ -103,10 +106,12 @@ def test_nodes_with_other_values_share_a_rewrite(
     graph = helper.make_graph(nodes, "g", [data], outputs)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=7)
     computed: list[object] = []
-    original = rewrite_cache.rewrite_node
-    monkeypatch.setattr(
-        rewrite_cache, "rewrite_node", lambda *args: (computed.append(args), original(*args))[1]
-    )
+
+    def record(node: Node, *arguments: Any) -> ComputedRewrite:
+        computed.append(node)
+        return rewrite_node(node, *arguments)
+
+    monkeypatch.setattr(rewrite_cache, "rewrite_node", record)
     rewrite_cache._shared_rewrites.cache_clear()
     opshift.convert_version(model, 13)
     assert len(computed) == 1

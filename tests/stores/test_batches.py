@@ -12,7 +12,7 @@ import pytest
 from support.small_models import save
 
 import opshift
-from opshift.batch import ledger_segments
+from opshift.batch import ledger as ledger_module
 from opshift.batch.outcome import ModelOutcome
 from opshift.model.errors import UsageError
 from opshift.stores.uploads import remove_object, write_object
@@ -153,7 +153,7 @@ def test_started_models_lose_their_unfinished_uploads(bucket: str, tmp_path: Pat
 
 
 def test_segments_are_written_while_the_batch_runs(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_segments, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(ledger_module, "SEGMENT_SECONDS", 0.0)
     run = opshift.convert_many(f"{root}/in/", 17, f"{root}/out/")
     next(run)
     assert len(ledger(root)) == 2  # started, and done

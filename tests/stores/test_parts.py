@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from opshift.model.tensor_pieces import Piece, Range, total_size
-from opshift.stores.parts import divide, join_ranges
+from opshift.stores.uploads import divide, join_ranges
 
 SIZE = 400
 

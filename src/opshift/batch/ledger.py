@@ -5,24 +5,163 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import full_name
-from opshift.batch.ledger_file import LedgerFile
 from opshift.batch.outcome import ModelOutcome
 from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
-from opshift.model.errors import CannotWrite
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
+from opshift.model.errors import CannotWrite, InvalidModel, UsageError
 from opshift.model.locations import is_url
+from opshift.model.plain_data import MAX_FILE_BYTES
 from opshift.model.redaction import without_secrets
-from opshift.stores.locations import join
+from opshift.stores.list_objects import objects_below
+from opshift.stores.locations import exists, join
+from opshift.stores.source_file import open_source
+from opshift.stores.uploads import remove_object, write_object
 from opshift.version import __version__
 
 if TYPE_CHECKING:
-    from opshift.batch.ledger_segments import LedgerSegments
     from opshift.converter.report import Report
+
+
+SEGMENT_SECONDS = 1.0
+"""Time between two segments. A killed run loses the lines of this time; the next run finds the outputs."""
+
+MAX_SEGMENT = 16 << 20
+"""Bytes of lines after which a segment is written at once."""
+
+SUFFIX = ".jsonl"
+
+
+class LedgerSegments:
+    """Ledger in the objects of a folder, each with the lines of about a second, in the order of their names.
+
+    Two runs may use it at a time: both convert models, and the lines of either are valid.
+
+    Raises:
+        InvalidModel: the store cannot be read.
+        UsageError: the URL is not usable.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._folder = f"{location.rstrip('/')}/"
+        self._segments: list[str] = []
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._written = time.monotonic()
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the lines of all segments."""
+        if not exists(self._folder):
+            return
+        for name in sorted(each for each in objects_below(self._folder) if each.endswith(SUFFIX)):
+            location = self._folder + name
+            try:
+                with open_source(location) as segment:
+                    lines = segment.read(0, segment.size).splitlines(keepends=True)
+            except InvalidModel:
+                if not exists(location):  # another run replaced it
+                    continue
+                raise
+            self._segments.append(location)
+            yield from lines
+
+    def append(self, lines: bytes) -> None:
+        """Write lines with the next segment."""
+        self._waiting.append(lines)
+        self._size += len(lines)
+        if time.monotonic() - self._written >= SEGMENT_SECONDS or self._size >= MAX_SEGMENT:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            # the time orders the segments of several runs, and the process keeps their names apart
+            location = f"{self._folder}{time.time_ns():020}-{os.getpid()}{SUFFIX}"
+            write_object(location, b"".join(self._waiting))
+            self._segments.append(location)
+        self._waiting.clear()
+        self._size = 0
+        self._written = time.monotonic()
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Replace the lines of all segments that were read and written."""
+        self._write()
+        replaced, self._segments = self._segments, []
+        for line in lines:
+            self.append(line)
+        self._write()
+        for location in replaced:
+            remove_object(location)
+
+    def close(self) -> None:
+        """Write the remaining lines."""
+        self._write()
+
+
+class LedgerFile:
+    """Ledger in a local file, which grows with each line.
+
+    Raises:
+        UsageError: another run uses the ledger, or the file is not a ledger.
+        CannotWrite: the file cannot be read or written.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._path = Path(os.path.realpath(location))
+        with raising_cannot_write(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            self._file = os.open(self._path, flags, 0o666)
+            self._require_only_run()
+
+    def _require_only_run(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows: two runs do the same work twice
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = "another run uses this ledger"
+            remedy = "wait for its end, or name another with --ledger"
+            raise UsageError(reason, place=str(self._path), remedy=remedy) from None
+        except OSError:  # a file system without locks
+            return
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the lines; a line that was cut off gets an end."""
+        last = b"\n"
+        with raising_cannot_write(self._path), open(self._file, "rb", closefd=False) as file:
+            if file.peek(1)[:1] not in (b"", b"{"):
+                reason, remedy = "is not a ledger", "name another file with --ledger"
+                raise UsageError(reason, place=str(self._path), remedy=remedy)
+            for last in iter(partial(file.readline, MAX_FILE_BYTES), b""):
+                yield last
+        if not last.endswith(b"\n"):  # the run was killed while it wrote the line
+            self.append(b"\n")
+
+    def append(self, lines: bytes) -> None:
+        """Write lines."""
+        with raising_cannot_write(self._path):
+            write_all(self._file, lines)
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Replace all lines."""
+        with AtomicFiles() as files, raising_cannot_write(self._path), files.new(self._path) as (file, _):
+            for line in lines:
+                write_all(file, line)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
 
 LEDGER_NAME = "opshift-ledger.jsonl"
 """Name of the ledger in the output folder."""
@@ -109,7 +248,7 @@ def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
     """Return the storage of a ledger: a file, or segments below a URL."""
     if not is_url(location):
         return LedgerFile(location)
-    from opshift.batch.ledger_segments import LedgerSegments  # few ledgers have a URL
+    from opshift.batch.ledger import LedgerSegments  # few ledgers have a URL
 
     return LedgerSegments(location)
 

@@ -1,15 +1,150 @@
 """Repair of models that read values which no earlier node produces."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
 from copy import deepcopy
 
+import networkx as nx
+
 from opshift.inference.scope import Scope
-from opshift.inference.sort_nodes import sort_nodes
+from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import captured_names, graphs_of, node_place, training_graphs
+from opshift.model.graphs import (
+    MAX_SUBGRAPH_DEPTH,
+    Container,
+    ContainerProto,
+    bound_names,
+    captured_names,
+    graphs_of,
+    node_label,
+    node_place,
+    too_deep_error,
+    training_graphs,
+)
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
+from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.registry.registry import Registry
+
+MAX_LABELS = 5
+"""Maximum number of nodes of a cycle that a message lists."""
+
+
+def sort_nodes(model: ModelProto) -> tuple[str, ...]:
+    """Sort the nodes of every graph and function in place, and return a sentence per repair.
+
+    Nodes that are in order keep their positions. Nodes that read an undefined value are removed if no output
+    depends on them.
+
+    Raises:
+        InvalidModel: nodes form a cycle, or graphs are nested too deeply.
+    """
+    sorter = _Sorter()
+    training = list(training_graphs(model))
+    needed = bound_names(model)
+    main = _Values(model.graph)
+    for each in training:
+        needed |= sorter.sort(each.graph, each.path, main.names, needed)
+    sorter.sort(model.graph, "graph", frozenset(), needed)
+    for function in model.functions:
+        sorter.sort(function, f"function {function_label(function)}", frozenset(), frozenset())
+    return tuple(sorter.repairs)
+
+
+class _Values:
+    """Values that a graph or function defines: `producers` has the positions of their nodes."""
+
+    def __init__(self, container: ContainerProto) -> None:
+        self.outputs = set(Container(container).outputs)
+        self.producers: dict[str, int] = {}
+        predefined = Container(container).predefined_names()
+        for position, node in enumerate(container.node):
+            for name in node.output:
+                if name and name not in predefined:
+                    self.producers.setdefault(name, position)
+        self.names = predefined.union(self.producers)
+
+
+class _Sorter:
+    def __init__(self) -> None:
+        self.repairs: list[str] = []
+
+    def sort(
+        self, container: ContainerProto, path: str, visible: Set[str], needed: Set[str], depth: int = 0
+    ) -> set[str]:
+        """Sort a container and its subgraphs, and return the names that they read from enclosing graphs.
+
+        `visible` are the names in enclosing graphs, and `needed` the names that are read from outside.
+        """
+        if depth > MAX_SUBGRAPH_DEPTH:
+            raise too_deep_error(path)
+        values, nodes = _Values(container), list(container.node)
+        enclosing = visible | values.names
+        reads = [{*node.input} - {""} for node in nodes]
+        for names, node in zip(reads, nodes, strict=True):
+            for inner_path, graph in _subgraphs(node, path):
+                names |= self.sort(graph, inner_path, enclosing, frozenset(), depth + 1)
+        dependencies = _dependencies(values, reads, visible)
+        order = _sort(dependencies, nodes, path)
+        live = {values.producers[name] for name in (values.outputs | needed) & values.producers.keys()}
+        for position in reversed(order):  # consumers first
+            if position in live:
+                live.update(dependencies[position])
+        removed = [False] * len(nodes)
+        for position in order:
+            is_undefined = not reads[position] <= enclosing
+            reads_removed = any(removed[each] for each in dependencies[position])
+            if position not in live and (is_undefined or reads_removed):
+                removed[position] = True
+                reason = "removed, because it reads an undefined value and no output depends on it"
+                self.repairs.append(f"{node_place(path, nodes[position])}: {reason}")
+        kept = [position for position in order if not removed[position]]
+        free = {name for position in kept for name in reads[position]} | values.outputs
+        if order != sorted(order):
+            keys = {position: index for index, position in enumerate(order)}
+            sort_by_keys(container.node, [keys[position] for position in range(len(nodes))])
+            if kept != sorted(kept):
+                self.repairs.append(f"{path}: the nodes were not in topological order, and are sorted")
+        remove_messages(container.node, [removed[position] for position in order])
+        return free - values.names
+
+
+def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> nx.DiGraph[int]:
+    """Return a graph with an edge from each node to every producer of a value that it reads."""
+    dependencies: nx.DiGraph[int] = nx.DiGraph()
+    for position, names in enumerate(reads):
+        dependencies.add_node(position)
+        for name in names & values.producers.keys():
+            producer = values.producers[name]
+            # a name that an enclosing graph defines, too, is its value up to the inner definition
+            if producer < position or name not in visible:
+                dependencies.add_edge(position, producer)
+    return dependencies
+
+
+def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
+    """Return the positions in topological order, the smallest possible position first."""
+    order: list[int] = []
+    try:
+        order.extend(nx.lexicographical_topological_sort(dependencies.reverse(copy=False)))
+    except nx.NetworkXUnfeasible as error:
+        dependencies.remove_nodes_from(order)  # each remaining node depends on another remaining one
+        labels = [_label(nodes[each]) for each in sorted(edge[0] for edge in nx.find_cycle(dependencies))]
+        more = f" and {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else ""
+        reason = f"nodes form a cycle: {', '.join(labels[:MAX_LABELS])}{more}"
+        raise InvalidModel(reason, place=path, remedy="correct an input of one of them") from error
+    return order
+
+
+def _subgraphs(node: NodeProto, path: str) -> Iterator[tuple[str, ContainerProto]]:
+    for attribute in node.attribute:
+        for graph in graphs_in(attribute):
+            yield f"{path} / {node.name or node.op_type}.{attribute.name}", graph
+
+
+def _label(node: NodeProto) -> str:
+    return node_label(node.name, node.op_type, node.output)
 
 
 def repaired_copy(

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import UsageError
+from opshift.model.messages import TensorProto
 from opshift.model.operator_ids import OperatorId
+from opshift.model.types import fill_type
 from opshift.opsets import OPSETS
 from opshift.proposals.accepted_files import (
     changelog_with_entry,
@@ -25,12 +28,47 @@ from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL, REFERENCE, SHAPES
 from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
 from opshift.proposals.content.text_files import HEADER, version_block, without_questions
+from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
+from opshift.proposals.evidence.node_models import node_model, write_array
 from opshift.proposals.page import operator_page
-from opshift.proposals.recorded_cases import recorded_files
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import load_operator
+
+
+def recorded_files(draft: Evaluated, folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files of a folder with one test per example.
+
+    Cases that were derived for other element types are omitted.
+    """
+    names: set[str] = set()
+    for each in draft.evidence.outcomes:
+        case = each.case
+        if each.outputs is None or case.retyped:
+            continue
+        # Names come from the proposal: only letters, digits and underscores may become part of a path.
+        name = re.sub(r"[^a-z0-9]+", "_", f"test {case.version.name} {case.name}".lower()).strip("_")
+        name = f"{name}_{case.position}" if name in names else name
+        names.add(name)
+        model = node_model(case, each.outputs, case.version.since_version)
+        present = (array for array in each.outputs if array is not None)
+        for value, array in zip(model.graph.output, present, strict=True):
+            fill_type(value.type, array_element_type(array), array.shape)  # onnx.checker requires shapes
+        yield folder / name / "model.onnx", model.SerializeToString(deterministic=True)
+        data = folder / name / "test_data_set_0"
+        yield from _tensor_files(data, "input", case.inputs)
+        yield from _tensor_files(data, "output", each.outputs)
+
+
+def _tensor_files(folder: Path, side: str, arrays: Arrays) -> Iterator[tuple[Path, bytes]]:
+    """Yield a file for each array; the names in the tensors are those in the model."""
+    present = ((position, each) for position, each in enumerate(arrays) if each is not None)
+    for number, (position, array) in enumerate(present):
+        tensor = TensorProto()
+        write_array(tensor, array, f"{side}_{position}")
+        yield folder / f"{side}_{number}.pb", tensor.SerializeToString(deterministic=True)
+
 
 CHANGELOG = "CHANGELOG.md"
 

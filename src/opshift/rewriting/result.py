@@ -1,16 +1,38 @@
 """Rewrite of a node: the nodes that replace it, and their NodeProtos."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in, write_attribute
+from opshift.model.graphs import Container, graphs_of
 from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
 from opshift.registry.models import OperatorVersion
-from opshift.rewriting.renamed_inputs import with_inputs_renamed
 from opshift.rewriting.version_steps import VersionStep
+
+
+def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphProto:
+    """Return a copy of a graph with new names for inputs, also where nodes and annotations refer to them."""
+    copy = type(graph)()
+    copy.CopyFrom(graph)
+    waiting = [(copy, names)]
+    while waiting:
+        each, inherited = waiting.pop()
+        if each is not copy:
+            own = Container(each).predefined_names().union(*(node.output for node in each.node))
+            inherited = {name: new for name, new in inherited.items() if name not in own}
+        for node in each.node:
+            node.input[:] = [inherited.get(name, name) for name in node.input]
+            waiting += [(inner, inherited) for inner in graphs_of(node)]
+        for value in (*each.input, *each.output, *each.value_info):
+            value.name = inherited.get(value.name, value.name)
+        for annotation in each.quantization_annotation:
+            annotation.tensor_name = inherited.get(annotation.tensor_name, annotation.tensor_name)
+            for entry in annotation.quant_parameter_tensor_names:
+                entry.value = inherited.get(entry.value, entry.value)
+    return copy
 
 
 class Emission(NamedTuple):

@@ -11,7 +11,7 @@ from support.execution import assert_equal, op_types, run
 from support.forms import in_form
 
 from opshift import fit
-from opshift.analysis.fit.strict_forms import write_strict_forms
+from opshift.analysis.fit.fit import write_strict_forms
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.runtimes.check_support import check_support

@@ -8,7 +8,7 @@ from onnx import parser
 from support.execution import op_types
 
 import opshift
-from opshift.converter.reversible import new_entries
+from opshift.converter.reversible import history
 
 MODEL = """
     <ir_version: 5, opset_import: ["" : 10]>
@@ -59,7 +59,7 @@ def test_converts_a_kept_node_that_was_edited() -> None:
 
 
 def test_reports_a_kept_node_that_is_too_large_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_entries, "MAX_RECORDED_NODE_SIZE", 50)
+    monkeypatch.setattr(history, "MAX_RECORDED_NODE_SIZE", 50)
     found = opshift.convert(branching_model("kept"), 11, reversible=True)
     reason = "is not restored by the conversion back: its subgraphs are too large to be recorded"
     assert found.report.repairs == (f"graph, node If -> y: {reason}",)

@@ -3,20 +3,205 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
-from opshift.analysis.fit.attempt import Attempt
+from opshift.adapters.core.equivalents import Equivalent
+from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
+from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import DoesNotFit, FitReport
-from opshift.analysis.fit.targets import IMPOSSIBLE_COST, TargetOpsets, rank_targets
-from opshift.converter.options import Options
+from opshift.analysis.fit.targets import APPROXIMATION_COST, IMPOSSIBLE_COST, TargetOpsets, rank_targets
+from opshift.converter.convert import try_convert
+from opshift.converter.options import Options, Target
+from opshift.converter.refusals import Refusal
+from opshift.converter.report import Report
+from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import OperatorId
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
-from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
+
+MAX_ROUNDS = 12
+"""Maximum number of conversions after the first: each may emit operators that lack a kernel, too."""
+
+
+class Attempt:
+    """Conversion of a copy of a model to some opsets, and of its nodes without a kernel.
+
+    With `strict`, the nodes that this check refuses are converted, too; those that remain do not prevent the
+    model from running.
+
+    Attributes:
+        target: the opsets.
+        model: the converted copy.
+        missing: nodes that prevent the model from running; empty if the runtime implements all of them.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        nodes: ModelNodes,
+        target: TargetOpsets,
+        runtime: Runtime,
+        check: RuntimeCheck,
+        options: Options,
+        strict: RuntimeCheck | None = None,
+    ) -> None:
+        self.target = target
+        self.opset = target.opsets[DEFAULT_DOMAIN]
+        self._check = check
+        self._strict = strict or check
+        self._registry = options.registry
+        self._runtime = runtime
+        self._bridges = Bridges(runtime, options.registry, self.opset, options.allow)
+        self._options = replace(options, target=Target({}, runtime.ir_version))
+        self._refused: set[Equivalent] = set()
+        self._start(model, nodes)
+        # The runtime may have a kernel of an equivalent, but not accept the attributes of its nodes.
+        while self.missing and (refused := set(self._refused_equivalents())):
+            self._refused |= refused
+            self._start(model, nodes)
+
+    def _start(self, model: ModelProto, nodes: ModelNodes) -> None:
+        """Convert a copy of the model without the equivalents that were refused."""
+        self.model = deepcopy(model)
+        self._reports: list[Report] = []
+        self._failed: set[Unwanted] = {*self._refused}
+        unknown = replacements_of_unknown(nodes, self.target.opsets, self._runtime, self._registry)
+        self._without: dict[Unwanted, None] = dict.fromkeys(
+            each for each in unknown if each not in self._refused
+        )
+        foreign = frozenset(each for each in nodes.opsets if each not in self._runtime.opsets)
+        first = replace(
+            self._options,
+            target=Target(self.target.opsets, self._runtime.ir_version),
+            without=foreign.union(self._without),
+        )
+        refused = tuple(map(_refused_node, self._convert(first)))
+        self.missing = self._with_others(refused, first) if refused else self._complete()
+
+    def _with_others(self, refused: tuple[MissingKernel, ...], first: Options) -> tuple[MissingKernel, ...]:
+        """Return refused nodes, and the others that prevent the model from running, too."""
+        places = frozenset(place for each in refused for place in each.places)
+        if self._convert(replace(first, skipped=places)):
+            return refused
+        others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
+        return (*refused, *others)
+
+    def _refused_equivalents(self) -> Iterator[Equivalent]:
+        """Yield the equivalents whose nodes the runtime does not accept."""
+        names = {each.operator for each in self.missing}
+        for each in self._without:
+            if isinstance(each, Equivalent) and str(each.replacement) in names:
+                yield each
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Known wrong results of kernels that the converted copy uses."""
+        return self._support.warnings
+
+    @property
+    def cost(self) -> int:
+        """Number of added nodes, and the cost of each inexact conversion."""
+        added = sum(max(each.added_nodes, 0) for each in self._reports)
+        return added + APPROXIMATION_COST * sum(len(each.concessions) for each in self._reports)
+
+    def report(self, tried: int) -> FitReport:
+        """Return the report of a model that the runtime implements."""
+        return FitReport(
+            self._runtime.name,
+            opset_imports(self.model.opset_import, self.model.ir_version),
+            self.model.ir_version,
+            self.cost,
+            tuple(str(each) for each in self._without if self._is_used(each)),
+            tuple(str(each) for each in self._without if isinstance(each, TypeBridge)),
+            tuple(self._reports),
+            tried,
+            self.warnings,
+            self._support.uncertain,
+        )
+
+    def _is_used(self, unwanted: Unwanted) -> bool:
+        """Return whether an operator or function was replaced, with a replacement that nodes use."""
+        if isinstance(unwanted, TypeBridge):
+            return False
+        if not isinstance(unwanted, Equivalent):
+            return True
+        old, new = str(unwanted.operator), str(unwanted.replacement)
+        return any(
+            each.operator == old and new in each.becomes
+            for report in self._reports
+            for each in report.changed
+        )
+
+    def _convert(self, options: Options) -> tuple[Refusal, ...]:
+        """Convert the model, or return the refusals."""
+        result, plan = try_convert(self.model, options)
+        if result is not None:
+            self.model = result
+            self._reports.append(Report.of(plan, result))
+        return plan.refusals
+
+    def _complete(self) -> tuple[MissingKernel, ...]:
+        """Convert nodes without a kernel repeatedly, and return those that remain."""
+        for _ in range(MAX_ROUNDS):
+            nodes = ModelNodes(self.model, self._registry)
+            self._support = self._strict.check(nodes)
+            remedies = {place: each for each, places in self._remedies() for place in places}
+            if not remedies:
+                break
+            # Nodes with a kernel stay, but emitted ones have to do without everything that was replaced.
+            kept = frozenset(_planned_place(each.place) for each in nodes.nodes).difference(remedies)
+            new = dict.fromkeys(chain.from_iterable(remedies.values()))
+            refusals = self._convert(
+                replace(self._options, without=frozenset({*self._without, *new}), skipped=kept)
+            )
+            if not refusals:
+                self._without |= new
+            refused = [remedies.get(each.place, ()) for each in refusals]
+            self._failed.update(chain.from_iterable(refused) if all(refused) else new)
+        if self._strict is not self._check:
+            self._support = self._check.check(ModelNodes(self.model, self._registry))
+        return self._support.missing
+
+    def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
+        """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
+        for missing in self._support.missing:
+            name = missing.operator.rpartition(":")[0] or missing.operator
+            choices: tuple[tuple[Unwanted, ...], ...] = (*self._find_replacements(missing), (name,))
+            for unwanted in filter(any, choices):
+                if self._failed.isdisjoint(unwanted) and not self._without.keys() >= set(unwanted):
+                    yield unwanted, list(map(_planned_place, missing.places))
+                    break
+
+    def _find_replacements(self, missing: MissingKernel) -> tuple[tuple[Unwanted, ...], ...]:
+        """Return operators that replace a node one by one, and types that replace its own."""
+        try:
+            operator = OperatorId.parse(missing.operator)
+        except OpshiftError:  # a call of a function, or no node
+            return ()
+        version = self._registry.at(operator.op_type, operator.since_version, operator.domain)
+        if version is None:
+            return ()
+        found = find_equivalents(version, missing.types, self._runtime, self._registry)
+        pairs = tuple(each for each in found if each not in self._refused)
+        return pairs, self._bridges.find(version, missing.types)
+
+
+def _planned_place(place: str) -> str:
+    """Return the place of a node in a plan, which does not name the call of the function with the node."""
+    _, separator, last = place.rpartition(", function ")
+    return f"function {last}" if separator else place
+
+
+def _refused_node(refusal: Refusal) -> MissingKernel:
+    return MissingKernel((refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy)
+
 
 MAX_COMPARED = 3
 """Maximum number of opsets that fit, of which the cheapest is chosen; the next ones have higher estimates."""

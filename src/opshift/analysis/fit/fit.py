@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import overload
+from typing import Final, overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest
 from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
-from opshift.analysis.fit.shared_casts import share_casts
-from opshift.analysis.fit.strict_forms import write_strict_forms
 from opshift.converter.options import AllowLike, Options, Target, read_allow
+from opshift.inference.facts import InferenceScope
+from opshift.inference.root_scopes import graph_scopes
+from opshift.model.attributes import TENSOR
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -26,12 +28,114 @@ from opshift.model.files import (
     model_of,
     serialize_model,
 )
-from opshift.model.messages import ModelProto
+from opshift.model.graphs import (
+    ContainerProto,
+    defined_values,
+    graphs_of,
+    names_outside_nodes,
+    nested_containers,
+    nested_nodes,
+    root_graphs,
+)
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.node import Tensor
 from opshift.model.onnx_ir.models import is_onnx_ir
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.repeated_fields import remove_messages, sort_by_keys
+from opshift.model.tensors import write_tensor
+from opshift.model.types import element_type_of, fill_type
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.runtime import Runtime
+from opshift.rewriting.workspace import FreshNames
 from opshift.runtimes.model_nodes import ModelNodes, ordered
+
+CONSTANT_VALUE: Final = 2
+"""Position of the input `constant_value` of Pad."""
+
+
+def write_strict_forms(model: ModelProto, registry: Registry) -> None:
+    """Change a model for runtimes that accept only what the definitions state; its results stay equal.
+
+    `constant_value` of Pad becomes a scalar, inputs of subgraphs get element types, and ConstantOfShape gets
+    the default of `value`, which a runtime may take for a double.
+    """
+    names = FreshNames()
+    names.avoid(*root_graphs(model))
+    pads: list[tuple[ContainerProto, list[int]]] = []
+    for scope, _ in graph_scopes(model, registry):
+        pads.append((scope.container, []))
+        for position, node in enumerate(scope.container.node):
+            if _pads_with_a_vector(node, scope):
+                pads[-1][1].append(position)
+            if _is(node, "ConstantOfShape") and not node.attribute:
+                write_tensor(node.attribute.add(name="value", type=TENSOR).t, Tensor("float", (1,), (0.0,)))
+            _declare_types(node, scope)
+    # Nodes are added last, because scopes find nodes by their positions.
+    for container, positions in pads:
+        _add_scalars(container, positions, names)
+
+
+def _add_scalars(graph: ContainerProto, positions: Sequence[int], names: FreshNames) -> None:
+    """Add a Squeeze before each of some nodes, which reads its result in place of `constant_value`."""
+    keys = list(range(0, 2 * len(graph.node), 2))
+    for position in positions:
+        inputs = graph.node[position].input
+        source, inputs[CONSTANT_VALUE] = inputs[CONSTANT_VALUE], names.fresh(inputs[CONSTANT_VALUE])
+        graph.node.add(op_type="Squeeze", input=[source], output=[inputs[CONSTANT_VALUE]])
+        keys.append(2 * position - 1)
+    sort_by_keys(graph.node, keys)
+
+
+def _is(node: NodeProto, op_type: str) -> bool:
+    return node.op_type == op_type and canonical_domain(node.domain) == DEFAULT_DOMAIN
+
+
+def _pads_with_a_vector(node: NodeProto, scope: InferenceScope) -> bool:
+    """Return whether a node is a Pad with a value that is not a scalar, although it has one element."""
+    is_given = _is(node, "Pad") and len(node.input) > CONSTANT_VALUE and bool(node.input[CONSTANT_VALUE])
+    return is_given and scope.rank(node.input[CONSTANT_VALUE]) not in (None, 0)
+
+
+def _declare_types(node: NodeProto, scope: InferenceScope) -> None:
+    """Declare the inferred element types of the inputs of subgraphs."""
+    for graph in graphs_of(node):
+        for value in graph.input:
+            element_type = scope.child(graph).element_type(value.name)
+            if element_type is not None and element_type_of(value.type) is None:
+                value.type.Clear()
+                fill_type(value.type, element_type, None)
+
+
+def share_casts(model: ModelProto, original: ModelProto) -> int:
+    """Remove casts that `original` lacks, and whose graph casts the same value to the same type before.
+
+    Returns:
+        The number of removed nodes.
+    """
+    own = {*defined_values(*root_graphs(original), *original.functions)}
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    return sum(_share(each, own) for each in nested_containers(roots))
+
+
+def _share(container: ContainerProto, own: set[str]) -> int:
+    required = own.union(*map(names_outside_nodes, nested_containers([container])))
+    casts: dict[tuple[str, frozenset[bytes]], str] = {}
+    shared: dict[str, str] = {}
+    removed: set[int] = set()
+    for position, node in enumerate(container.node):
+        for reader in (node, *nested_nodes(*graphs_of(node))) if shared else ():
+            if not shared.keys().isdisjoint(reader.input):
+                reader.input[:] = [shared.get(name, name) for name in reader.input]
+        is_cast = node.op_type == "Cast" and canonical_domain(node.domain) == DEFAULT_DOMAIN
+        if is_cast and len(node.input) == len(node.output) == 1:  # nodes that stay may be invalid
+            attributes = frozenset(each.SerializeToString() for each in node.attribute)
+            first = casts.setdefault((node.input[0], attributes), node.output[0])
+            if first != node.output[0] and node.output[0] not in required:
+                shared[node.output[0]] = first
+                removed.add(position)
+    remove_messages(container.node, [position in removed for position in range(len(container.node))])
+    return len(shared)
 
 
 @overload

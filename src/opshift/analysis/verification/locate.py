@@ -2,16 +2,236 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Generator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
 
-from opshift.analysis.verification.bodies import Executions, body_of
-from opshift.analysis.verification.difference_source import describe
-from opshift.analysis.verification.executable_graph import ModelRuntime
+import numpy as np
+
+from opshift.analysis.verification.executable_graph import ExecutableGraph, ModelRuntime
 from opshift.analysis.verification.graph_pair import DifferentNode, GraphPair, compare_values
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.result import DifferenceLocation, OutputCompared
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.converter.convert import plan_with
+from opshift.converter.functions.inlined_call import InlinedCall
+from opshift.converter.options import ALLOW_VALUES, Options
+from opshift.converter.report import ChangedNode, changed_node
+from opshift.model.errors import OpshiftError
+from opshift.model.graphs import captured_names, graphs_of
+from opshift.model.messages import GraphProto, ModelProto
+from opshift.model.node import Node
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    called_function,
+    canonical_domain,
+    function_id,
+    function_label,
+    opset_imports,
+)
 from opshift.model.progress import Progress
+from opshift.registry.registry import Registry
+
+Executions = Generator[Feeds, Sequence[object], None]
+"""Inputs of each execution of a body; the outputs of each are sent to it."""
+
+
+SCAN_WITHOUT_BATCHES = 9
+"""First opset in which Scan executes its body once for each slice, not also for each element of a batch."""
+
+
+class Body(NamedTuple):
+    """Body of a node.
+
+    Attributes:
+        graph: its nodes.
+        path: its path for messages.
+        captured: the values of enclosing graphs that it reads.
+        executions: the inputs of each execution.
+        is_repeated: whether the node is a loop.
+    """
+
+    graph: ExecutableGraph
+    path: str
+    captured: Feeds
+    executions: Executions
+    is_repeated: bool = False
+
+
+def body_of(outer: ExecutableGraph, position: int, path: str, feeds: Feeds) -> Body | None:
+    """Return the body that a node executes; `None` for nodes without one and for unknown ways to execute it.
+
+    Raises CannotRun if the values that it reads cannot be computed.
+    """
+    proto = outer.nodes[position]
+    functions = {function_id(each): each for each in outer.runtime.source.model.functions}
+    function = functions.get(called_function(proto))
+    if function is not None:
+        call = Node.from_proto(proto).copy_proto()
+        call.name = ""  # nodes keep the names that they have in the function
+        call.input[:] = [name and formal for name, formal in zip(proto.input, function.input, strict=False)]
+        results = zip(proto.output, function.output, strict=False)
+        call.output[:] = [name and formal for name, formal in results]
+        opsets = opset_imports(function.opset_import or outer.runtime.source.model.opset_import)
+        inlined = InlinedCall(call, function, str)
+        graph = ExecutableGraph(
+            outer.runtime, {DEFAULT_DOMAIN: 1, **opsets}, inlined.nodes, filter(None, call.output)
+        )
+        values = outer.values(filter(None, proto.input), feeds)
+        given = {formal: values[name] for name, formal in zip(proto.input, call.input, strict=False) if name}
+        return Body(graph, f"function {function_label(function)}", {}, _once(given))
+    if canonical_domain(proto.domain) != DEFAULT_DOMAIN or not any(graphs_of(proto)):
+        return None
+    node = Node.from_proto(proto)
+    read = {name for each in graphs_of(proto) for name in captured_names(each)}
+    read -= outer.initializers - feeds.keys()
+    values = outer.values({*filter(None, proto.input), *read}, feeds)
+    captured = {name: values[name] for name in read}
+    inputs = [values.get(name) for name in proto.input]
+    if proto.op_type == "If":
+        attribute = "then_branch" if np.asarray(inputs[0]).all() else "else_branch"
+        executions = _once({})
+    elif proto.op_type == "Loop":
+        attribute = "body"
+        executions = _loop(node.attribute(attribute), inputs)
+    elif proto.op_type == "Scan" and outer.opsets.get(DEFAULT_DOMAIN, 1) >= SCAN_WITHOUT_BATCHES:
+        attribute = "body"
+        executions = _scan(node, inputs)
+    else:
+        return None
+    graph = outer.subgraph(node.attribute(attribute))
+    name = f"{path} / {proto.name or proto.op_type}.{attribute}"
+    return Body(graph, name, captured, executions, proto.op_type != "If")
+
+
+def _once(feeds: Feeds) -> Executions:
+    yield feeds
+
+
+def _loop(body: GraphProto, inputs: Sequence[Any]) -> Executions:
+    trip_count, condition, *carried = [*inputs, None, None][: max(2, len(inputs))]
+    names = [each.name for each in body.input]
+    for iteration in count():
+        is_done = trip_count is not None and iteration >= np.asarray(trip_count).item()
+        if is_done or (condition is not None and not np.asarray(condition).all()):
+            return
+        values = np.asarray(iteration, np.int64), np.asarray(True), *carried
+        condition, *outputs = yield dict(zip(names, values, strict=False))
+        carried = outputs[: len(carried)]
+
+
+def _scan(node: Node, inputs: Sequence[Any]) -> Executions:
+    names = [each.name for each in node.attribute("body").input]
+    scanned = node.attribute("num_scan_inputs")
+    states, sequences = inputs[: len(inputs) - scanned], inputs[len(inputs) - scanned :]
+    axes = node.attribute("scan_input_axes", [0] * scanned)
+    directions = node.attribute("scan_input_directions", [0] * scanned)
+    length = sequences[0].shape[axes[0]]
+    for iteration in range(length):
+        slices = [
+            np.take(each, length - 1 - iteration if is_reversed else iteration, axis)
+            for each, axis, is_reversed in zip(sequences, axes, directions, strict=True)
+        ]
+        outputs = yield dict(zip(names, (*states, *slices), strict=True))
+        states = outputs[: len(states)]
+
+
+MAX_CANDIDATES = 20
+"""Number of nodes that are run on their own, to find the one that introduces a difference."""
+
+Changes: TypeAlias = Mapping[tuple[str, str], ChangedNode]
+"""Changed nodes, by the path of their graph and the name of an output."""
+
+
+def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocation:
+    """Return the location of a node, or of the changed node before it that introduces its difference."""
+    runtime = found.pair.original.runtime
+    changes = _changes(runtime.source.model, found.pair.converted.runtime.source.model, runtime.registry)
+    source = _source(found, changes, tolerance)
+    node, opsets = source.pair.original.nodes[source.position], source.pair.original.opsets
+    domain = canonical_domain(node.domain)
+    version = runtime.registry.at(node.op_type, opsets.get(domain, 0), domain)
+    change = changes.get((source.pair.path, source.value.name))
+    return DifferenceLocation(
+        source.place,
+        str(version.id) if version else f"{domain}.{node.op_type}",
+        change.becomes if change else (),
+        change.steps if change else (),
+        source.value,
+        source.pair.enclosing,
+        "" if source is found else found.place,
+    )
+
+
+def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
+    """Return the changed node with the largest difference of its own, if `found` only enlarges one.
+
+    An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
+    """
+    own = _own_difference(found, found.value, changes, tolerance)
+    if own is not None and not own.equal:
+        return found
+    level: DifferentNode | None = found
+    while level is not None:
+        graph = level.pair.original
+        ancestors = set(graph.ancestors(graph.reads[level.position]))
+        candidates = [each for each in level.smaller if graph.producers[each.name] in ancestors]
+        candidates.sort(key=_severity, reverse=True)
+        compared = [_own_difference(level, each, changes, tolerance) for each in candidates[:MAX_CANDIDATES]]
+        values = [each for each in (*compared, own) if each is not None and each.absolute]
+        if values:
+            worst = max(values, key=_severity)
+            return level._replace(position=graph.producers[worst.name], value=worst)
+        level, own = level.pair.outer, None
+    return found
+
+
+def _severity(value: OutputCompared) -> float:
+    """Return the largest difference in relation to the limit; other differences are not comparable."""
+    return value.worst.difference / (value.worst.allowed or 1) if value.worst else 0.0
+
+
+def _own_difference(
+    level: DifferentNode, value: OutputCompared, changes: Changes, tolerance: float | None
+) -> OutputCompared | None:
+    """Compare the results of a changed node for the same inputs; return `None` for other nodes."""
+    pair, name = level.pair, value.name
+    if (pair.path, name) not in changes:
+        return None
+    read = [
+        each
+        for each in pair.original.reads[pair.original.producers[name]]
+        if each not in pair.original.initializers
+    ]
+    try:
+        original = pair.original.values([*read, name], pair.feeds[0])
+        known = pair.converted.producers.keys() | pair.feeds[1].keys()
+        feeds = {**pair.feeds[1], **{each: original[each] for each in read if each in known}}
+        converted = pair.converted.values([name], feeds)
+    except CannotRun:  # for example if the conversion computes an input in a different type
+        return value
+    return compare_values(name, original[name], converted[name], tolerance)
+
+
+def _changes(original: ModelProto, converted: ModelProto, registry: Registry) -> Changes:
+    """Return the nodes that a conversion to the opsets of the converted model changes."""
+    before, after = (opset_imports(each.opset_import, each.ir_version) for each in (original, converted))
+    target = {each: opset for each, opset in after.items() if before.get(each, opset) != opset}
+    if not target:
+        return {}
+    try:
+        plan = plan_with(original, Options.of(target, allow=ALLOW_VALUES, registry=registry))
+    except OpshiftError:  # the converted model is not a conversion of the original
+        return {}
+    return {
+        # labels of specialized functions contain their callers
+        (re.sub(r", called by .*?(?= / |$)", "", change.path), name): changed_node(change, container)
+        for container in plan.containers()
+        for change in container.changes
+        for name in change.record[4]
+    }
+
 
 FIRST_COUNT, GROWTH = 8, 4
 """Number of values that the first run returns, and the factor by which later runs may return more."""
