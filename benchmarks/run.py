@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 import blocks
+import distinct
 import extra_memory
 import files
 import growth
@@ -35,6 +36,7 @@ class Section(StrEnum):
     REAL = "real"
     INFERENCE = "inference"
     MEMORY = "in-memory"
+    DISTINCT = "distinct"
     EXTRA = "extra-memory"
     GROWTH = "growth"
     WEIGHTS = "weights"
@@ -48,6 +50,7 @@ MEASURES: dict[Section, Callable[[Settings], Findings]] = {
     Section.REAL: real.measure,
     Section.INFERENCE: inference_time.measure,
     Section.MEMORY: in_memory.measure,
+    Section.DISTINCT: distinct.measure,
     Section.EXTRA: extra_memory.measure,
     Section.GROWTH: growth.measure,
     Section.WEIGHTS: weights_in_memory.measure,

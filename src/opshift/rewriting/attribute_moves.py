@@ -45,6 +45,8 @@ class MovedValues(NamedTuple):
     rewrite: CachedRewrite
     open_constants: Mapping[int, OpenConstant]
     comparisons: Sequence[OpenComparison]
+    places: frozenset[int]
+    """Positions of the attributes that are read."""
 
     def constants(self, attributes: Sequence[AttributeProto]) -> list[tuple[ConstantKey, Tensor]] | None:
         """Return the constants of a node with these attributes; `None` if the rewrite does not apply.
@@ -52,12 +54,13 @@ class MovedValues(NamedTuple):
         Raises:
             CannotConvert: an element type cannot represent a value.
         """
+        values = {place: attribute_value(attributes[place]) for place in self.places}
         for place, value, is_same in self.comparisons:
-            if is_same_value(attribute_value(attributes[place]), value) is not is_same:
+            if is_same_value(values[place], value) is not is_same:
                 return None
         constants = list(self.rewrite.constants)
         for position, (place, element_type, rank) in self.open_constants.items():
-            found = attribute_value(attributes[place])
+            found = values[place]
             if isinstance(found, tuple) and len(found) > MAX_MOVED_ELEMENTS:
                 return None
             tensor = constant_tensor(found, element_type, rank)
@@ -111,7 +114,8 @@ def with_moved_values(
         for name, value, is_same in trace.comparisons
         if name in open_names
     )
-    return MovedValues(rewrite, open_constants, comparisons), open_names
+    read_places = frozenset(each.position for each in (*open_constants.values(), *comparisons))
+    return MovedValues(rewrite, open_constants, comparisons, read_places), open_names
 
 
 class MovedValuesTable:
