@@ -58,7 +58,7 @@ def measure(settings: Settings) -> Findings:
             cells.append(f"{ours / NODES * 1e6:.0f} µs a node")
         rows.append(cells)
     columns = ("conversion", *(f"{count:,} different" for count in COUNTS))
-    note = f"{NODES:,} nodes of one operator. Upgrades: times as fast as ONNX, which lacks most of these downgrades."
+    note = f"{NODES:,} nodes of one operator. Upgrades: times as fast as ONNX, which lacks these downgrades."
     return Findings([Table("Different values", columns, rows, note)])
 
 

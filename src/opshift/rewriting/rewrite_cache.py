@@ -49,6 +49,9 @@ from opshift.rewriting.workspace import Workspace
 MAX_REWRITES_PER_KEY = 512
 """Maximum number of cached rewrites per node key; it bounds the memory."""
 
+MIN_STORED = 64
+"""Number of rewrites of an operator that are stored, even if no later node uses one of them."""
+
 MAX_SHARED_KEYS = 512
 """Maximum number of node keys whose first rewrite is shared with later models."""
 
@@ -99,6 +102,8 @@ class RewriteCache:
         self._shared = _shared_rewrites(router)
         self._rewrites: dict[NodeKey, Candidates] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
+        self._counts: dict[tuple[str, str], list[int]] = {}
+        """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[tuple[object, ...], tuple[CachedRewrite, ValueNames]] = {}
         """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
@@ -141,11 +146,20 @@ class RewriteCache:
             rewrites = self._rewrites[key] = Candidates()
             if shared := self._shared.rewrites.get((source, key)):
                 rewrites.add(shared)
+        counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
+            counts[0] += 1
             fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
             constants = self._constant_names.get(cached) or self._name_constants(cached)
             self._note(cached, names)
             return CacheHit(cached, names + fresh + constants)
+        hits, stored = counts
+        if stored > MIN_STORED and hits < stored:
+            # Nodes that rarely repeat: recording and storing a rewrite take as long as the rewrite itself.
+            node = node or self._scope.node_of(line)
+            result = rewrite_node(node, source, self._scope, self._workspace, self._router)
+            return self._with_values_kept(result)
+        counts[1] += 1
         return self._rewrite_and_store(line, node or self._scope.node_of(line), key, source)
 
     def _with_moved_values(
@@ -194,7 +208,8 @@ class RewriteCache:
         names = node.inputs + node.outputs
         recorder = _FactRecorder(self._workspace, names)
         trace = AttributeTrace()
-        view = TracedNode(node, node.attributes, trace) if self._has_plain_nodes else node
+        is_traced = self._has_plain_nodes and bool(node.attributes)
+        view = TracedNode(node, node.attributes, trace) if is_traced else node
         result = self._with_values_kept(
             rewrite_node(node, source, recorder, recorder, self._router, view)._replace(original=node)
         )
@@ -207,7 +222,7 @@ class RewriteCache:
         rewrites.add(cached)
         self._constant_names[cached] = (*recorder.constants, "")
         self._shared.add(key, source, cached)
-        if trace.moves and self._has_plain_nodes:
+        if trace.moves:
             found, open_names = with_moved_values(cached, node, trace, recorder)
             if open_names:
                 self._shared.add_moved_values(line, self._scope.nodes[line[0]], source, found, open_names)
