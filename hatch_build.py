@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,11 +49,15 @@ class CompiledFilesHook(BuildHookInterface[Any]):
 def compile_into(folder: Path) -> None:
     """Write the compiled files of this source tree into a folder."""
     root = Path(__file__).resolve().parent
-    sys.path.insert(0, str(root / "src"))
-    import opshift
-
     # An sdist has no links from `src/opshift` to the packages at its top.
-    opshift.__path__.append(str(root))
+    package = root / "src" / "opshift"
+    spec = spec_from_file_location(
+        "opshift", package / "__init__.py", submodule_search_locations=[str(package), str(root)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["opshift"] = opshift = module_from_spec(spec)
+    spec.loader.exec_module(opshift)
     from opshift.catalogue.data_package import data_files
     from opshift.catalogue.software_bill import NAME, software_bill
     from opshift.converter.compile_files import compile_files
