@@ -35,14 +35,13 @@ def _copy_to_model(model: ModelProto, groups: Iterable[tuple[str, Sequence[Strin
     used_keys = {entry.key for entry in metadata}
     numbers: dict[str, int] = {}
     for place, entries in groups:
-        for entry in entries[:]:  # takes less time than an iterator of protobuf
-            key = f"{place}: {entry.key}"
+        start = len(metadata)
+        metadata.extend(entries)  # does not decode the values, which may be long stack traces
+        for added in metadata[start:]:
+            key = f"{place}: {added.key}"
             if key in used_keys:
                 key = _numbered(key, used_keys, numbers)
             used_keys.add(key)
-            # CopyFrom does not decode the value, which may be a long stack trace.
-            added = metadata.add()
-            added.CopyFrom(entry)
             added.key = key
 
 
