@@ -31,7 +31,7 @@ from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.remote.store_object import StoreObject
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import ConvertedRange, OutputPiece, Range
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
 from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
@@ -93,7 +93,7 @@ class _NewFiles:
     def write(
         self,
         location: str,
-        pieces: list[Piece],
+        pieces: list[OutputPiece],
         source: Source,
         metadata: Mapping[str, str],
         *,
@@ -101,6 +101,8 @@ class _NewFiles:
     ) -> int:
         """Write the pieces of a file, and return its size."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
+        # a store receives parts of ranges, which a conversion of elements cannot be cut into
+        needs_file |= any(isinstance(each, ConvertedRange) for each in pieces)
         if is_url(location) and needs_file:
             folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))
             self.path = Path(folder, "model.onnx")
@@ -109,7 +111,8 @@ class _NewFiles:
             source = self._stack.push(open_source(self.path))
             pieces = [Range(0, source.size)]
         if is_url(location):
-            upload = new_object(location, pieces, source, self._progress, metadata)
+            copied = [each for each in pieces if not isinstance(each, ConvertedRange)]
+            upload = new_object(location, copied, source, self._progress, metadata)
             return self._stack.enter_context(upload)
         with raising_cannot_write(location), self._files.new(Path(location)) as (written, temporary):
             write_pieces(pieces, source, written, self._progress)

@@ -9,7 +9,7 @@ from opshift.converter.streaming.weights import Weights
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import OutputPiece, Range
 from opshift.stores.source_file import Source
 
 
@@ -26,7 +26,7 @@ class OutputFile(FrozenRecord):
 
 def output_pieces(
     report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
-) -> list[Piece]:
+) -> list[OutputPiece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = serialize_model(model, file.place)
     # compares serializations of the same library: the file itself may use another encoding

@@ -1,0 +1,327 @@
+"""Choice of the element type of each value, and of the nodes that keep theirs between casts.
+
+A node gets the new types if its operator version allows them. Otherwise its values keep their types, and casts
+convert between the two. Constants, and results whose type an attribute sets, have the type that their readers
+need, so that they need no casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
+from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
+from opshift.inference.scope import Scope
+from opshift.model.element_types import element_names, type_string
+from opshift.model.errors import CannotConvert, UnknownElementType
+from opshift.model.graphs import graphs_of, is_graph, node_place
+from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.models import OperatorVersion, Parameter
+
+SIZE_OPERATORS = ("Shape", "Size")
+
+SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
+
+
+@dataclass
+class TypedValue:
+    """Value of a graph whose type can change.
+
+    Attributes:
+        old: its element type, or the type string of a sequence or optional.
+        new: the same with the new element type.
+        is_new: whether the value has the new type; `None` until the readers determine it.
+        can_change: whether all of its elements are in the range of the new type.
+        needs_old, needs_new: whether a reader needs this type.
+        is_result: whether the graph returns it.
+    """
+
+    old: str
+    new: str
+    is_new: bool | None
+    can_change: bool = True
+    needs_old: bool = False
+    needs_new: bool = False
+    is_result: bool = False
+
+    def settle(self) -> None:
+        """Determine the type by the readers: casts are exact only to the wider type, so it is the old one."""
+        if self.is_new is None:
+            self.is_new = self.can_change and not self.needs_old
+
+
+@dataclass
+class NodeTypes:
+    """Types of a node's inputs and outputs with changeable types, by position: whether they are new."""
+
+    inputs: dict[int, bool] = field(default_factory=dict)
+    outputs: dict[int, bool | None] = field(default_factory=dict)
+
+
+@dataclass
+class GraphTypes:
+    """Types of the values of a graph, and of those that its nodes need, by position of the node."""
+
+    scope: Scope
+    path: str
+    parent: GraphTypes | None
+    values: dict[str, TypedValue] = field(default_factory=dict)
+    nodes: dict[int, NodeTypes] = field(default_factory=dict)
+    children: dict[int, GraphTypes] = field(default_factory=dict)
+    """By identity of the subgraph."""
+    sizes: set[str] = field(default_factory=set)
+    """Values that depend on sizes of dimensions and on constants alone."""
+
+    def find(self, name: str) -> TypedValue | None:
+        """Return a value of this graph or of an enclosing one; `None` if its type does not change."""
+        graph: GraphTypes | None = self
+        while graph is not None:
+            if name in graph.values or graph.scope.is_local(name):
+                return graph.values.get(name)
+            graph = graph.parent
+        return None
+
+    def is_size(self, name: str) -> bool:
+        """Return whether a value depends on sizes alone."""
+        return name in self.sizes or (self.parent is not None and self.parent.is_size(name))
+
+
+class TypeChoice:
+    """Choice of the types of all values of a model without functions.
+
+    Attributes:
+        changes: new element types by old ones.
+        keeps_interface: whether inputs and outputs of the main graph keep their types.
+        reasons: reasons against the conversion, by the places of the nodes.
+        kept: numbers of nodes that keep their types, by operator.
+    """
+
+    def __init__(self, changes: Mapping[str, str], *, keeps_interface: bool, is_old_ir: bool) -> None:
+        self.changes = changes
+        self.keeps_interface = keeps_interface
+        self.reasons: dict[str, CannotConvert] = {}
+        self.kept: dict[str, int] = {}
+        self._is_old_ir = is_old_ir
+        self._narrows = not EXACT_CHANGES.issuperset(changes.items())
+
+    def choose(self, scope: Scope, path: str = "graph", parent: GraphTypes | None = None) -> GraphTypes:
+        """Choose the types in a graph and its subgraphs."""
+        graph = GraphTypes(scope, path, parent)
+        container = scope.container
+        assert is_graph(container), "functions are inlined"
+        scope.defined_names.update(name for node in container.node for name in node.output)
+        self._add_inputs(graph, container)
+        for node in container.node:
+            for name in filter(None, node.output):
+                self._add(graph, name, is_new=True)
+        for position, node in enumerate(container.node):
+            try:
+                graph.nodes[position] = self._node_types(node, graph)
+            except CannotConvert as error:
+                self.reasons[node_place(path, node)] = error
+        for value in container.output:
+            self._add_result(value.name, graph)
+        if parent is None:
+            _settle(graph)
+        return graph
+
+    def new_type(self, old: str | None) -> str | None:
+        """Return the new type of a value with an element type or type string; `None` if it stays."""
+        if old is None or "map(" in old:
+            return None
+        if old in self.changes:
+            return self.changes[old]
+        names = set(element_names(old)) if old.startswith(CONTAINER_PREFIXES) else set[str]()
+        changed = next((each for each in names if each in self.changes), None)
+        return old.replace(f"({changed})", f"({self.changes[changed]})") if changed else None
+
+    def _add(self, graph: GraphTypes, name: str, *, is_new: bool | None) -> None:
+        old = graph.scope.element_type(name)
+        new = self.new_type(old)
+        if old is not None and new is not None:
+            graph.values[name] = TypedValue(old, new, is_new)
+
+    def _add_inputs(self, graph: GraphTypes, container: GraphProto) -> None:
+        inputs = {each.name for each in container.input}
+        stored = [*(each.name for each in container.initializer)]
+        stored += (each.values.name for each in container.sparse_initializer)
+        is_interface = graph.parent is None
+        for name in inputs:
+            self._add(graph, name, is_new=not (is_interface and self.keeps_interface))
+        for name in stored:
+            if name not in inputs or self._is_old_ir:
+                self._add(graph, name, is_new=None)
+
+    def _add_result(self, name: str, graph: GraphTypes) -> None:
+        value = graph.find(name)
+        if value is None:
+            return
+        is_new = graph.parent is not None or not self.keeps_interface
+        _read(value, is_new=is_new)
+        value.is_result |= name in graph.values
+
+    def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
+        scope, node = graph.scope, Node.from_proto(proto)
+        operator = scope.operator(proto.op_type, proto.domain)
+        found = NodeTypes()
+        if operator is None:
+            self._keep_unknown(proto, graph, found)
+            return found
+        self._require_known_types(node, operator, graph)
+        if operator.holds_graphs:
+            self._choose_in_subgraphs(proto, graph)
+        groups = _groups(node, operator, graph)
+        keeps = self._keeps(operator) or self._computes_sizes(node, graph)
+        kept = {
+            key for key, members in groups.items() if keeps or not all(each.allows(operator) for each in members)
+        }
+        if any(each.value.is_new is not None for key in kept for each in groups[key]):
+            self.kept[str(operator.id)] = self.kept.get(str(operator.id), 0) + 1
+        for key, members in groups.items():
+            for each in members:
+                is_new = key not in kept
+                if each.is_input:
+                    found.inputs[each.position] = is_new
+                    _read(each.value, is_new=is_new)
+                else:
+                    flexible = is_new and each.is_flexible
+                    found.outputs[each.position] = each.value.is_new = None if flexible else is_new
+        self._add_sizes(node, graph, found)
+        return found
+
+    def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
+        for attribute in proto.attribute:
+            for inner in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+                scope = graph.scope.child(inner)
+                scope.owner = proto
+                path = f"{graph.path} / {proto.name or proto.op_type}.{attribute.name}"
+                graph.children[id(inner)] = self.choose(scope, path, graph)
+
+    def _keep_unknown(self, proto: NodeProto, graph: GraphTypes, found: NodeTypes) -> None:
+        """Keep the types of a node of an unknown operator."""
+        if next(graphs_of(proto), None) is not None:
+            reason = f"{proto.op_type} is unknown and has a subgraph"
+            raise CannotConvert(reason, "operator.unknown", remedy=SUBGRAPHS_REMEDY)
+        for position, name in enumerate(proto.input):
+            value = graph.find(name) if name else None
+            if value is not None:
+                found.inputs[position] = False
+                _read(value, is_new=False)
+        for position, name in enumerate(proto.output):
+            if name in graph.values:
+                found.outputs[position] = graph.values[name].is_new = False
+        if found.inputs or found.outputs:
+            label = f"{proto.domain}.{proto.op_type}"
+            self.kept[label] = self.kept.get(label, 0) + 1
+
+    def _require_known_types(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
+        """Refuse a node with an input of unknown type that may have a type to change."""
+        for position, name in enumerate(node.inputs):
+            formal = parameter_at(operator.inputs, position)
+            if name and formal and graph.scope.element_type(name) is None:
+                types = {word for each in operator.types_of(formal) for word in element_names(each)}
+                if not types.isdisjoint(self.changes):
+                    raise UnknownElementType(name)
+
+    def _keeps(self, operator: OperatorVersion) -> bool:
+        kept = kept_operators()
+        names = {*kept["always"], *(kept["narrowing"] if self._narrows else ())}
+        return operator.domain == DEFAULT_DOMAIN and operator.name in names
+
+    def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
+        """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
+        if not self._narrows:
+            return False
+        names = list(filter(None, node.inputs))
+        own = [each for each in names if graph.find(each) is not None]
+        return any(map(graph.is_size, own)) and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
+
+    def _add_sizes(self, node: Node, graph: GraphTypes, found: NodeTypes) -> None:
+        names = list(filter(None, node.inputs))
+        is_size = node.op_type in SIZE_OPERATORS or (
+            any(map(graph.is_size, names)) and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
+        )
+        is_computed = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
+        if is_size and is_computed:
+            graph.sizes.update(filter(None, node.outputs))
+
+
+@dataclass
+class _Member:
+    """Input or output of a node that has to have the same element type as others of its group."""
+
+    is_input: bool
+    position: int
+    formal: Parameter
+    value: TypedValue
+    is_flexible: bool = False
+    is_fixed: bool = False
+
+    def allows(self, operator: OperatorVersion) -> bool:
+        allowed = operator.types_of(self.formal)
+        return self.value.can_change and not self.is_fixed and type_string(self.value.new) in allowed
+
+
+def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[object, list[_Member]]:
+    """Return the inputs and outputs with changeable types, grouped by type variable."""
+    groups: dict[object, list[_Member]] = {}
+    for position, name in enumerate(node.inputs):
+        formal, value = parameter_at(operator.inputs, position), graph.find(name) if name else None
+        if formal is not None and value is not None:
+            key = formal.type if formal.homogeneous else ("input", position)
+            groups.setdefault(key, []).append(_Member(True, position, formal, value))
+    variables = {each.name: each.type for each in operator.inputs}
+    for position, name in enumerate(node.outputs):
+        formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
+        if formal is None or value is None:
+            continue
+        is_constant = operator.name == "Constant"
+        stated = is_constant or type_from_attributes(operator, node, formal) is not None
+        is_fixed = not is_constant and _has_elements(node, formal)
+        member = _Member(False, position, formal, value, stated, is_fixed)
+        if stated:
+            groups.setdefault(("output", position), []).append(member)
+        elif formal.absent_type in variables:
+            groups.setdefault(variables[formal.absent_type], []).append(member)
+        else:
+            groups.setdefault(formal.type if formal.homogeneous else ("output", position), []).append(member)
+    return groups
+
+
+def _has_elements(node: Node, formal: Parameter) -> bool:
+    """Return whether list attributes, whose elements have fixed types, determine the type of an output."""
+    return any(node.attribute(each) for each in formal.element_attributes)
+
+
+def _is_stored(name: str, graph: GraphTypes) -> bool:
+    """Return whether a value is an initializer or the output of a Constant."""
+    scope: Scope | None = graph.scope
+    while scope is not None and not scope.is_local(name):
+        scope = scope.parent  # type: ignore[assignment]  # the parent of a Scope is one
+    if scope is None or scope.is_overridable(name):
+        return False
+    record = scope.producing_records.get(name)
+    return scope.initializer(name) is not None if record is None else record[2] == "Constant"
+
+
+def _read(value: TypedValue, *, is_new: bool) -> None:
+    value.needs_new |= is_new
+    value.needs_old |= not is_new
+
+
+def _settle(graph: GraphTypes) -> None:
+    for value in graph.values.values():
+        value.settle()
+    for each in graph.children.values():
+        _settle(each)
+
+
+def kept_sentence(kept: Mapping[str, int]) -> str:
+    """Return a sentence about the nodes that keep their types; empty without any."""
+    names = ", ".join(f"{count:,} {operator}" for operator, count in sorted(kept.items()))
+    return f"element types: nodes that keep theirs, between casts: {names}" if kept else ""
+
+
