@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opshift.converter.constant_nodes import CAST_NAMES_TYPE_UNTIL
-from opshift.converter.element_types.choose_types import GraphTypes, TypedValue
+from opshift.converter.element_types.choose_types import GraphTypes, TypedValue, has_stated_type
 from opshift.converter.element_types.element_change import ElementChange
 from opshift.converter.internal_types.node_writer import NodeWriter
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_type
@@ -14,7 +14,7 @@ from opshift.converter.rewrite.workspace import FreshNames
 from opshift.inference.constants import read_constant_node
 from opshift.inference.infer_types import parameter_at
 from opshift.model.attributes import INT, STRING, TENSOR, graphs_in, types_in
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME, BY_NUMBER, element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import graphs_of, node_place
@@ -161,7 +161,7 @@ class TypeChange:
             return
         name = formal.type_attribute
         is_stated = name in node.attributes
-        if not is_stated and (name not in operator.attributes or operator.attributes[name].default is None):
+        if not (is_stated or has_stated_type(operator, node, formal)):
             return
         attribute = next((each for each in proto.attribute if each.name == name), None)
         if attribute is None:
@@ -174,7 +174,8 @@ class TypeChange:
         elif operator.attributes[name].type == "STRING":
             attribute.type, attribute.s = STRING, value.new.upper().encode()
         else:
-            attribute.type, attribute.i = INT, BY_NAME[value.new].number
+            (element_type,) = element_names(value.new)
+            attribute.type, attribute.i = INT, BY_NAME[element_type].number
 
     def _change_constant(self, proto: NodeProto, node: Node) -> None:
         for attribute in proto.attribute:

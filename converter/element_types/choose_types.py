@@ -7,13 +7,14 @@ need, so that they need no casts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
+from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
 from opshift.inference.scope import Scope
-from opshift.model.element_types import element_names, type_string
+from opshift.model.element_types import BY_NAME, element_names, type_string
 from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.graphs import graphs_of, is_graph, node_place
 from opshift.model.messages import GraphProto, NodeProto
@@ -222,14 +223,14 @@ class TypeChoice:
         for position, name in enumerate(node.inputs):
             formal = parameter_at(operator.inputs, position)
             if name and formal and graph.scope.element_type(name) is None:
-                types = {word for each in operator.types_of(formal) for word in element_names(each)}
-                if not types.isdisjoint(self.changes):
+                types = {*operator.types_of(formal)}.intersection(_produced_types(name, graph.scope))
+                if any(word in self.changes for each in types for word in element_names(each)):
                     raise UnknownElementType(name)
 
     def _keeps(self, operator: OperatorVersion) -> bool:
         kept = kept_operators()
         names = {*kept["always"], *(kept["narrowing"] if self._narrows else ())}
-        return operator.domain == DEFAULT_DOMAIN and operator.name in names
+        return (operator.name if operator.domain == DEFAULT_DOMAIN else operator.domain) in names
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
         """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
@@ -278,9 +279,8 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
         formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
         if formal is None or value is None:
             continue
-        is_constant = operator.name == "Constant"
-        stated = is_constant or type_from_attributes(operator, node, formal) is not None
-        is_fixed = not is_constant and _has_elements(node, formal)
+        stated = has_stated_type(operator, node, formal)
+        is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
         member = _Member(False, position, formal, value, stated, is_fixed)
         if stated:
             groups.setdefault(("output", position), []).append(member)
@@ -291,16 +291,26 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
     return groups
 
 
-def _has_elements(node: Node, formal: Parameter) -> bool:
-    """Return whether list attributes, whose elements have fixed types, determine the type of an output."""
-    return any(node.attribute(each) for each in formal.element_attributes)
+def has_stated_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
+    """Return whether attributes of a node, or their absence, determine the type of an output."""
+    if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
+        return True
+    return formal.type_attribute is not None and "(" in (formal.absent_type or "")
+
+
+def _produced_types(name: str, scope: Scope) -> Sequence[str]:
+    """Return the types that a value can have by the operator that produces it; all types if it is unknown."""
+    defining = defining_scope(scope, name)
+    producer = defining.producer(name) if defining else None
+    if producer is None or producer.operator is None:
+        return [type_string(each) for each in BY_NAME]
+    formal = parameter_at(producer.operator.outputs, producer.position)
+    return producer.operator.types_of(formal) if formal else ()
 
 
 def _is_stored(name: str, graph: GraphTypes) -> bool:
     """Return whether a value is an initializer or the output of a Constant."""
-    scope: Scope | None = graph.scope
-    while scope is not None and not scope.is_local(name):
-        scope = scope.parent  # type: ignore[assignment]  # the parent of a Scope is one
+    scope = defining_scope(graph.scope, name)
     if scope is None or scope.is_overridable(name):
         return False
     record = scope.producing_records.get(name)

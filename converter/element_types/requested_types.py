@@ -65,9 +65,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 @cache
 def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
-    """Return the operators of the default domain that keep their types, `always` or when `narrowing`.
+    """Return the operators, and other domains, that keep their types `always` or when `narrowing`.
 
-    Each has the reason as its value.
+    The values are the reasons. Operators are those of the default domain.
     """
     return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 
