@@ -61,9 +61,10 @@ class TypeChange:
             found = types.find(value.name)
             if found is None:
                 continue
+            is_new = required and found.can_change
             if not is_main:
-                value.name = self._name_of(value.name, found, state, is_new=True)
-            if required:
+                value.name = self._name_of(value.name, found, state, is_new=is_new)
+            if is_new:
                 self._set_type(value.type)
         for value in graph.value_info:
             own = types.values.get(value.name)
@@ -84,7 +85,7 @@ class TypeChange:
             value = values.get(tensor.name)
             if value is None:
                 continue
-            name, is_required = tensor.name, not self.keeps_interface
+            name, is_required = tensor.name, not self.keeps_interface and value.can_change
             if value.is_new:
                 self._change_tensor(tensor, f"{state.types.path}, tensor {name!r}")
             if value.is_result and state.parent is None and value.is_new != is_required:
@@ -108,7 +109,7 @@ class TypeChange:
             value = state.types.values[name]
             if value.is_new:
                 self._set_output_type(node, place, value, state)
-            if value.is_result and required is not None and value.is_new != required:
+            if value.is_result and required is not None and value.is_new != (required and value.can_change):
                 node.output[place] = self.names.fresh(name)
                 state.names[name, bool(value.is_new)] = node.output[place]
                 results.append((node.output[place], name, value))

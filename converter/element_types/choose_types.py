@@ -106,6 +106,7 @@ class TypeChoice:
         self.reasons: dict[str, CannotConvert] = {}
         self.kept: dict[str, int] = {}
         self._is_old_ir = is_old_ir
+        self._keeps_containers = False
         self._narrows = not EXACT_CHANGES.issuperset(changes.items())
 
     def choose(self, scope: Scope, path: str = "graph", parent: GraphTypes | None = None) -> GraphTypes:
@@ -113,6 +114,10 @@ class TypeChoice:
         graph = GraphTypes(scope, path, parent)
         container = scope.container
         assert is_graph(container), "functions are inlined"
+        if parent is None and self.keeps_interface:
+            interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
+            # no operator casts sequences, so that none of them changes
+            self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
         for node in container.node:
@@ -135,7 +140,7 @@ class TypeChoice:
             return None
         if old in self.changes:
             return self.changes[old]
-        names = set(element_names(old)) if old.startswith(CONTAINER_PREFIXES) else set[str]()
+        names = element_names(old) if _is_container(old) else ()
         changed = next((each for each in names if each in self.changes), None)
         return old.replace(f"({changed})", f"({self.changes[changed]})") if changed else None
 
@@ -143,7 +148,8 @@ class TypeChoice:
         old = graph.scope.element_type(name)
         new = self.new_type(old)
         if old is not None and new is not None:
-            graph.values[name] = TypedValue(old, new, is_new)
+            can_change = not (self._keeps_containers and _is_container(old))
+            graph.values[name] = TypedValue(old, new, is_new and can_change, can_change)
 
     def _add_inputs(self, graph: GraphTypes, container: GraphProto) -> None:
         inputs = {each.name for each in container.input}
@@ -161,7 +167,7 @@ class TypeChoice:
         if value is None:
             return
         is_new = graph.parent is not None or not self.keeps_interface
-        _read(value, is_new=is_new)
+        _read(value, is_new=is_new and value.can_change)
         value.is_result |= name in graph.values
 
     def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
@@ -175,9 +181,13 @@ class TypeChoice:
         if operator.holds_graphs:
             self._choose_in_subgraphs(proto, graph)
         groups = _groups(node, operator, graph)
-        keeps = self._keeps(operator) or self._computes_sizes(node, graph)
+        keeps = self._keeps(operator, operator.name) or self._computes_sizes(node, graph)
         kept = {
-            key for key, members in groups.items() if keeps or not all(each.allows(operator) for each in members)
+            key
+            for key, members in groups.items()
+            if keeps
+            or not all(each.allows(operator) for each in members)
+            or any(self._keeps(operator, f"{operator.name}.{each.formal.name}") for each in members)
         }
         if any(each.value.is_new is not None for key in kept for each in groups[key]):
             self.kept[str(operator.id)] = self.kept.get(str(operator.id), 0) + 1
@@ -227,10 +237,10 @@ class TypeChoice:
                 if any(word in self.changes for each in types for word in element_names(each)):
                     raise UnknownElementType(name)
 
-    def _keeps(self, operator: OperatorVersion) -> bool:
-        kept = kept_operators()
-        names = {*kept["always"], *(kept["narrowing"] if self._narrows else ())}
-        return (operator.name if operator.domain == DEFAULT_DOMAIN else operator.domain) in names
+    def _keeps(self, operator: OperatorVersion, name: str) -> bool:
+        """Return whether an operator, or an input of it, keeps its types."""
+        kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
+        return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
         """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
@@ -288,7 +298,16 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
             groups.setdefault(variables[formal.absent_type], []).append(member)
         else:
             groups.setdefault(formal.type if formal.homogeneous else ("output", position), []).append(member)
+    joined = [key for key in groups if not isinstance(key, tuple)]
+    if any(_is_container(each.value.old) for key in joined for each in groups[key]):
+        # the variables of a sequence and of its elements are different, but their types depend on each other
+        groups["elements"] = [each for key in joined for each in groups.pop(key)]
     return groups
+
+
+def _is_container(old: str | None) -> bool:
+    """Return whether a type is that of sequences or optionals."""
+    return old is not None and old.startswith(CONTAINER_PREFIXES)
 
 
 def has_stated_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
