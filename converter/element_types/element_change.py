@@ -99,8 +99,8 @@ class ElementChange(FrozenRecord):
 
     def _without_new_zeros(self, numbers: Sequence[float], converted: bytes) -> bytes:
         """Replace zeros that were other numbers by the smallest numbers."""
-        width = self.sizes[1]
-        if bytes(width - 1) not in converted:  # the low bytes of every zero
+        zero = bytes(self.sizes[1] - 1)
+        if zero + b"\0" not in converted and zero + b"\x80" not in converted:  # of most blocks
             return converted
         code = BY_NAME[self.new].code
         found = struct.unpack(f"<{len(numbers)}{code}", converted)

@@ -51,6 +51,7 @@ def converting_object(
     metadata: Mapping[str, str],
     *,
     needs_file: bool,
+    rewrites_data: bool,
 ) -> Iterator[OutputFile]:
     """Convert like `converting`; `source` or `out` is a URL.
 
@@ -66,6 +67,9 @@ def converting_object(
             message = weights.message()
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
+            if located and rewrites_data:
+                reason = "has weights in separate files, whose element types are converted only for local files"
+                raise UsageError(reason, place=file.place, remedy="copy the model to a local folder first")
             copies = _data_to_copy(located, source, file, out, external, force)
             report = change(model)
             pieces = output_pieces(report, message, model, weights, file)
@@ -77,7 +81,7 @@ def converting_object(
             state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) else {}
             new_files.write(new, [Range(0, data.size)], data, state)
             data.require_unchanged()
-        yield OutputFile(new_files.path, replace(report, sizes=(file.size, size)), tuple(located))
+        yield OutputFile(new_files.path, replace(report, sizes=(file.size, size)), tuple(located), tuple(located))
 
 
 class _NewFiles:

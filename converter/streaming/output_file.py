@@ -14,14 +14,19 @@ from opshift.stores.source_file import Source
 
 
 class OutputFile(FrozenRecord):
-    """Converted model in the temporary file `path`, with the locations of its external data files.
+    """Converted model in a temporary file.
 
-    A model that is sent to a store has no file, unless it was requested.
+    Attributes:
+        path: the file; a model that is sent to a store has none, unless it was requested.
+        report: report of the conversion.
+        external: locations of the external data files of the original.
+        data: those of the result, which differ if the elements are converted.
     """
 
     path: Path | None
     report: Report
     external: tuple[str, ...]
+    data: tuple[str, ...]
 
 
 def output_pieces(

@@ -147,13 +147,14 @@ def _convert(
         may_replace_data,
         metadata={OPTIONS_KEY: digest, SOURCE_KEY: states[full_name(task.source)].digest},
         needs_file=settings.verify,
+        rewrites_data=bool(options.types),
     )
     with conversion as written:
         data = tuple(written.external)
         if not is_url(task.source) and set(data) != set(task.data):
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
-        copied = data if settings.external != "keep" else ()
+        copied = written.data if settings.external != "keep" or written.data != data else ()
         if copied and not task.may_copy_data:
             reason = "has data files, and models of several folders are converted to one folder"
             remedy = "convert each folder separately, or keep the data files: --external keep"
