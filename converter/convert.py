@@ -131,7 +131,9 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    is_optional = any(map(arguments.get, ("without", "fold", "types"))) or arguments.get("ir_version") is not None
+    is_optional = (
+        any(map(arguments.get, ("without", "fold", "types"))) or arguments.get("ir_version") is not None
+    )
     if len(given) > 1 or not (given or is_optional):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",

@@ -24,7 +24,9 @@ class ConvertTypesArguments(TypedDict, total=False):
 @overload
 def convert_types(model: Model, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]) -> Model: ...
 @overload
-def convert_types(model: BytesLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]) -> bytes: ...
+def convert_types(
+    model: BytesLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> bytes: ...
 @overload
 def convert_types(
     model: FileLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]

@@ -18,8 +18,9 @@ Allow = Literal[
 ]  # fmt: skip
 """Deviations that a caller may allow: different rounding, the assumptions that indices are not negative and
 that dimensions are not 0, many nodes or large constants in place of one node, the nearest number in place of
-a constant out of the range of a new element type, wider types of inputs and outputs for a runtime that lacks theirs, and the loss of metadata, training information and device
-configurations that the target's IR version lacks."""
+a constant out of the range of a new element type, wider types of inputs and outputs for a runtime that lacks
+theirs, and the loss of metadata, training information and device configurations that the target's IR version
+lacks."""
 
 Literals = int | float | str | tuple[int | float | str, ...]
 

@@ -76,8 +76,8 @@ class TypeChange:
     def _change_inputs(self, state: _Graph, graph: GraphProto) -> None:
         values = state.types.values
         tensors = [*graph.initializer, *(each.values for each in graph.sparse_initializer)]
-        for name, value in values.items():
-            state.names[name, bool(value.is_new)] = name
+        for name, own in values.items():
+            state.names[name, bool(own.is_new)] = name
         for declared in graph.input:
             if declared.name in values and values[declared.name].is_new:
                 self._set_type(declared.type)
@@ -164,9 +164,8 @@ class TypeChange:
         is_stated = name in node.attributes
         if not (is_stated or has_stated_type(operator, node, formal)):
             return
-        attribute = next((each for each in proto.attribute if each.name == name), None)
-        if attribute is None:
-            attribute = proto.attribute.add(name=name)
+        stated = next((each for each in proto.attribute if each.name == name), None)
+        attribute = proto.attribute.add(name=name) if stated is None else stated
         if operator.attributes[name].type == "TENSOR":
             if not is_stated:
                 attribute.type = TENSOR

@@ -205,7 +205,9 @@ class TypeChoice:
 
     def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
         for attribute in proto.attribute:
-            for inner in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+            for inner in (
+                (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ()
+            ):
                 scope = graph.scope.child(inner)
                 scope.owner = proto
                 path = f"{graph.path} / {proto.name or proto.op_type}.{attribute.name}"
@@ -248,12 +250,15 @@ class TypeChoice:
             return False
         names = list(filter(None, node.inputs))
         own = [each for each in names if graph.find(each) is not None]
-        return any(map(graph.is_size, own)) and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
+        return any(map(graph.is_size, own)) and all(
+            graph.is_size(each) or _is_stored(each, graph) for each in names
+        )
 
     def _add_sizes(self, node: Node, graph: GraphTypes, found: NodeTypes) -> None:
         names = list(filter(None, node.inputs))
         is_size = node.op_type in SIZE_OPERATORS or (
-            any(map(graph.is_size, names)) and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
+            any(map(graph.is_size, names))
+            and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
         )
         is_computed = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
         if is_size and is_computed:
@@ -352,5 +357,3 @@ def kept_sentence(kept: Mapping[str, int]) -> str:
     """Return a sentence about the nodes that keep their types; empty without any."""
     names = ", ".join(f"{count:,} {operator}" for operator, count in sorted(kept.items()))
     return f"element types: nodes that keep theirs, between casts: {names}" if kept else ""
-
-

@@ -77,7 +77,9 @@ class ElementChange(FrozenRecord):
         if self.clamps or self.new not in LIMITS:
             return
         width = self.sizes[0]
-        if (self.old, self.new) == ("double", "float16") or data[width - 1 :: width].translate(None, SMALL_HEADS):
+        if (self.old, self.new) == ("double", "float16") or data[width - 1 :: width].translate(
+            None, SMALL_HEADS
+        ):
             self.convert(data)
 
     def _numbers(self, data: bytes) -> Sequence[float]:

@@ -17,7 +17,13 @@ from opshift.registry.precompiled import load_precompiled
 KEPT_TYPES = OPSETS / "kept_types.yaml"
 
 EXACT_CHANGES = frozenset(
-    {("bfloat16", "float"), ("bfloat16", "double"), ("float16", "float"), ("float16", "double"), ("float", "double")}
+    {
+        ("bfloat16", "float"),
+        ("bfloat16", "double"),
+        ("float16", "float"),
+        ("float16", "double"),
+        ("float", "double"),
+    }
 )
 """Changes to a type with all values of the old one."""
 
@@ -51,7 +57,9 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"{old} has two replacements, {found[old]} and {new}", remedy="pass only one")
         if (old, new) not in CHANGES:
             supported = ", ".join(sorted(f"{one}={other}" for one, other in CHANGES))
-            raise UsageError(f"{old} cannot become {new} in a whole model", remedy=f"supported are {supported}")
+            raise UsageError(
+                f"{old} cannot become {new} in a whole model", remedy=f"supported are {supported}"
+            )
     return tuple(found.items())
 
 

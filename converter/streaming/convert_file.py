@@ -19,6 +19,7 @@ from opshift.converter.streaming.external_data import (
     files_to_transfer,
     is_name_of_weights,
     require_files,
+    require_not_overwritten,
     transfer_files,
     unknown_folder,
 )
@@ -27,6 +28,7 @@ from opshift.converter.streaming.output_file import OutputFile, output_pieces
 from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.binary_files import WritableFile, path_to_write
+from opshift.model.errors import UsageError
 from opshift.model.files import FileLike, read_bytes
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
@@ -94,7 +96,7 @@ def converting(
     `change` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
-    URL. With `rewrites_data`, external data may be converted: a new file `<out>.data` replaces all data files.
+    URL. With `rewrites_data`, external data may be converted: a new file `<out>.data` replaces the others.
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
@@ -126,7 +128,15 @@ def converting(
             folders = file.path.parent if file.path else Path(), Path(out).parent
             new_data = None
             if located and rewrites_data:
+                if external == "keep":
+                    reason = (
+                        "has weights in separate files, which are converted to a new file beside the output"
+                    )
+                    raise UsageError(
+                        reason, place=file.place, remedy="name the output file, without external keep"
+                    )
                 require_files(located, folders[0])
+                require_not_overwritten(located, folders[0], destination)
                 new_data = stack.enter_context(ExternalWeights(folders[0]))
                 new_data.take(model)
                 external, transferred = "keep", list[str]()
@@ -159,7 +169,7 @@ def converting(
 
 
 def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:
-    """Raise UsageError if a new data file would replace another file than that of a model converted in place."""
+    """Raise UsageError if a data file would replace another file than that of a model converted in place."""
     if not path.exists():
         return
     is_source = any(path.samefile(each) for each in old_files)

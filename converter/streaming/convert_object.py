@@ -68,7 +68,9 @@ def converting_object(
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
             if located and rewrites_data:
-                reason = "has weights in separate files, whose element types are converted only for local files"
+                reason = (
+                    "has weights in separate files, whose element types are converted only for local files"
+                )
                 raise UsageError(reason, place=file.place, remedy="copy the model to a local folder first")
             copies = _data_to_copy(located, source, file, out, external, force)
             report = change(model)
@@ -81,7 +83,9 @@ def converting_object(
             state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) else {}
             new_files.write(new, [Range(0, data.size)], data, state)
             data.require_unchanged()
-        yield OutputFile(new_files.path, replace(report, sizes=(file.size, size)), tuple(located), tuple(located))
+        yield OutputFile(
+            new_files.path, replace(report, sizes=(file.size, size)), tuple(located), tuple(located)
+        )
 
 
 class _NewFiles:

@@ -190,6 +190,13 @@ def verify_file(
     """Compare the outputs of the original and the converted model."""
     from opshift.analysis.verification.verify import verify
 
+    tolerance = settings.tolerance
+    if settings.types:
+        from opshift.analysis.verification.compare import tolerance_for
+
+        _require_own_weights(source)
+        if tolerance is None:
+            tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
     inputs: dict[str, object] = {}
     if settings.inputs:
         from opshift.analysis.verification.input_files import read_arrays
@@ -200,8 +207,18 @@ def verify_file(
         source,
         converted,
         inputs,
-        tolerance=settings.tolerance,
+        tolerance=tolerance,
         registry=registry,
         custom_ops=settings.custom_ops,
         progress=progress,
     )
+
+
+def _require_own_weights(source: FileLike) -> None:
+    """Raise CannotVerify for converted weights in a separate file, which does not exist before the end."""
+    if isinstance(source, str | os.PathLike) and external_locations(os.fspath(source)):
+        from opshift.analysis.verification.result import CannotVerify
+
+        reason = "has weights in separate files, and their converted file does not exist yet"
+        remedy = "convert without --verify, and compare with opshift.verify(old, new) in Python"
+        raise CannotVerify(reason, place=os.fspath(source), remedy=remedy)

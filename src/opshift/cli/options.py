@@ -215,8 +215,8 @@ TypesOption = Annotated[
         "--types",
         rich_help_panel=TARGET,
         metavar="OLD=NEW",
-        help="First convert an element type of the whole model, such as bfloat16=float or float=float16, which "
-        "requires --allow approximate. May be repeated; --target is then optional.",
+        help="First convert an element type of the whole model, such as bfloat16=float, or float=float16, "
+        "which requires --allow approximate. May be repeated; --target is then optional.",
     ),
 ]
 
