@@ -56,8 +56,8 @@ def convert_types(
         A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.
 
     Raises:
-        ConversionRefused: a constant is out of range, the type of a value is unknown, or the change is inexact
-            and not allowed; the error lists all reasons.
+        ConversionRefused: a constant is out of range, the type of a value is unknown, or the change is
+            inexact and not allowed; the error lists all reasons.
         InvalidModel, IllegalModel, UsageError: as for `convert_version`.
     """
     return convert_version(model, types=types, **arguments)

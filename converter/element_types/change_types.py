@@ -61,7 +61,7 @@ class TypeChange:
             found = types.find(value.name)
             if found is None:
                 continue
-            is_new = required and found.can_change
+            is_new = required and found.can_change if is_main else found.passes_subgraphs
             if not is_main:
                 value.name = self._name_of(value.name, found, state, is_new=is_new)
             if is_new:

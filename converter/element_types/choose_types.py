@@ -1,8 +1,8 @@
 """Choice of the element type of each value, and of the nodes that keep theirs between casts.
 
-A node gets the new types if its operator version allows them. Otherwise its values keep their types, and casts
-convert between the two. Constants, and results whose type an attribute sets, have the type that their readers
-need, so that they need no casts.
+A node gets the new types if its operator version allows them. Otherwise its values keep their types, and
+casts convert between the two. Constants, and results whose type an attribute sets, have the type that their
+readers need, so that they need no casts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
+from opshift.converter.element_types.integer_bounds import (
+    INT32,
+    Bounds,
+    bounds_of_output,
+    bounds_of_stored,
+)
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, INTEGERS, kept_operators
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
 from opshift.inference.scope import Scope
@@ -48,6 +54,12 @@ class TypedValue:
     needs_new: bool = False
     is_result: bool = False
 
+    @property
+    def passes_subgraphs(self) -> bool:
+        """Whether the value can have the new type as an input or output of a subgraph."""
+        # the bounds of integers that a loop carries are unknown
+        return self.can_change and self.old != INTEGERS[0]
+
     def settle(self) -> None:
         """Determine the type by the readers: casts are exact only to the wider type, so it is the old one."""
         if self.is_new is None:
@@ -73,6 +85,8 @@ class GraphTypes:
     nodes: dict[int, NodeTypes] = field(default_factory=dict)
     children: dict[int, GraphTypes] = field(default_factory=dict)
     """By identity of the subgraph."""
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+    """Known bounds of int64 values."""
     sizes: set[str] = field(default_factory=set)
     """Values that depend on sizes of dimensions and on constants alone."""
 
@@ -84,6 +98,12 @@ class GraphTypes:
                 return graph.values.get(name)
             graph = graph.parent
         return None
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """Return the bounds of an int64 value of this graph or of an enclosing one, if they are known."""
+        if name in self.bounds or self.parent is None or self.scope.is_local(name):
+            return self.bounds.get(name)
+        return self.parent.bounds_of(name)
 
     def is_size(self, name: str) -> bool:
         """Return whether a value depends on sizes alone."""
@@ -121,6 +141,7 @@ class TypeChoice:
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
         for node in container.node:
+            self._add_bounds(graph, node)
             for name in filter(None, node.output):
                 self._add(graph, name, is_new=True)
         for position, node in enumerate(container.node):
@@ -149,6 +170,9 @@ class TypeChoice:
         new = self.new_type(old)
         if old is not None and new is not None:
             can_change = not (self._keeps_containers and _is_container(old))
+            if "int64" in element_names(old):  # the bounds of elements of sequences are unknown
+                bounds = graph.bounds_of(name)
+                can_change = not _is_container(old) and bounds is not None and bounds.fits
             graph.values[name] = TypedValue(old, new, is_new and can_change, can_change)
 
     def _add_inputs(self, graph: GraphTypes, container: GraphProto) -> None:
@@ -156,18 +180,35 @@ class TypeChoice:
         stored = [*(each.name for each in container.initializer)]
         stored += (each.values.name for each in container.sparse_initializer)
         is_interface = graph.parent is None
+        if "int64" in self.changes:
+            # callers can only pass numbers that the new type has
+            if is_interface and not self.keeps_interface:
+                graph.bounds.update(dict.fromkeys(inputs, INT32))
+            known = ((name, bounds_of_stored(name, graph.scope)) for name in stored)
+            graph.bounds.update((name, bounds) for name, bounds in known if bounds)
         for name in inputs:
             self._add(graph, name, is_new=not (is_interface and self.keeps_interface))
         for name in stored:
             if name not in inputs or self._is_old_ir:
                 self._add(graph, name, is_new=None)
 
+    def _add_bounds(self, graph: GraphTypes, proto: NodeProto) -> None:
+        operator = graph.scope.operator(proto.op_type, proto.domain)
+        if operator is None or "int64" not in self.changes or operator.domain != DEFAULT_DOMAIN:
+            return
+        node = Node.from_proto(proto)
+        for position, name in enumerate(node.outputs):
+            if name and graph.scope.element_type(name) == "int64":
+                found = bounds_of_output(node, operator, position, graph.scope, graph.bounds_of)
+                if found:
+                    graph.bounds[name] = found
+
     def _add_result(self, name: str, graph: GraphTypes) -> None:
         value = graph.find(name)
         if value is None:
             return
-        is_new = graph.parent is not None or not self.keeps_interface
-        _read(value, is_new=is_new and value.can_change)
+        is_new = value.passes_subgraphs if graph.parent else value.can_change and not self.keeps_interface
+        _read(value, is_new=is_new)
         value.is_result |= name in graph.values
 
     def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
@@ -188,6 +229,7 @@ class TypeChoice:
             if keeps
             or not all(each.allows(operator) for each in members)
             or any(self._keeps(operator, f"{operator.name}.{each.formal.name}") for each in members)
+            or (operator.holds_graphs and not all(each.value.passes_subgraphs for each in members))
         }
         if any(each.value.is_new is not None for key in kept for each in groups[key]):
             self.kept[str(operator.id)] = self.kept.get(str(operator.id), 0) + 1
@@ -303,10 +345,15 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
             groups.setdefault(variables[formal.absent_type], []).append(member)
         else:
             groups.setdefault(formal.type if formal.homogeneous else ("output", position), []).append(member)
-    joined = [key for key in groups if not isinstance(key, tuple)]
-    if any(_is_container(each.value.old) for key in joined for each in groups[key]):
-        # the variables of a sequence and of its elements are different, but their types depend on each other
-        groups["elements"] = [each for key in joined for each in groups.pop(key)]
+    # the variables of a sequence and of its elements are different, but their types depend on each other
+    variables_of: dict[str, list[object]] = {}
+    for key, members in groups.items():
+        if not isinstance(key, tuple):
+            for element in element_names(members[0].value.old):
+                variables_of.setdefault(element, []).append(key)
+    for keys in variables_of.values():
+        if any(_is_container(each.value.old) for key in keys for each in groups[key]):
+            groups[tuple(keys)] = [each for key in keys for each in groups.pop(key)]
     return groups
 
 

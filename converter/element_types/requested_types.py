@@ -28,7 +28,8 @@ EXACT_CHANGES = frozenset(
 """Changes to a type with all values of the old one."""
 
 CHANGES = EXACT_CHANGES | {
-    ("bfloat16", "float16"), ("float", "float16"), ("double", "float16"), ("double", "float"), ("int64", "int32"),
+    ("bfloat16", "float16"), ("float", "float16"), ("double", "float16"), ("double", "float"),
+    ("int64", "int32"),
 }  # fmt: skip
 """Supported changes of element types."""
 
@@ -43,7 +44,8 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
         types: a mapping such as `{"bfloat16": "float16"}`, or texts such as `bfloat16=float16`.
 
     Raises:
-        UsageError: a text has another form, a type is unknown or occurs twice, or the change is not supported.
+        UsageError: a text has another form, a type is unknown or occurs twice, or the change is
+            not supported.
     """
     texts = (types,) if isinstance(types, str) else types
     pairs = list(types.items()) if isinstance(types, Mapping) else [_pair(each) for each in texts]
