@@ -206,9 +206,16 @@ class Options(FrozenRecord):
         if exact:
             wanted = replace(wanted, limits={})
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
-        allowed = read_allow(allow)
-        fixed = {"shapes": declared, "without": removed, "types": changes}
-        return cls(wanted, registry, allowed, inplace, **fixed, **flags)
+        return cls(
+            wanted,
+            registry,
+            read_allow(allow),
+            inplace,
+            shapes=declared,
+            without=removed,
+            types=changes,
+            **flags,
+        )
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:

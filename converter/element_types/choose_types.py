@@ -242,7 +242,7 @@ class TypeChoice:
                 else:
                     flexible = is_new and each.is_flexible
                     found.outputs[each.position] = each.value.is_new = None if flexible else is_new
-        self._add_sizes(node, graph, found)
+        _add_sizes(node, graph, found)
         return found
 
     def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
@@ -288,23 +288,27 @@ class TypeChoice:
 
     def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
         """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
-        if not self._narrows:
-            return False
-        names = list(filter(None, node.inputs))
-        own = [each for each in names if graph.find(each) is not None]
-        return any(map(graph.is_size, own)) and all(
-            graph.is_size(each) or _is_stored(each, graph) for each in names
-        )
+        own = (each for each in node.inputs if each and graph.find(each) is not None)
+        return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
 
-    def _add_sizes(self, node: Node, graph: GraphTypes, found: NodeTypes) -> None:
-        names = list(filter(None, node.inputs))
-        is_size = node.op_type in SIZE_OPERATORS or (
-            any(map(graph.is_size, names))
-            and all(graph.is_size(each) or _is_stored(each, graph) for each in names)
-        )
-        is_computed = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
-        if is_size and is_computed:
-            graph.sizes.update(filter(None, node.outputs))
+
+def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
+    """Add the outputs of a node that are sizes, or that it computes from sizes and constants."""
+    # other results with a new type, such as rows of a table at some positions, are not sizes
+    keeps = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
+    if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
+        graph.sizes.update(filter(None, node.outputs))
+
+
+def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
+    names = list(filter(None, node.inputs))
+    return any(map(graph.is_size, names)) and all(
+        graph.is_size(each) or _is_stored(each, graph) for each in names
+    )
+
+
+GroupKey = str | tuple[object, ...]
+"""A type variable or type, or several of them, or the kind and position of a value with a type of its own."""
 
 
 @dataclass
@@ -323,14 +327,14 @@ class _Member:
         return self.value.can_change and not self.is_fixed and type_string(self.value.new) in allowed
 
 
-def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[object, list[_Member]]:
+def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
     """Return the inputs and outputs with changeable types, grouped by type variable."""
-    groups: dict[object, list[_Member]] = {}
+    groups: dict[GroupKey, list[_Member]] = {}
     for position, name in enumerate(node.inputs):
         formal, value = parameter_at(operator.inputs, position), graph.find(name) if name else None
         if formal is not None and value is not None:
-            key = formal.type if formal.homogeneous else ("input", position)
-            groups.setdefault(key, []).append(_Member(True, position, formal, value))
+            variable: GroupKey = formal.type if formal.homogeneous else ("input", position)
+            groups.setdefault(variable, []).append(_Member(True, position, formal, value))
     variables = {each.name: each.type for each in operator.inputs}
     for position, name in enumerate(node.outputs):
         formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
@@ -346,7 +350,7 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
         else:
             groups.setdefault(formal.type if formal.homogeneous else ("output", position), []).append(member)
     # the variables of a sequence and of its elements are different, but their types depend on each other
-    variables_of: dict[str, list[object]] = {}
+    variables_of: dict[str, list[GroupKey]] = {}
     for key, members in groups.items():
         if not isinstance(key, tuple):
             for element in element_names(members[0].value.old):

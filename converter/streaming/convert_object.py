@@ -31,7 +31,7 @@ from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.remote.store_object import StoreObject
-from opshift.model.tensor_pieces import ConvertedRange, OutputPiece, Range
+from opshift.model.tensor_pieces import OutputPiece, Range, unconverted
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
 from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
@@ -110,16 +110,15 @@ class _NewFiles:
         """Write the pieces of a file, and return its size."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
         # a store receives parts of ranges, which a conversion of elements cannot be cut into
-        needs_file |= any(isinstance(each, ConvertedRange) for each in pieces)
-        if is_url(location) and needs_file:
+        copied = unconverted(pieces)
+        if is_url(location) and (needs_file or copied is None):
             folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))
             self.path = Path(folder, "model.onnx")
             with self.path.open("wb") as file:
                 write_pieces(pieces, source, file.fileno())
             source = self._stack.push(open_source(self.path))
-            pieces = [Range(0, source.size)]
-        if is_url(location):
-            copied = [each for each in pieces if not isinstance(each, ConvertedRange)]
+            copied = [Range(0, source.size)]
+        if is_url(location) and copied is not None:
             upload = new_object(location, copied, source, self._progress, metadata)
             return self._stack.enter_context(upload)
         with raising_cannot_write(location), self._files.new(Path(location)) as (written, temporary):

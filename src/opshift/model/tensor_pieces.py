@@ -63,6 +63,12 @@ ReplaceTensor = Callable[[int, int, int], Sequence[OutputPiece] | None]
 the tensor, and the start and end of the tensor."""
 
 
+def unconverted(pieces: Sequence[OutputPiece]) -> list[Piece] | None:
+    """Return pieces that need no conversion of elements; `None` if some do."""
+    found = [each for each in pieces if not isinstance(each, ConvertedRange)]
+    return found if len(found) == len(pieces) else None
+
+
 def total_size(pieces: Sequence[OutputPiece]) -> int:
     """Return the total size of pieces in bytes."""
     return sum([each[1] - each[0] if each.__class__ is Range else len(each) for each in pieces])
