@@ -7,7 +7,7 @@ readers need, so that they need no casts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opshift.converter.element_types.integer_bounds import (
@@ -330,25 +330,8 @@ class _Member:
 def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
     """Return the inputs and outputs with changeable types, grouped by type variable."""
     groups: dict[GroupKey, list[_Member]] = {}
-    for position, name in enumerate(node.inputs):
-        formal, value = parameter_at(operator.inputs, position), graph.find(name) if name else None
-        if formal is not None and value is not None:
-            variable: GroupKey = formal.type if formal.homogeneous else ("input", position)
-            groups.setdefault(variable, []).append(_Member(True, position, formal, value))
-    variables = {each.name: each.type for each in operator.inputs}
-    for position, name in enumerate(node.outputs):
-        formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
-        if formal is None or value is None:
-            continue
-        stated = has_stated_type(operator, node, formal)
-        is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
-        member = _Member(False, position, formal, value, stated, is_fixed)
-        if stated:
-            groups.setdefault(("output", position), []).append(member)
-        elif formal.absent_type in variables:
-            groups.setdefault(variables[formal.absent_type], []).append(member)
-        else:
-            groups.setdefault(formal.type if formal.homogeneous else ("output", position), []).append(member)
+    for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
+        groups.setdefault(key, []).append(member)
     # the variables of a sequence and of its elements are different, but their types depend on each other
     variables_of: dict[str, list[GroupKey]] = {}
     for key, members in groups.items():
@@ -359,6 +342,28 @@ def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping
         if any(_is_container(each.value.old) for key in keys for each in groups[key]):
             groups[tuple(keys)] = [each for key in keys for each in groups.pop(key)]
     return groups
+
+
+def _inputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterator[tuple[GroupKey, _Member]]:
+    for position, name in enumerate(node.inputs):
+        formal, value = parameter_at(operator.inputs, position), graph.find(name) if name else None
+        if formal is not None and value is not None:
+            key = formal.type if formal.homogeneous else ("input", position)
+            yield key, _Member(True, position, formal, value)
+
+
+def _outputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterator[tuple[GroupKey, _Member]]:
+    variables = {each.name: each.type for each in operator.inputs}
+    for position, name in enumerate(node.outputs):
+        formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
+        if formal is None or value is None:
+            continue
+        stated = has_stated_type(operator, node, formal)
+        is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
+        key: GroupKey = variables.get(formal.absent_type or "", formal.type)
+        if stated or not formal.homogeneous:
+            key = ("output", position)
+        yield key, _Member(False, position, formal, value, stated, is_fixed)
 
 
 def _is_container(old: str | None) -> bool:
