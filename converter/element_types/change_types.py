@@ -209,8 +209,8 @@ def change_tensor(tensor: TensorProto, changes: Mapping[str, str], *, clamps: bo
     """Convert the elements of a tensor of a type to change.
 
     Raises:
-        Overflow: an element is out of the range of the new type.
-        CannotConvert: the elements are in another file, or do not match the dimensions.
+        CannotConvert: an element is out of the range of the new type, or the elements are in another file, or
+            do not match the dimensions.
     """
     kind = BY_NUMBER[tensor.data_type]
     change = ElementChange(kind.name, changes[kind.name], clamps)

@@ -25,13 +25,11 @@ and double ones below 2 ** 113.
 """
 
 
-class Overflow(CannotConvert):
-    """A number is out of the range of the new type."""
-
-    def __init__(self, value: float, old: str, new: str) -> None:
-        reason = f"a constant has the value {value:.9g}, which {new} cannot represent"
-        remedy = f"keep {old}, or allow clamp: the nearest number of {new} replaces it"
-        super().__init__(reason, "value.overflow", subject=new, remedy=remedy)
+def out_of_range(value: float, old: str, new: str) -> CannotConvert:
+    """Return the error about a number out of the range of the new type."""
+    reason = f"a constant has the value {value:.9g}, which {new} cannot represent"
+    remedy = f"keep {old}, or allow clamp: the nearest number of {new} replaces it"
+    return CannotConvert(reason, "value.overflow", subject=new, remedy=remedy)
 
 
 class ElementChange(FrozenRecord):
@@ -60,7 +58,7 @@ class ElementChange(FrozenRecord):
         """Return converted elements.
 
         Raises:
-            Overflow: a number is out of the range of the new type.
+            CannotConvert: a number is out of the range of the new type.
         """
         if (self.old, self.new) == ("bfloat16", "float"):
             return widened_floats(data, len(data) // 2, "bfloat16", "float") or b""
@@ -73,7 +71,7 @@ class ElementChange(FrozenRecord):
         return self._without_new_zeros(numbers, converted) if self.new in SMALLEST else converted
 
     def require_range(self, data: bytes) -> None:
-        """Raise Overflow if `convert` would."""
+        """Raise the error of `convert`."""
         if self.clamps or self.new not in LIMITS:
             return
         width = self.sizes[0]
@@ -95,7 +93,7 @@ class ElementChange(FrozenRecord):
             struct.pack(f"<{BY_NAME[self.new].code}", number)
         except OverflowError:
             if not self.clamps:
-                raise Overflow(number, self.old, self.new) from None
+                raise out_of_range(number, self.old, self.new) from None
             return copysign(LIMITS[self.new], number)
         return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 
@@ -10,6 +11,9 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.graphs import defined_values, nested_nodes
 from opshift.model.messages import ModelProto, ValueInfoProto
 from opshift.model.types import element_type_of
+
+
+FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 
 
 def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelProto, frozenset[str]]:
@@ -52,8 +56,13 @@ def _differences(
     return {
         name: (old, new)
         for name, old, new in pairs
-        if old is not None and new is not None and old != new and {old, new} <= BY_NAME.keys()
+        if old is not None and new is not None and old != new and _is_change(old, new)
     }
+
+
+def _is_change(old: str, new: str) -> bool:
+    """Return whether both types are floating-point types, or both integers: other changes are differences."""
+    return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
 
 
 def _unused(name: str, taken: set[str]) -> str:
