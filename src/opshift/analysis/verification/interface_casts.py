@@ -12,7 +12,6 @@ from opshift.model.graphs import defined_values, nested_nodes
 from opshift.model.messages import ModelProto, ValueInfoProto
 from opshift.model.types import element_type_of
 
-
 FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
 
 
