@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest
@@ -31,24 +31,31 @@ from opshift.model.files import (
 from opshift.model.messages import ModelProto
 from opshift.model.onnx_ir.models import is_onnx_ir
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.files import get_runtime, without_fallback
 from opshift.registry.runtimes.runtime import Runtime
 
 
+class FitArguments(TypedDict, total=False):
+    """Keyword arguments of `fit`."""
+
+    allow: AllowLike
+    provider_only: bool
+    registry: Registry | None
+
+
 @overload
-def fit(
-    model: Model, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[Model]: ...
+def fit(model: Model, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[Model]: ...
 @overload
-def fit(
-    model: BytesLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[bytes]: ...
+def fit(model: BytesLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[bytes]: ...
 @overload
+def fit(model: FileLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[ModelProto]: ...
 def fit(
-    model: FileLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[ModelProto]: ...
-def fit(
-    model: ModelLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+    model: ModelLike,
+    runtime: Runtime | str,
+    *,
+    allow: AllowLike = (),
+    provider_only: bool = False,
+    registry: Registry | None = None,
 ) -> Fitted[ModelObject | bytes]:
     """Convert a model at the lowest cost so that a runtime implements all of its nodes.
 
@@ -58,6 +65,8 @@ def fit(
         allow: inexact conversions to allow, see `convert_version`; with `"approximate"`, nodes may also
             compute in float instead of double, and with `"interface-types"`, inputs and outputs of types that
             the runtime lacks get wider types with the same values.
+        provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
+            implement all nodes, and none may fall back to the CPU.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -69,6 +78,8 @@ def fit(
         OpshiftError: there is no data about the runtime.
     """
     found = get_runtime(runtime) if isinstance(runtime, str) else runtime
+    if provider_only:
+        found = without_fallback(found)
     options = Options(Target({}), registry or default_registry(), read_allow(allow), inplace=True)
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it

@@ -44,6 +44,15 @@ def fit(
     *,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
+    provider_only: Annotated[
+        bool,
+        typer.Option(
+            "--provider-only",
+            rich_help_panel=options.TARGET,
+            help="For an execution provider such as onnxruntime-coreml: it has to implement all nodes, and "
+            "none may fall back to the CPU.",
+        ),
+    ] = False,
     allow: options.AllowOption = None,
     external: options.ExternalOption = "copy",
     comparison: verification.ComparisonOptions,
@@ -62,11 +71,13 @@ def fit(
     from opshift.converter.options import Options, Target, read_allow
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
-    from opshift.registry.runtimes.files import get_runtime
+    from opshift.registry.runtimes.files import get_runtime, without_fallback
 
     compared = comparison.settings()
     compared.load_references()
     found = get_runtime(runtime)
+    if provider_only:
+        found = without_fallback(found)
     settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
