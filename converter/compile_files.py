@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from opshift.converter.element_types.requested_types import kept_operators
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.ir_versions import ir_versions
@@ -30,6 +31,7 @@ def compile_files(folder: Path) -> None:
     ir_versions()
     onnx_defs()
     refusal_causes()
+    kept_operators()
     default_registry().newest_opset()
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id

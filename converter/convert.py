@@ -114,6 +114,9 @@ def convert_version(
             not contain; `target` is then optional. Functions with such names are inlined.
         fold: replace values that are the same in every run by constants, and remove nodes that have no
             effect, before the conversion; `target` is then optional. See `simplify`.
+        types: element types to replace in the whole model before the conversion, such as
+            `{"bfloat16": "float16"}`; `target` is then optional. See `convert_types`.
+        keep_interface: inputs and outputs keep their element types; with `types` only.
         exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
         registry: operator definitions; by default the project's own.
 
@@ -128,7 +131,9 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    is_optional = any(map(arguments.get, ("without", "fold"))) or arguments.get("ir_version") is not None
+    is_optional = (
+        any(map(arguments.get, ("without", "fold", "types"))) or arguments.get("ir_version") is not None
+    )
     if len(given) > 1 or not (given or is_optional):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",

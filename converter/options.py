@@ -60,6 +60,8 @@ AllowLike = Allow | Iterable[Allow]
 
 WithoutLike = str | Iterable[str]
 
+TypesLike = str | Mapping[str, str] | Iterable[str]
+
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
 EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
@@ -123,6 +125,7 @@ class StoredFlags(TypedDict, total=False):
     infer_shapes: bool
     keep_initializer_inputs: bool
     fold: bool
+    keep_interface: bool
 
 
 class Flags(StoredFlags, total=False):
@@ -139,13 +142,15 @@ class ConvertArguments(Flags, total=False):
     ir_version: IrVersionLike
     shapes: ShapesLike
     without: WithoutLike
+    types: TypesLike
     registry: Registry | None
 
 
 class Options(FrozenRecord):
     """Validated options of a conversion, see `convert_version`.
 
-    Plans omit the nodes at `skipped` places. `without` may also contain types of operators.
+    Plans omit the nodes at `skipped` places. `without` may also contain types of operators. `types` are pairs
+    of an element type and the one that replaces it.
     """
 
     target: Target
@@ -161,6 +166,8 @@ class Options(FrozenRecord):
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
     fold: bool = False
+    types: tuple[tuple[str, str], ...] = ()
+    keep_interface: bool = False
 
     @classmethod
     def of(
@@ -171,6 +178,7 @@ class Options(FrozenRecord):
         ir_version: IrVersionLike = None,
         shapes: ShapesLike = (),
         without: WithoutLike = (),
+        types: TypesLike = (),
         registry: Registry | None = None,
         inplace: bool = False,
         exact: bool = False,
@@ -184,14 +192,30 @@ class Options(FrozenRecord):
         if removed and flags.get("reversible"):
             reason = "a reversible conversion would restore the operators in `without`"
             raise UsageError(reason, remedy="pass only one of reversible and without")
-        is_optional = target is None and (bool(removed) or flags.get("fold", False))
+        changes: tuple[tuple[str, str], ...] = ()
+        if types:
+            from opshift.converter.element_types.requested_types import read_types  # few conversions need it
+
+            changes = read_types(types)
+        if flags.get("keep_interface") and not changes:
+            raise UsageError("keep_interface has no effect without types", remedy="pass types, or omit it")
+        is_optional = target is None and (bool(removed or changes) or flags.get("fold", False))
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
         if exact:
             wanted = replace(wanted, limits={})
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
-        return cls(wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed, **flags)
+        return cls(
+            wanted,
+            registry,
+            read_allow(allow),
+            inplace,
+            shapes=declared,
+            without=removed,
+            types=changes,
+            **flags,
+        )
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:

@@ -1,20 +1,48 @@
-"""Changes that the caller requests before a conversion: declared shapes, and folding."""
+"""Changes that the caller requests before a conversion: declared shapes, element types, and folding."""
+
+from typing import NamedTuple
 
 from opshift.converter.options import Options
+from opshift.converter.refusals import Refusal
 from opshift.model.messages import ModelProto
+from opshift.registry.steps import Allow
 
 
-def prepare(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return a model with declared shapes and folded values, and the changes; a copy unless it is owned."""
+class Prepared(NamedTuple):
+    """Model with the requested changes.
+
+    Attributes:
+        model: the model.
+        changes: sentences about the changes.
+        refusals: reasons why some of the changes are impossible.
+        allowances: inexact changes with their reasons.
+    """
+
+    model: ModelProto
     changes: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    allowances: tuple[tuple[Allow, str], ...] = ()
+
+
+def prepare(model: ModelProto, options: Options, *, owned: bool) -> Prepared:
+    """Return a model with the requested changes; a copy unless it is owned."""
+    changes: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    allowances: tuple[tuple[Allow, str], ...] = ()
     if options.shapes:
         from opshift.converter.declared_shapes import with_declared_shapes
 
         shapes = dict(options.shapes)
         model, changes = with_declared_shapes(model, shapes, options.registry, owned=owned)
+    if options.types:
+        from opshift.converter.element_types.convert_model import convert_element_types
+
+        model, converted, refusals, allowances = convert_element_types(model, options)
+        owned |= not refusals
+        changes += converted
     if options.fold:
         from opshift.converter.folding.fold import fold
 
         model, folded = fold(model, options, owned=owned or bool(changes))
         changes += folded
-    return model, changes
+    return Prepared(model, changes, refusals, allowances)

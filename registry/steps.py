@@ -13,13 +13,14 @@ from typing import Annotated, ClassVar, Literal, get_args
 from opshift.registry.record import Checked, Record, from_plain_data
 
 Allow = Literal[
-    "approximate", "assume-nonnegative", "assume-nonempty", "large",
+    "approximate", "assume-nonnegative", "assume-nonempty", "large", "clamp",
     "interface-types", "drop-metadata", "drop-training", "drop-devices",
 ]  # fmt: skip
 """Deviations that a caller may allow: different rounding, the assumptions that indices are not negative and
-that dimensions are not 0, many nodes or large constants in place of one node, wider types of inputs and
-outputs for a runtime that lacks theirs, and the loss of metadata, training information and device
-configurations that the target's IR version lacks."""
+that dimensions are not 0, many nodes or large constants in place of one node, the nearest number in place of
+a constant out of the range of a new element type, wider types of inputs and outputs for a runtime that lacks
+theirs, and the loss of metadata, training information and device configurations that the target's IR version
+lacks."""
 
 Literals = int | float | str | tuple[int | float | str, ...]
 

@@ -19,6 +19,10 @@ FLOAT8_WITH_INFINITIES = {"float8e5m2"}
 
 TYPE_REMEDY = "choose another target, or cast the values to a supported type if range and precision allow it"
 
+WHOLE_MODEL_REMEDY = (
+    "convert the element type of the whole model, too: --types {old}={new}, or types= in Python"
+)
+
 TypeGuard = Callable[[Node, Rewriter], bool]
 """A function that returns whether it replaced the node."""
 
@@ -83,7 +87,9 @@ def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tup
 def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
     assert out.target is not None, "an operator without a target version has no types to check"
     reason = f"{name!r} is {type_string(element_type)}, which {out.target.id} does not support"
-    return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=TYPE_REMEDY)
+    wider = WIDER_FLOATS.get(element_type, ())
+    remedy = WHOLE_MODEL_REMEDY.format(old=element_type, new=wider[0]) if wider else TYPE_REMEDY
+    return CannotConvert(reason, "type.unsupported", subject=element_type, remedy=remedy)
 
 
 def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewriter) -> None:

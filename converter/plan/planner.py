@@ -264,13 +264,21 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
     if options.target.limits:
         imports = opset_imports(model.opset_import, model.ir_version)
         options = replace(options, target=options.target.for_imports(imports))
-    prepared: tuple[str, ...] = ()
-    if options.shapes or options.fold:
+    if options.shapes or options.fold or options.types:
         from opshift.converter.prepare import prepare  # few conversions need it
 
-        model, prepared = prepare(model, options, owned=owned)
-    ordered, plan = _plan_in_order(model, options)
-    plan = replace(plan, repairs=(*prepared, *plan.repairs)) if prepared else plan
+        model, changes, refusals, allowances = prepare(model, options, owned=owned)
+        ordered, plan = _plan_in_order(model, options)
+        plan = replace(
+            plan,
+            repairs=(*changes, *plan.repairs),
+            refusals=(*refusals, *plan.refusals),
+            concessions=(*allowances, *plan.concessions),
+        )
+        if refusals:
+            return ordered, plan
+    else:
+        ordered, plan = _plan_in_order(model, options)
     if not plan.refusals:
         return ordered, plan
     from opshift.converter.internal_types.replan import replan  # few models need it

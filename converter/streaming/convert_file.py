@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
@@ -13,15 +14,21 @@ from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
     ExternalHandling,
+    data_exists,
     external_files,
     files_to_transfer,
+    is_name_of_weights,
+    require_files,
+    require_not_overwritten,
     transfer_files,
     unknown_folder,
 )
+from opshift.converter.streaming.external_weights import ExternalWeights
 from opshift.converter.streaming.output_file import OutputFile, output_pieces
 from opshift.converter.streaming.weights import Weights
-from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.binary_files import WritableFile, path_to_write
+from opshift.model.errors import UsageError
 from opshift.model.files import FileLike, read_bytes
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
@@ -67,7 +74,8 @@ def convert_file(
 
     with path_to_write(out) as path:
         handling = external if path is out else "keep"
-        with converting(source, path, change, handling, force) as written:
+        rewrites_data = bool(options.types)
+        with converting(source, path, change, handling, force, rewrites_data=rewrites_data) as written:
             return written.report
 
 
@@ -81,34 +89,62 @@ def converting(
     progress: Progress | None = None,
     metadata: Mapping[str, str] | None = None,
     needs_file: bool = False,
+    rewrites_data: bool = False,
 ) -> Iterator[OutputFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
     `change` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`. `progress` counts the bytes of weights that are copied. `metadata` is
     stored with an object of S3. With `needs_file`, the converted model is in a local file even if `out` is a
-    URL.
+    URL. With `rewrites_data`, external data may be converted: a new file `<out>.data` replaces the others.
     """
     progress = progress or Progress()
     if is_url(source) or is_url(out):
         from opshift.converter.streaming.convert_object import converting_object  # few models have a URL
 
         with converting_object(
-            source, str(out), change, external, force, progress, metadata or {}, needs_file=needs_file
+            source,
+            str(out),
+            change,
+            external,
+            force,
+            progress,
+            metadata or {},
+            needs_file=needs_file,
+            rewrites_data=rewrites_data,
         ) as written:
             yield written
         return
     destination = write_destination(out)
     with AtomicFiles() as files:
-        with open_source(source) as file, Weights(file) as weights:
+        with ExitStack() as stack:
+            file = stack.push(open_source(source))
+            weights = stack.enter_context(Weights(file))
             message = weights.message()
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
-            if located and file.path is None and external != "keep":
+            if located and file.path is None and (rewrites_data or external != "keep"):
                 raise unknown_folder(file.place)
             folders = file.path.parent if file.path else Path(), Path(out).parent
-            transferred = files_to_transfer(located, *folders, destination, external, force)
+            new_data = None
+            if located and rewrites_data:
+                if external == "keep":
+                    reason = (
+                        "has weights in separate files, which are converted to a new file beside the output"
+                    )
+                    raise UsageError(
+                        reason, place=file.place, remedy="name the output file, without external keep"
+                    )
+                require_files(located, folders[0])
+                require_not_overwritten(located, folders[0], destination)
+                new_data = stack.enter_context(ExternalWeights(folders[0]))
+                new_data.take(model)
+                external, transferred = "keep", list[str]()
+            else:
+                transferred = files_to_transfer(located, *folders, destination, external, force)
             report = change(model)
+            data_path = destination.with_name(f"{destination.name}.data")
+            data_pieces = new_data.give_back(model, data_path.name) if new_data else []
             pieces = output_pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
             is_same = file.path is not None and destination.exists() and file.path.samefile(destination)
@@ -121,4 +157,23 @@ def converting(
                 size = os.fstat(written).st_size
             file.require_unchanged()
             transfer_files(transferred, *folders, external, force, files, progress)
-        yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located))
+            if new_data:
+                old_files = [folders[0] / each for each in located]
+                _require_new(data_path, old_files, is_same=is_same, force=force)
+                with raising_cannot_write(data_path), files.new(data_path) as (written, _):
+                    for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
+                        write_all(written, block)
+                new_data.require_unchanged()
+        data = (data_path.name,) if new_data else tuple(located)
+        yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data)
+
+
+def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:
+    """Raise UsageError if a data file would replace another file than that of a model converted in place."""
+    if not path.exists():
+        return
+    is_source = any(path.samefile(each) for each in old_files)
+    if is_source and not is_same:
+        raise is_name_of_weights(str(path))
+    if not is_source and not force:
+        raise data_exists(str(path))

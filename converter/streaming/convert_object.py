@@ -31,7 +31,7 @@ from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.remote.store_object import StoreObject
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import OutputPiece, Range, unconverted
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
 from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
@@ -51,6 +51,7 @@ def converting_object(
     metadata: Mapping[str, str],
     *,
     needs_file: bool,
+    rewrites_data: bool,
 ) -> Iterator[OutputFile]:
     """Convert like `converting`; `source` or `out` is a URL.
 
@@ -66,6 +67,11 @@ def converting_object(
             message = weights.message()
             model = read_bytes(message, file.place)
             located = external_files(message, file.place)
+            if located and rewrites_data:
+                reason = (
+                    "has weights in separate files, whose element types are converted only for local files"
+                )
+                raise UsageError(reason, place=file.place, remedy="copy the model to a local folder first")
             copies = _data_to_copy(located, source, file, out, external, force)
             report = change(model)
             pieces = output_pieces(report, message, model, weights, file)
@@ -77,7 +83,9 @@ def converting_object(
             state = {SOURCE_STATE: object_state(old) or ""} if is_url(old) else {}
             new_files.write(new, [Range(0, data.size)], data, state)
             data.require_unchanged()
-        yield OutputFile(new_files.path, replace(report, sizes=(file.size, size)), tuple(located))
+        yield OutputFile(
+            new_files.path, replace(report, sizes=(file.size, size)), tuple(located), tuple(located)
+        )
 
 
 class _NewFiles:
@@ -93,7 +101,7 @@ class _NewFiles:
     def write(
         self,
         location: str,
-        pieces: list[Piece],
+        pieces: list[OutputPiece],
         source: Source,
         metadata: Mapping[str, str],
         *,
@@ -101,15 +109,17 @@ class _NewFiles:
     ) -> int:
         """Write the pieces of a file, and return its size."""
         self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
-        if is_url(location) and needs_file:
+        # a store receives parts of ranges, which a conversion of elements cannot be cut into
+        copied = unconverted(pieces)
+        if is_url(location) and (needs_file or copied is None):
             folder = self._stack.enter_context(TemporaryDirectory(prefix="opshift-"))
             self.path = Path(folder, "model.onnx")
             with self.path.open("wb") as file:
                 write_pieces(pieces, source, file.fileno())
             source = self._stack.push(open_source(self.path))
-            pieces = [Range(0, source.size)]
-        if is_url(location):
-            upload = new_object(location, pieces, source, self._progress, metadata)
+            copied = [Range(0, source.size)]
+        if is_url(location) and copied is not None:
+            upload = new_object(location, copied, source, self._progress, metadata)
             return self._stack.enter_context(upload)
         with raising_cannot_write(location), self._files.new(Path(location)) as (written, temporary):
             write_pieces(pieces, source, written, self._progress)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from opshift.model.atomic_files import write_all
 from opshift.model.progress import Progress
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import ConvertedRange, OutputPiece, Range
 from opshift.stores.source_file import Source
 
 MAX_KERNEL_COPY = 1 << 26
@@ -26,7 +26,7 @@ CopyFunction = Callable[[int, int, int, int], int]
 
 
 def write_pieces(
-    pieces: Iterable[Piece], source: Source, target: int, progress: Progress | None = None
+    pieces: Iterable[OutputPiece], source: Source, target: int, progress: Progress | None = None
 ) -> None:
     """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
 
@@ -39,7 +39,12 @@ def write_pieces(
     progress = progress or Progress()
     buffered = bytearray()
     for piece in pieces:
-        if not isinstance(piece, Range):
+        if isinstance(piece, ConvertedRange):
+            write_all(target, buffered)
+            buffered.clear()
+            for block in piece.blocks(source.read):
+                write_all(target, block)
+        elif not isinstance(piece, Range):
             buffered += piece
         elif piece.end - piece.start < MIN_DIRECT_COPY:
             buffered += source.read(*piece)

@@ -9,24 +9,29 @@ from opshift.converter.streaming.weights import Weights
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
-from opshift.model.tensor_pieces import Piece, Range
+from opshift.model.tensor_pieces import OutputPiece, Range
 from opshift.stores.source_file import Source
 
 
 class OutputFile(FrozenRecord):
-    """Converted model in the temporary file `path`, with the locations of its external data files.
+    """Converted model in a temporary file.
 
-    A model that is sent to a store has no file, unless it was requested.
+    Attributes:
+        path: the file; a model that is sent to a store has none, unless it was requested.
+        report: report of the conversion.
+        external: locations of the external data files of the original.
+        data: those of the result, which differ if the elements are converted.
     """
 
     path: Path | None
     report: Report
     external: tuple[str, ...]
+    data: tuple[str, ...]
 
 
 def output_pieces(
     report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
-) -> list[Piece]:
+) -> list[OutputPiece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = serialize_model(model, file.place)
     # compares serializations of the same library: the file itself may use another encoding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -42,6 +43,10 @@ MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schema
 """Mappings that a file inherits except for its own entries; an empty entry removes an inherited one."""
 
 
+NEVER_RUN: Final = "ai.onnx.Constant"
+"""Operator whose nodes become initializers when a model is loaded."""
+
+
 @cache
 def runtime_files() -> Mapping[str, Path]:
     """Return the file of each runtime of the project by name, such as `onnxruntime-1.31.1`, oldest first."""
@@ -52,7 +57,8 @@ def runtime_files() -> Mapping[str, Path]:
 def get_runtime(name: str) -> Runtime:
     """Return a runtime by name, or that of a file with the suffix `.yaml`.
 
-    A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it.
+    A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it, and a
+    name without a version, such as `onnxruntime-coreml`, the newest one.
 
     Raises:
         UsageError: there is no data about this version, or no such file.
@@ -62,10 +68,10 @@ def get_runtime(name: str) -> Runtime:
         if not Path(name).exists():
             raise UsageError("file does not exist", place=name, remedy="correct the path")
         return read_runtime(Path(name), default_registry())
-    found = find_runtime(name)
+    files = runtime_files()
+    products = {each: each.rpartition("-")[0] for each in files}
+    found = find_runtime(name) or next((each for each in reversed([*files]) if products[each] == name), None)
     if found is None:
-        files = runtime_files()
-        products = {each: each.rpartition("-")[0] for each in files}
         versions = [each for each in files if products[each] in (name.rpartition("-")[0], name)]
         newest = {product: each for each, product in products.items()}.values()
         known = f"known: {', '.join(versions or newest)}, or the path of a YAML file"
@@ -149,3 +155,27 @@ def runtime_fingerprints() -> dict[str, str]:
     """Return the fingerprint of each runtime of the project, including inherited keys and operators."""
     found = {name: get_runtime(name) for name in runtime_files()}
     return {name: digest(to_plain_data(each, exclude=IMPROVED_KEYS)) for name, each in found.items()}
+
+
+def without_fallback(runtime: Runtime) -> Runtime:
+    """Return a provider whose nodes without a kernel do not fall back to another runtime.
+
+    Raises:
+        UsageError: the runtime does not fall back to another one.
+    """
+    if not runtime.falls_back:
+        reason = f"{runtime.name} runs all nodes itself: it has no other runtime to fall back to"
+        raise UsageError(reason, remedy="omit provider_only (--provider-only)")
+    other = get_runtime(runtime.falls_back)
+    # the other runtime loads the models, so that its limits of imports and schemas hold in any case
+    newest = {name: other.newest_import(name) for name in {**other.opsets, **other.imports}}
+    imports = {name: each for name, each in newest.items() if each is not None and name not in runtime.opsets}
+    constants = {NEVER_RUN: other.operators.get(NEVER_RUN, ())}
+    return replace(
+        runtime,
+        falls_back="",
+        imports={**imports, **runtime.imports},
+        schemas=other.schemas,
+        validates_nodes=other.validates_nodes,
+        operators={**constants, **runtime.operators},
+    )

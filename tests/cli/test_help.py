@@ -33,9 +33,19 @@ def test_groups_commands_by_purpose(run: Run) -> None:
     assert shown.index("  convert ") < shown.index("Operators and opsets:") < shown.index("  show ")
 
 
-@pytest.mark.parametrize("command", ["convert", "plan"])
-def test_groups_options_by_purpose(command: str, run: Run) -> None:
-    shown = run(command, "--help").stdout
+def test_help_of_convert_shows_ten_options_and_help_all_the_others(run: Run) -> None:
+    few, every = run("convert", "--help").stdout, run("convert", "--help-all").stdout
+    pattern = re.compile(r"^  (?:-\w, )?(--[a-z-]+)", re.MULTILINE)
+    shown = pattern.findall(few)
+    assert len(set(shown) - {"--help", "--help-all"}) == 10
+    assert set(shown) < set(pattern.findall(every))
+    assert set(pattern.findall(every)) >= {"--reversible", "--jobs", "--opsets", "--tolerance"}
+    assert len(few.splitlines()) <= 75
+
+
+@pytest.mark.parametrize(("command", "option"), [("convert", "--help-all"), ("plan", "--help")])
+def test_groups_options_by_purpose(command: str, option: str, run: Run) -> None:
+    shown = run(command, option).stdout
     found = titles(shown)
     own = {"Verification"} if command == "convert" else set()
     assert set(found) == {"Arguments", *PURPOSES, *own, "Several models", "Options"}

@@ -52,8 +52,8 @@ def test_suggests_a_similar_allow_value(allow: str | list[str], reason: str) -> 
         read_allow(allow)
     assert caught.value.reason == reason
     assert caught.value.remedy == (
-        "the allowed values are approximate, assume-nonnegative, assume-nonempty, large, interface-types, "
-        "drop-metadata, drop-training, drop-devices"
+        "the allowed values are approximate, assume-nonnegative, assume-nonempty, large, clamp, "
+        "interface-types, drop-metadata, drop-training, drop-devices"
     )
 
 

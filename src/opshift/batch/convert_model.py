@@ -147,13 +147,14 @@ def _convert(
         may_replace_data,
         metadata={OPTIONS_KEY: digest, SOURCE_KEY: states[full_name(task.source)].digest},
         needs_file=settings.verify,
+        rewrites_data=bool(options.types),
     )
     with conversion as written:
         data = tuple(written.external)
         if not is_url(task.source) and set(data) != set(task.data):
             reason, remedy = "changed while it was converted", "convert it again when no process writes to it"
             raise InvalidModel(reason, place=task.source, remedy=remedy)
-        copied = data if settings.external != "keep" else ()
+        copied = written.data if settings.external != "keep" or written.data != data else ()
         if copied and not task.may_copy_data:
             reason = "has data files, and models of several folders are converted to one folder"
             remedy = "convert each folder separately, or keep the data files: --external keep"
@@ -189,6 +190,13 @@ def verify_file(
     """Compare the outputs of the original and the converted model."""
     from opshift.analysis.verification.verify import verify
 
+    tolerance = settings.tolerance
+    if settings.types:
+        from opshift.analysis.verification.compare import tolerance_for
+
+        _require_own_weights(source)
+        if tolerance is None:
+            tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
     inputs: dict[str, object] = {}
     if settings.inputs:
         from opshift.analysis.verification.input_files import read_arrays
@@ -199,8 +207,18 @@ def verify_file(
         source,
         converted,
         inputs,
-        tolerance=settings.tolerance,
+        tolerance=tolerance,
         registry=registry,
         custom_ops=settings.custom_ops,
         progress=progress,
     )
+
+
+def _require_own_weights(source: FileLike) -> None:
+    """Raise CannotVerify for converted weights in a separate file, which does not exist before the end."""
+    if isinstance(source, str | os.PathLike) and external_locations(os.fspath(source)):
+        from opshift.analysis.verification.result import CannotVerify
+
+        reason = "has weights in separate files, and their converted file does not exist yet"
+        remedy = "convert without --verify, and compare with opshift.verify(old, new) in Python"
+        raise CannotVerify(reason, place=os.fspath(source), remedy=remedy)

@@ -26,6 +26,8 @@ class Settings(NamedTuple):
     infer_shapes: bool = False
     keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    keep_interface: bool = False
     fold: bool = False
     external: ExternalHandling = "copy"
     force: bool = False
@@ -59,6 +61,7 @@ class Settings(NamedTuple):
             ir_version=self.ir_version,
             shapes=self.shapes,
             without=self.without,
+            types=self.types,
             registry=load_registry(self.opsets),
             inplace=True,
             **flags,

@@ -113,6 +113,7 @@ def convert_file(
                 settings.force,
                 progress,
                 needs_file=settings.verify,
+                rewrites_data=bool(options.types),
             )
             written = stack.enter_context(conversion)
         if settings.verify and written.path:

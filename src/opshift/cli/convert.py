@@ -11,6 +11,7 @@ from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
+from opshift.cli.help_text import HelpAllOption
 from opshift.cli.option_records import expand_records
 from opshift.cli.options import ConversionOptions, Format
 from opshift.cli.output import print_result
@@ -108,11 +109,13 @@ def convert(
         ),
     ] = False,
     form: options.FindingsFormatOption = Format.TEXT,
+    help_all: HelpAllOption = False,
 ) -> None:
     """Convert models to another opset.
 
     The result is written completely or not at all. The input file is not changed, except with --in-place.
     --out converts several models and all models in folders; failures do not stop the others.
+    --help-all shows all options.
     """
     if form not in options.PLAIN_FORMATS and not dry_run:
         raise UsageError("requires --dry-run", place=f"--format {form}", remedy="add --dry-run")

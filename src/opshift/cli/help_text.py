@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, cast
+from typing import Annotated, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
 """Titles of sections for rows without a `rich_help_panel`, which is typer's name for a section."""
+
+SHOWS_ALL = "opshift.help_all"
+"""Key of a context whose help shows all options."""
 
 NAME_STYLE = typer.colors.CYAN
 
@@ -32,15 +35,34 @@ class Formatter(Protocol):
 
 
 def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter) -> None:
-    """Write the arguments and options of a command; those without a section are first and last."""
+    """Write the arguments and options of a command; those without a section are first and last.
+
+    With main options, `--help` shows no others, and `--help-all` all.
+    """
+    main = () if ctx.meta.get(SHOWS_ALL) else getattr(command, "main_options", ())
     rows = []
     for parameter in command.get_params(ctx):
         record = parameter.get_help_record(ctx)
-        if record is not None:
+        is_main = not main or parameter.param_type_name == "argument" or not main.isdisjoint(parameter.opts)
+        if record is not None and is_main:
             default = ARGUMENTS if parameter.param_type_name == "argument" else OPTIONS
             rows.append((_section(parameter, default), record))
     rows.sort(key=lambda row: (row[0] != ARGUMENTS, row[0] == OPTIONS))
     _write_sections(rows, formatter)
+
+
+def show_all_options(ctx: typer.Context, is_requested: bool) -> None:
+    """Print the help with all options, and exit, if it is requested."""
+    if is_requested and not ctx.resilient_parsing:
+        ctx.meta[SHOWS_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAllOption = Annotated[
+    bool,
+    typer.Option("--help-all", is_eager=True, callback=show_all_options, help="Show all options and exit."),
+]
 
 
 def write_commands(group: TyperGroup, ctx: typer.Context, formatter: Formatter) -> None:
@@ -87,7 +109,13 @@ def restore_words(text: str) -> str:
 
 
 class HelpCommand(TyperCommand):
-    """Command whose help has sections."""
+    """Command whose help has sections.
+
+    Attributes:
+        main_options: names of the options that `--help` shows; if there are none, it shows all.
+    """
+
+    main_options: frozenset[str] = frozenset()
 
     def get_help(self, ctx: object) -> str:
         """Return the help."""

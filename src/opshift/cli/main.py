@@ -24,13 +24,14 @@ class Command(NamedTuple):
     """Command, or group of subcommands: attribute `function` of a module of `opshift.cli`.
 
     The module is imported on first use, so that other commands start faster. `examples` are arguments for the
-    help.
+    help, which shows only the options in `main_options` if there are any.
     """
 
     name: str
     module: str
     function: str
     examples: tuple[str, ...] = ()
+    main_options: tuple[str, ...] = ()
 
     def load(self) -> AnyCommand:
         """Return the command, or the group of subcommands."""
@@ -41,7 +42,9 @@ class Command(NamedTuple):
         else:
             single = typer.Typer(add_completion=False, rich_markup_mode=None)
             epilog = examples_text(self.name, self.examples)
-            single.command(self.name, cls=HelpCommand, epilog=epilog)(implementation)
+            options = {"main_options": frozenset(self.main_options)}
+            kind = type("MainOptionsCommand", (HelpCommand,), options)
+            single.command(self.name, cls=kind, epilog=epilog)(implementation)
             command = cast("AnyCommand", get_command(single))
         command.rich_help_panel = self.section
         return command
@@ -66,6 +69,20 @@ COMMANDS = [
             "model.onnx model17.onnx -t 17 --verify",
             "- - -t 17 < model.onnx > model17.onnx",
             "*.onnx models/ --out converted -t 17 --jobs 4",
+        ),
+        (
+            "--target",
+            "--types",
+            "--without",
+            "--allow",
+            "--shape",
+            "--out",
+            "--in-place",
+            "--force",
+            "--verify",
+            "--ir-version",
+            "--help",
+            "--help-all",
         ),
     ),
     Command(

@@ -159,8 +159,9 @@ AllowOption = Annotated[
         autocompletion=completion.complete_allow,
         help="Convert even if the result is not exact: approximate (results may differ in rounding), "
         "assume-nonnegative (indices are assumed not to be negative) or assume-nonempty (dimensions are "
-        "assumed not to be 0). Or add many nodes or large constants for one node: large. Or give inputs and "
-        "outputs wider types if a runtime lacks theirs (fit): interface-types. Or drop content "
+        "assumed not to be 0). Or add many nodes or large constants for one node: large. Or use the nearest "
+        "number for a constant that a type of --types cannot represent: clamp. Or give inputs and outputs "
+        "wider types if a runtime lacks theirs (fit): interface-types. Or drop content "
         "that the IR version does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]
@@ -205,6 +206,26 @@ WithoutOption = Annotated[
         metavar="NAME",
         help="A domain (com.microsoft) or an operator (ai.onnx.Gelu) that the result may not contain: other "
         "operators express its nodes. May be repeated; --target is then optional.",
+    ),
+]
+
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--types",
+        rich_help_panel=TARGET,
+        metavar="OLD=NEW",
+        help="First convert an element type of the whole model, such as bfloat16=float, or float=float16, "
+        "which requires --allow approximate. May be repeated; --target is then optional.",
+    ),
+]
+
+KeepInterfaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-interface",
+        rich_help_panel=TARGET,
+        help="With --types: inputs and outputs keep their element types.",
     ),
 ]
 
@@ -328,6 +349,8 @@ class ConversionOptions(NamedTuple):
     infer_shapes: InferShapesOption = False
     keep_initializer_inputs: KeepInitializerInputsOption = False
     without: WithoutOption = None
+    types: TypesOption = None
+    keep_interface: KeepInterfaceOption = False
     fold: FoldOption = False
 
     def settings(self) -> Settings:

@@ -8,6 +8,7 @@ module.
 from typing import Protocol
 
 from opshift.model.messages import Message, TensorProto
+from opshift.model.tensor_pieces import ElementConversion
 
 PLACEHOLDER_KEY_SIZE = 16
 """Number of random bytes that start each placeholder, so that payloads do not match it by accident."""
@@ -28,6 +29,10 @@ class TensorStore(Protocol):
         """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
         ...
 
+    def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
+        """Return the placeholder of a tensor with converted elements; `None` if they have to be decoded."""
+        ...
+
 
 STORES: dict[bytes, TensorStore] = {}
 """The open stores, by the key that starts their placeholders."""
@@ -40,11 +45,15 @@ def with_payload(tensor: TensorProto) -> TensorProto:
     return type(tensor).FromString(serialize(tensor))
 
 
+def store_of(tensor: TensorProto) -> TensorStore | None:
+    """Return the store with the payload of a tensor; `None` if the tensor has it itself."""
+    return STORES.get(tensor.raw_data[:PLACEHOLDER_KEY_SIZE]) if STORES else None
+
+
 def raw_size(tensor: TensorProto) -> int | None:
     """Return the length of `raw_data` without reading it; `None` if the payload is in another field."""
-    raw = tensor.raw_data
-    store = STORES.get(raw[:PLACEHOLDER_KEY_SIZE]) if STORES else None
-    return store.raw_size(raw) if store else len(raw)
+    store = store_of(tensor)
+    return store.raw_size(tensor.raw_data) if store else len(tensor.raw_data)
 
 
 def serialize(message: Message) -> bytes:

@@ -8,8 +8,16 @@ import struct
 from typing import NamedTuple, Self
 
 from opshift.model.offloaded_tensors import PLACEHOLDER_KEY_SIZE, STORES
-from opshift.model.tensor_locations import MODEL, RAW_DATA
-from opshift.model.tensor_pieces import Piece, Range, rewrite_tensors, total_size
+from opshift.model.tensor_locations import MODEL, PAYLOAD_WIDTHS, RAW_DATA
+from opshift.model.tensor_pieces import (
+    ConvertedRange,
+    ElementConversion,
+    OutputPiece,
+    Range,
+    read_blocks,
+    rewrite_tensors,
+    total_size,
+)
 from opshift.model.wire_format import ReadBytes, field_head, fields
 
 MIN_EXTRACTED_TENSOR = 1 << 10
@@ -27,7 +35,7 @@ class Payload(NamedTuple):
     """Payload of a tensor: the number of its field in TensorProto, and its range in the source."""
 
     number: int
-    elements: Range
+    elements: Range | ConvertedRange
 
 
 class PlaceholderStore:
@@ -65,19 +73,39 @@ class PlaceholderStore:
         (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
         return self._payloads[index]
 
-    def restore(self, message: bytes, name: str = MODEL) -> list[Piece]:
+    def restore(self, message: bytes, name: str = MODEL) -> list[OutputPiece]:
         """Return a serialized message as pieces, with ranges of the source instead of placeholders."""
         marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
 
-        def restored(mark: int, start: int, end: int) -> list[Piece]:
+        def restored(mark: int, start: int, end: int) -> list[OutputPiece]:
             return self._restored_tensor(message, mark, start, end)
 
         return rewrite_tensors(message, name, marks, restored)
 
     def whole(self, message: bytes, name: str) -> bytes:
         """Return a serialized message with payloads instead of placeholders."""
-        pieces = self.restore(message, name)
-        return b"".join(self._read(*each) if isinstance(each, Range) else each for each in pieces)
+        return b"".join(map(self.read_piece, self.restore(message, name)))
+
+    def read_piece(self, piece: OutputPiece) -> bytes:
+        """Return the bytes of a piece."""
+        if isinstance(piece, ConvertedRange):
+            return b"".join(piece.blocks(self._read))
+        return self._read(*piece) if isinstance(piece, Range) else piece
+
+    def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
+        """Return the placeholder of a tensor with converted elements, in `raw_data`.
+
+        The elements are read, and converted again when they are written. Errors are those of the conversion.
+
+        Returns:
+            `None` if the tensor stores its elements with varying lengths, or converted.
+        """
+        number, elements = self.payload_at(placeholder, 0)
+        if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range):
+            return None
+        for block in read_blocks(elements, self._read):
+            conversion.require_range(block)
+        return self.placeholder(Payload(RAW_DATA, ConvertedRange(elements, conversion)))
 
     def size(self, message: bytes, name: str) -> int:
         """Return the size of a message with payloads, in bytes."""
@@ -86,12 +114,12 @@ class PlaceholderStore:
     def raw_size(self, placeholder: bytes) -> int | None:
         """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
         number, elements = self.payload_at(placeholder, 0)
-        return elements.end - elements.start if number == RAW_DATA else None
+        return total_size([elements]) if number == RAW_DATA else None
 
-    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
+    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[OutputPiece]:
         """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
         number, elements = self.payload_at(message, mark)
-        head = field_head(number, elements.end - elements.start)
+        head = field_head(number, total_size([elements]))
         before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
         if number != RAW_DATA:
             rest = before + after

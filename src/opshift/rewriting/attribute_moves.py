@@ -114,8 +114,9 @@ def with_moved_values(
         for name, value, is_same in trace.comparisons
         if name in open_names
     )
-    read_places = frozenset(each.position for each in (*open_constants.values(), *comparisons))
-    return MovedValues(rewrite, open_constants, comparisons, read_places), open_names
+    read_places = {each.position for each in open_constants.values()}
+    read_places.update(each.position for each in comparisons)
+    return MovedValues(rewrite, open_constants, comparisons, frozenset(read_places)), open_names
 
 
 class MovedValuesTable:

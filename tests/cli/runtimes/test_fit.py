@@ -117,3 +117,45 @@ def test_refuses_an_unknown_runtime(run: Run, model: str) -> None:
     failed = run("fit", model, "out.onnx", "-r", "onnxruntime-0.9")
     assert failed.exit_code == 2
     assert "no data about the runtime" in failed.stderr
+
+
+PROVIDERS = (
+    "onnxruntime-coreml",
+    "onnxruntime-webnn",
+    "winml-qnn-npu",
+    "winml-tensorrt-rtx",
+    "onnxruntime-cuda-1.31",
+)
+FALLING_BACK = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    main (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) {
+        c = Constant <value_float = 2.0> ()
+        y = Mul (x, c)
+        axis = Constant <value_int = 1> ()
+        z = CumSum (y, axis)
+    }
+"""
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_node_runs_on_the_provider(run: Run, folder: Path, provider: str) -> None:
+    text = FALLING_BACK.replace(", float[N, 4] z", "").replace("z = CumSum (y, axis)", "")
+    onnx.save(onnx.parser.parse_model(text), folder / "model.onnx")
+    done = run("fit", "model.onnx", "out.onnx", "-r", provider, "--provider-only")
+    assert done.exit_code == 0, done.stderr
+
+
+def test_lists_nodes_that_the_provider_leaves_to_another_runtime(run: Run, folder: Path) -> None:
+    onnx.save(onnx.parser.parse_model(FALLING_BACK), folder / "model.onnx")
+    options = ("fit", "model.onnx", "out.onnx", "-r", "onnxruntime-coreml")
+    assert run(*options).exit_code == 0
+    refused = run(*options, "--force", "--provider-only")
+    assert refused.exit_code == 1
+    assert "1 node keeps onnxruntime-coreml-1.32.0 from running the model" in refused.stderr
+    assert "CumSum:14  graph, node CumSum -> z" in refused.stderr
+
+
+def test_provider_only_needs_a_provider(run: Run, model: str) -> None:
+    done = run("fit", model, "out.onnx", "-r", "onnxruntime-1.31", "--provider-only")
+    assert done.exit_code == 2
+    assert "it has no other runtime to fall back to" in done.stderr

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import Final, overload
+from typing import Final, TypedDict, Unpack, overload
 
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest
@@ -45,7 +45,7 @@ from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.tensors import write_tensor
 from opshift.model.types import element_type_of, fill_type
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.files import get_runtime, without_fallback
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.rewriting.workspace import FreshNames
 from opshift.runtimes.model_nodes import ModelNodes, ordered
@@ -138,20 +138,27 @@ def _share(container: ContainerProto, own: set[str]) -> int:
     return len(shared)
 
 
+class FitArguments(TypedDict, total=False):
+    """Keyword arguments of `fit`."""
+
+    allow: AllowLike
+    provider_only: bool
+    registry: Registry | None
+
+
 @overload
-def fit(
-    model: Model, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[Model]: ...
+def fit(model: Model, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[Model]: ...
 @overload
-def fit(
-    model: BytesLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[bytes]: ...
+def fit(model: BytesLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[bytes]: ...
 @overload
+def fit(model: FileLike, runtime: Runtime | str, **arguments: Unpack[FitArguments]) -> Fitted[ModelProto]: ...
 def fit(
-    model: FileLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
-) -> Fitted[ModelProto]: ...
-def fit(
-    model: ModelLike, runtime: Runtime | str, *, allow: AllowLike = (), registry: Registry | None = None
+    model: ModelLike,
+    runtime: Runtime | str,
+    *,
+    allow: AllowLike = (),
+    provider_only: bool = False,
+    registry: Registry | None = None,
 ) -> Fitted[ModelObject | bytes]:
     """Convert a model at the lowest cost so that a runtime implements all of its nodes.
 
@@ -161,6 +168,8 @@ def fit(
         allow: inexact conversions to allow, see `convert_version`; with `"approximate"`, nodes may also
             compute in float instead of double, and with `"interface-types"`, inputs and outputs of types that
             the runtime lacks get wider types with the same values.
+        provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
+            implement all nodes, and none may fall back to the CPU.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -172,6 +181,8 @@ def fit(
         OpshiftError: there is no data about the runtime.
     """
     found = get_runtime(runtime) if isinstance(runtime, str) else runtime
+    if provider_only:
+        found = without_fallback(found)
     options = Options(Target({}), registry or default_registry(), read_allow(allow), inplace=True)
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it

@@ -1,6 +1,6 @@
 """Numeric comparison of the outputs of two models."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -30,6 +30,11 @@ class TensorDifference(NamedTuple):
     worst: ElementCompared | None = None
     reason: str = ""
     """Difference of types, shapes or structures in words."""
+
+
+def tolerance_for(types: Iterable[str]) -> float | None:
+    """Return the relative tolerance of the least precise of some element types; `None` if all are exact."""
+    return max((TOLERANCES[each].relative for each in types if each in TOLERANCES), default=None)
 
 
 def compare_output(

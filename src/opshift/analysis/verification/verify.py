@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
+from opshift.analysis.verification.interface_casts import with_types_of
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
 from opshift.model.errors import UsageError
@@ -34,7 +35,8 @@ def verify(
     """Run two models on the same inputs and compare all outputs.
 
     If the outputs of small models agree, generated inputs with infinities and NaN are compared, too, for
-    elements on which onnxruntime and onnx.reference agree.
+    elements on which onnxruntime and onnx.reference agree. If inputs or outputs have other element types, as
+    after `convert_types`, the converted model gets casts from and to the types of the original.
 
     Args:
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
@@ -49,7 +51,8 @@ def verify(
         samples: the number of input sets to generate.
         seed: seed of the generated inputs.
         tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
-            bfloat16 and complex types. Elements of all other types have to be equal. NaN equals NaN.
+            bfloat16 and complex types; that of the least precise type if the types differ. Elements of all
+            other types have to be equal. NaN equals NaN.
         registry: the operator definitions, if not the project's own.
         custom_ops: libraries of custom operators for onnxruntime, which are executed. In onnx.reference, the
             functions that `opshift.reference` registers compute operators of private domains.
@@ -73,6 +76,7 @@ def verify(
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
+        from opshift.analysis.verification.compare import tolerance_for
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
         from opshift.analysis.verification.runtimes import RuntimeModel
@@ -82,7 +86,9 @@ def verify(
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
     folder, libraries = _folder(original), _libraries(custom_ops)
     first = RuntimeModel(model_of(original)[0], folder, libraries)
-    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder, libraries)
+    result, changed_types = with_types_of(first.model, model_of(converted)[0])
+    tolerance = tolerance_for(changed_types) if tolerance is None and changed_types else tolerance
+    second = RuntimeModel(result, _folder(converted) or folder, libraries)
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph, second.model.graph)

@@ -33,9 +33,9 @@ from opshift.model.files import read_bytes, serialize_model
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.plain_data import json_values
-from opshift.model.tensor_pieces import Piece, total_size
+from opshift.model.tensor_pieces import Piece, total_size, unconverted
 from opshift.registry.registry import default_registry
-from opshift.stores.source_file import open_source
+from opshift.stores.source_file import Source, open_source
 
 OWN_SETTINGS: Final = ("nodes", "runtime")
 """Settings of the page that conversions do not have."""
@@ -127,9 +127,17 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
             report = Report.of(plan_with(model, options))
             return _conversion(path, report, located)
         report = conversion_report(plan, result, options)
-        pieces = output_pieces(report, message, model, weights, file)
+        pieces = _pieces(report, message, model, weights, file)
         report = replace(report, sizes=(file.size, total_size(pieces)))
         return _conversion(path, report, located, pieces, _text(result, settings))
+
+
+def _pieces(
+    report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source
+) -> Sequence[Piece]:
+    found = unconverted(output_pieces(report, message, model, weights, file))
+    assert found is not None, "the page converts no element types"
+    return found
 
 
 def _text(model: ModelProto, settings: Mapping[str, object]) -> str:
@@ -226,7 +234,7 @@ def fit(path: str, settings: Mapping[str, object]) -> Answer:
         except DoesNotFit as error:
             return _answer(result_pages.does_not_fit_page(path, error), error.as_dict(), possible=False)
         model.CopyFrom(result)
-        pieces = output_pieces(report.conversions[-1], message, model, weights, file)
+        pieces = _pieces(report.conversions[-1], message, model, weights, file)
         page = result_pages.fit_page(path, report, imports, _text(result, settings))
         return _answer(page, {"input": path, **report.as_dict()}, pieces)
 

@@ -44,6 +44,15 @@ def fit(
     *,
     in_place: options.InPlaceOption = False,
     force: options.ForceOption = False,
+    provider_only: Annotated[
+        bool,
+        typer.Option(
+            "--provider-only",
+            rich_help_panel=options.TARGET,
+            help="For an execution provider such as onnxruntime-coreml: it has to implement all nodes, and "
+            "none may fall back to the CPU.",
+        ),
+    ] = False,
     allow: options.AllowOption = None,
     external: options.ExternalOption = "copy",
     comparison: verification.ComparisonOptions,
@@ -62,11 +71,13 @@ def fit(
     from opshift.converter.options import Options, Target, read_allow
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
-    from opshift.registry.runtimes.files import get_runtime
+    from opshift.registry.runtimes.files import get_runtime, without_fallback
 
     compared = comparison.settings()
     compared.load_references()
     found = get_runtime(runtime)
+    if provider_only:
+        found = without_fallback(found)
     settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
@@ -92,22 +103,12 @@ def fit(
         ) as conversion,
     ):
         if compared.verify and conversion.path:
-            _require_same_interface(source, reports[0])
             result = read_model(conversion.path)
             verified = verification.compare_with_source(
                 source, result, compared, settings.registry, quiet=is_quiet
             )
     fitted = FittedFile(source, written, imports, reports[0], verified)
     print_result(form, fitted.as_dict(), fitted.write, quiet=quiet, on_stderr=written == STDOUT)
-
-
-def _require_same_interface(source: str, report: FitReport) -> None:
-    """Raise CannotVerify if the types of inputs or outputs changed."""
-    from opshift.analysis.verification.result import CannotVerify
-
-    if report.interface:
-        reason = "the types of inputs or outputs changed, so both models cannot run on the same inputs"
-        raise CannotVerify(reason, place=source, remedy="fit without --verify, and compare typical inputs")
 
 
 class FittedFile(NamedTuple):

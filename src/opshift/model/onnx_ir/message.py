@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +11,7 @@ from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.placeholder_store import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
 from opshift.model.signals import signals_deferred
 from opshift.model.tensor_locations import RAW_DATA
-from opshift.model.tensor_pieces import Range
+from opshift.model.tensor_pieces import ConvertedRange, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,7 @@ class OnnxIrMessage(PlaceholderStore):
         self._small_tensors: dict[tuple[str | None, bytes], onnx_ir.TensorProtocol] = {}
         """Small tensors by name and elements."""
         self._end = 0
+        self._last = -1, b""
         self._with_elements = with_elements
         self.proto = self._serialized()
         self._before = self.proto.SerializeToString()
@@ -203,8 +205,12 @@ class OnnxIrMessage(PlaceholderStore):
             data = self.placeholder(Payload(RAW_DATA, elements))
         return View(tensor, tobytes=lambda: data)
 
-    def _elements(self, start: int, _: int) -> bytes:
-        return _bytes_of(self._tensors[start])
+    def _elements(self, start: int, end: int) -> bytes:
+        starts = list(self._tensors)
+        first = starts[bisect(starts, start) - 1]
+        if first != self._last[0]:  # a conversion of elements reads blocks, and `tobytes` may copy
+            self._last = first, _bytes_of(self._tensors[first])
+        return self._last[1][start - first : end - first]
 
     def converted(self, proto: ModelProto, *, inplace: bool) -> OnnxIrModel | OnnxProgram:
         """Return an object of the given class for a conversion of `proto`, with the original tensors.
@@ -260,7 +266,11 @@ class OnnxIrMessage(PlaceholderStore):
             return tensor
         data = tensor.raw.raw_data
         if self.holds(data):
-            original = self._tensors[self.payload_at(data, 0).elements.start]
+            elements = self.payload_at(data, 0).elements
+            if isinstance(elements, ConvertedRange):
+                tensor.raw.raw_data = self.read_piece(elements)
+                return tensor
+            original = self._tensors[elements.start]
         elif (tensor.name, data) in self._small_tensors:
             original = self._small_tensors[tensor.name, data]
         else:

@@ -1,0 +1,63 @@
+"""Conversion of the element types of a model at its opsets."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack, overload
+
+from opshift.converter.convert import convert_version
+from opshift.converter.options import AllowLike, TypesLike
+from opshift.model.files import BytesLike, FileLike, Model, ModelLike, ModelObject, gc_paused
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry
+
+
+class ConvertTypesArguments(TypedDict, total=False):
+    """Keyword arguments of `convert_types`."""
+
+    keep_interface: bool
+    allow: AllowLike
+    inplace: bool
+    check: bool
+    registry: Registry | None
+
+
+@overload
+def convert_types(model: Model, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]) -> Model: ...
+@overload
+def convert_types(
+    model: BytesLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> bytes: ...
+@overload
+def convert_types(
+    model: FileLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> ModelProto: ...
+@gc_paused
+def convert_types(
+    model: ModelLike, types: TypesLike, **arguments: Unpack[ConvertTypesArguments]
+) -> ModelObject | bytes:
+    """Replace element types of a whole model: weights, constants, computed values, inputs and outputs.
+
+    A type with more numbers is exact for weights and inputs; results are as precise as it, and no longer
+    rounded to the old type. Other changes require `allow="approximate"`. Nodes whose operator lacks the new
+    type at the opset of the model keep the old one between casts; so do nodes that would leave the range of
+    a type with fewer numbers, such as ReduceSum, and computations with sizes. Local functions are inlined.
+    `convert_version(model, target, types=...)` does the same before a conversion, and `convert_file` for
+    models of any size.
+
+    Args:
+        model: a model as for `convert_version`. It is not modified.
+        types: new types by old ones, such as `{"bfloat16": "float16"}`, or texts such as `"bfloat16=float"`:
+            a wider or narrower floating-point type, or int32 for int64 where the values are known to fit.
+        arguments: `keep_interface=True` keeps the types of inputs and outputs, with casts inside. `allow` as
+            for `convert_version`; with `"clamp"`, the nearest number replaces a constant that the new type
+            cannot represent. `inplace`, `check` and `registry` as for `convert_version`.
+
+    Returns:
+        A model of the same class; bytes for bytes; the project's ModelProto for a path or file object.
+
+    Raises:
+        ConversionRefused: a constant is out of range, the type of a value is unknown, or the change is
+            inexact and not allowed; the error lists all reasons.
+        InvalidModel, IllegalModel, UsageError: as for `convert_version`.
+    """
+    return convert_version(model, types=types, **arguments)

@@ -1,0 +1,415 @@
+"""Choice of the element type of each value, and of the nodes that keep theirs between casts.
+
+A node gets the new types if its operator version allows them. Otherwise its values keep their types, and
+casts convert between the two. Constants, and results whose type an attribute sets, have the type that their
+readers need, so that they need no casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from opshift.converter.element_types.integer_bounds import (
+    INT32,
+    Bounds,
+    bounds_of_output,
+    bounds_of_stored,
+)
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, INTEGERS, kept_operators
+from opshift.inference.evaluator.element_facts import defining_scope
+from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
+from opshift.inference.scope import Scope
+from opshift.model.element_types import BY_NAME, element_names, type_string
+from opshift.model.errors import CannotConvert, UnknownElementType
+from opshift.model.graphs import graphs_of, is_graph, node_place
+from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.models import OperatorVersion, Parameter
+
+SIZE_OPERATORS = ("Shape", "Size")
+
+SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
+
+
+@dataclass
+class TypedValue:
+    """Value of a graph whose type can change.
+
+    Attributes:
+        old: its element type, or the type string of a sequence or optional.
+        new: the same with the new element type.
+        is_new: whether the value has the new type; `None` until the readers determine it.
+        can_change: whether all of its elements are in the range of the new type.
+        needs_old, needs_new: whether a reader needs this type.
+        is_result: whether the graph returns it.
+    """
+
+    old: str
+    new: str
+    is_new: bool | None
+    can_change: bool = True
+    needs_old: bool = False
+    needs_new: bool = False
+    is_result: bool = False
+
+    @property
+    def passes_subgraphs(self) -> bool:
+        """Whether the value can have the new type as an input or output of a subgraph."""
+        # the bounds of integers that a loop carries are unknown
+        return self.can_change and self.old != INTEGERS[0]
+
+    def settle(self) -> None:
+        """Determine the type by the readers: casts are exact only to the wider type, so it is the old one."""
+        if self.is_new is None:
+            self.is_new = self.can_change and not self.needs_old
+
+
+@dataclass
+class NodeTypes:
+    """Types of a node's inputs and outputs with changeable types, by position: whether they are new."""
+
+    inputs: dict[int, bool] = field(default_factory=dict)
+    outputs: dict[int, bool | None] = field(default_factory=dict)
+
+
+@dataclass
+class GraphTypes:
+    """Types of the values of a graph, and of those that its nodes need, by position of the node."""
+
+    scope: Scope
+    path: str
+    parent: GraphTypes | None
+    values: dict[str, TypedValue] = field(default_factory=dict)
+    nodes: dict[int, NodeTypes] = field(default_factory=dict)
+    children: dict[int, GraphTypes] = field(default_factory=dict)
+    """By identity of the subgraph."""
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+    """Known bounds of int64 values."""
+    sizes: set[str] = field(default_factory=set)
+    """Values that depend on sizes of dimensions and on constants alone."""
+
+    def find(self, name: str) -> TypedValue | None:
+        """Return a value of this graph or of an enclosing one; `None` if its type does not change."""
+        graph: GraphTypes | None = self
+        while graph is not None:
+            if name in graph.values or graph.scope.is_local(name):
+                return graph.values.get(name)
+            graph = graph.parent
+        return None
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """Return the bounds of an int64 value of this graph or of an enclosing one, if they are known."""
+        if name in self.bounds or self.parent is None or self.scope.is_local(name):
+            return self.bounds.get(name)
+        return self.parent.bounds_of(name)
+
+    def is_size(self, name: str) -> bool:
+        """Return whether a value depends on sizes alone."""
+        return name in self.sizes or (self.parent is not None and self.parent.is_size(name))
+
+
+class TypeChoice:
+    """Choice of the types of all values of a model without functions.
+
+    Attributes:
+        changes: new element types by old ones.
+        keeps_interface: whether inputs and outputs of the main graph keep their types.
+        reasons: reasons against the conversion, by the places of the nodes.
+        kept: numbers of nodes that keep their types, by operator.
+    """
+
+    def __init__(self, changes: Mapping[str, str], *, keeps_interface: bool, is_old_ir: bool) -> None:
+        self.changes = changes
+        self.keeps_interface = keeps_interface
+        self.reasons: dict[str, CannotConvert] = {}
+        self.kept: dict[str, int] = {}
+        self._is_old_ir = is_old_ir
+        self._keeps_containers = False
+        self._narrows = not EXACT_CHANGES.issuperset(changes.items())
+
+    def choose(self, scope: Scope, path: str = "graph", parent: GraphTypes | None = None) -> GraphTypes:
+        """Choose the types in a graph and its subgraphs."""
+        graph = GraphTypes(scope, path, parent)
+        container = scope.container
+        assert is_graph(container), "functions are inlined"
+        if parent is None and self.keeps_interface:
+            interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
+            # no operator casts sequences, so that none of them changes
+            self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
+        scope.defined_names.update(name for node in container.node for name in node.output)
+        self._add_inputs(graph, container)
+        for node in container.node:
+            self._add_bounds(graph, node)
+            for name in filter(None, node.output):
+                self._add(graph, name, is_new=True)
+        for position, node in enumerate(container.node):
+            try:
+                graph.nodes[position] = self._node_types(node, graph)
+            except CannotConvert as error:
+                self.reasons[node_place(path, node)] = error
+        for value in container.output:
+            self._add_result(value.name, graph)
+        if parent is None:
+            _settle(graph)
+        return graph
+
+    def new_type(self, old: str | None) -> str | None:
+        """Return the new type of a value with an element type or type string; `None` if it stays."""
+        if old is None or "map(" in old:
+            return None
+        if old in self.changes:
+            return self.changes[old]
+        names = element_names(old) if _is_container(old) else ()
+        changed = next((each for each in names if each in self.changes), None)
+        return old.replace(f"({changed})", f"({self.changes[changed]})") if changed else None
+
+    def _add(self, graph: GraphTypes, name: str, *, is_new: bool | None) -> None:
+        old = graph.scope.element_type(name)
+        new = self.new_type(old)
+        if old is not None and new is not None:
+            can_change = not (self._keeps_containers and _is_container(old))
+            if "int64" in element_names(old):  # the bounds of elements of sequences are unknown
+                bounds = graph.bounds_of(name)
+                can_change = not _is_container(old) and bounds is not None and bounds.fits
+            graph.values[name] = TypedValue(old, new, is_new and can_change, can_change)
+
+    def _add_inputs(self, graph: GraphTypes, container: GraphProto) -> None:
+        inputs = {each.name for each in container.input}
+        stored = [*(each.name for each in container.initializer)]
+        stored += (each.values.name for each in container.sparse_initializer)
+        is_interface = graph.parent is None
+        if "int64" in self.changes:
+            # callers can only pass numbers that the new type has
+            if is_interface and not self.keeps_interface:
+                graph.bounds.update(dict.fromkeys(inputs, INT32))
+            known = ((name, bounds_of_stored(name, graph.scope)) for name in stored)
+            graph.bounds.update((name, bounds) for name, bounds in known if bounds)
+        for name in inputs:
+            self._add(graph, name, is_new=not (is_interface and self.keeps_interface))
+        for name in stored:
+            if name not in inputs or self._is_old_ir:
+                self._add(graph, name, is_new=None)
+
+    def _add_bounds(self, graph: GraphTypes, proto: NodeProto) -> None:
+        operator = graph.scope.operator(proto.op_type, proto.domain)
+        if operator is None or "int64" not in self.changes or operator.domain != DEFAULT_DOMAIN:
+            return
+        node = Node.from_proto(proto)
+        for position, name in enumerate(node.outputs):
+            if name and graph.scope.element_type(name) == "int64":
+                found = bounds_of_output(node, operator, position, graph.scope, graph.bounds_of)
+                if found:
+                    graph.bounds[name] = found
+
+    def _add_result(self, name: str, graph: GraphTypes) -> None:
+        value = graph.find(name)
+        if value is None:
+            return
+        is_new = value.passes_subgraphs if graph.parent else value.can_change and not self.keeps_interface
+        _read(value, is_new=is_new)
+        value.is_result |= name in graph.values
+
+    def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
+        scope, node = graph.scope, Node.from_proto(proto)
+        operator = scope.operator(proto.op_type, proto.domain)
+        found = NodeTypes()
+        if operator is None:
+            self._keep_unknown(proto, graph, found)
+            return found
+        self._require_known_types(node, operator, graph)
+        if operator.holds_graphs:
+            self._choose_in_subgraphs(proto, graph)
+        groups = _groups(node, operator, graph)
+        keeps = self._keeps(operator, operator.name) or self._computes_sizes(node, graph)
+        kept = {
+            key
+            for key, members in groups.items()
+            if keeps
+            or not all(each.allows(operator) for each in members)
+            or any(self._keeps(operator, f"{operator.name}.{each.formal.name}") for each in members)
+            or (operator.holds_graphs and not all(each.value.passes_subgraphs for each in members))
+        }
+        if any(each.value.is_new is not None for key in kept for each in groups[key]):
+            self.kept[str(operator.id)] = self.kept.get(str(operator.id), 0) + 1
+        for key, members in groups.items():
+            for each in members:
+                is_new = key not in kept
+                if each.is_input:
+                    found.inputs[each.position] = is_new
+                    _read(each.value, is_new=is_new)
+                else:
+                    flexible = is_new and each.is_flexible
+                    found.outputs[each.position] = each.value.is_new = None if flexible else is_new
+        _add_sizes(node, graph, found)
+        return found
+
+    def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
+        for attribute in proto.attribute:
+            for inner in (
+                (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ()
+            ):
+                scope = graph.scope.child(inner)
+                scope.owner = proto
+                path = f"{graph.path} / {proto.name or proto.op_type}.{attribute.name}"
+                graph.children[id(inner)] = self.choose(scope, path, graph)
+
+    def _keep_unknown(self, proto: NodeProto, graph: GraphTypes, found: NodeTypes) -> None:
+        """Keep the types of a node of an unknown operator."""
+        if next(graphs_of(proto), None) is not None:
+            reason = f"{proto.op_type} is unknown and has a subgraph"
+            raise CannotConvert(reason, "operator.unknown", remedy=SUBGRAPHS_REMEDY)
+        for position, name in enumerate(proto.input):
+            value = graph.find(name) if name else None
+            if value is not None:
+                found.inputs[position] = False
+                _read(value, is_new=False)
+        for position, name in enumerate(proto.output):
+            if name in graph.values:
+                found.outputs[position] = graph.values[name].is_new = False
+        if found.inputs or found.outputs:
+            label = f"{proto.domain}.{proto.op_type}"
+            self.kept[label] = self.kept.get(label, 0) + 1
+
+    def _require_known_types(self, node: Node, operator: OperatorVersion, graph: GraphTypes) -> None:
+        """Refuse a node with an input of unknown type that may have a type to change."""
+        for position, name in enumerate(node.inputs):
+            formal = parameter_at(operator.inputs, position)
+            if name and formal and graph.scope.element_type(name) is None:
+                types = {*operator.types_of(formal)}.intersection(_produced_types(name, graph.scope))
+                if any(word in self.changes for each in types for word in element_names(each)):
+                    raise UnknownElementType(name)
+
+    def _keeps(self, operator: OperatorVersion, name: str) -> bool:
+        """Return whether an operator, or an input of it, keeps its types."""
+        kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
+        return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
+
+    def _computes_sizes(self, node: Node, graph: GraphTypes) -> bool:
+        """Return whether a node computes with sizes: those above 2,048 are not exact in float16."""
+        own = (each for each in node.inputs if each and graph.find(each) is not None)
+        return self._narrows and any(map(graph.is_size, own)) and _depends_on_sizes(node, graph)
+
+
+def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
+    """Add the outputs of a node that are sizes, or that it computes from sizes and constants."""
+    # other results with a new type, such as rows of a table at some positions, are not sizes
+    keeps = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
+    if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
+        graph.sizes.update(filter(None, node.outputs))
+
+
+def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
+    names = list(filter(None, node.inputs))
+    return any(map(graph.is_size, names)) and all(
+        graph.is_size(each) or _is_stored(each, graph) for each in names
+    )
+
+
+GroupKey = str | tuple[object, ...]
+"""A type variable or type, or several of them, or the kind and position of a value with a type of its own."""
+
+
+@dataclass
+class _Member:
+    """Input or output of a node that has to have the same element type as others of its group."""
+
+    is_input: bool
+    position: int
+    formal: Parameter
+    value: TypedValue
+    is_flexible: bool = False
+    is_fixed: bool = False
+
+    def allows(self, operator: OperatorVersion) -> bool:
+        allowed = operator.types_of(self.formal)
+        return self.value.can_change and not self.is_fixed and type_string(self.value.new) in allowed
+
+
+def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
+    """Return the inputs and outputs with changeable types, grouped by type variable."""
+    groups: dict[GroupKey, list[_Member]] = {}
+    for key, member in (*_inputs(node, operator, graph), *_outputs(node, operator, graph)):
+        groups.setdefault(key, []).append(member)
+    # the variables of a sequence and of its elements are different, but their types depend on each other
+    variables_of: dict[str, list[GroupKey]] = {}
+    for key, members in groups.items():
+        if not isinstance(key, tuple):
+            for element in element_names(members[0].value.old):
+                variables_of.setdefault(element, []).append(key)
+    for keys in variables_of.values():
+        if any(_is_container(each.value.old) for key in keys for each in groups[key]):
+            groups[tuple(keys)] = [each for key in keys for each in groups.pop(key)]
+    return groups
+
+
+def _inputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterator[tuple[GroupKey, _Member]]:
+    for position, name in enumerate(node.inputs):
+        formal, value = parameter_at(operator.inputs, position), graph.find(name) if name else None
+        if formal is not None and value is not None:
+            key = formal.type if formal.homogeneous else ("input", position)
+            yield key, _Member(True, position, formal, value)
+
+
+def _outputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterator[tuple[GroupKey, _Member]]:
+    variables = {each.name: each.type for each in operator.inputs}
+    for position, name in enumerate(node.outputs):
+        formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
+        if formal is None or value is None:
+            continue
+        stated = has_stated_type(operator, node, formal)
+        is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
+        key: GroupKey = variables.get(formal.absent_type or "", formal.type)
+        if stated or not formal.homogeneous:
+            key = ("output", position)
+        yield key, _Member(False, position, formal, value, stated, is_fixed)
+
+
+def _is_container(old: str | None) -> bool:
+    """Return whether a type is that of sequences or optionals."""
+    return old is not None and old.startswith(CONTAINER_PREFIXES)
+
+
+def has_stated_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
+    """Return whether attributes of a node, or their absence, determine the type of an output."""
+    if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
+        return True
+    return formal.type_attribute is not None and "(" in (formal.absent_type or "")
+
+
+def _produced_types(name: str, scope: Scope) -> Sequence[str]:
+    """Return the types that a value can have by the operator that produces it; all types if it is unknown."""
+    defining = defining_scope(scope, name)
+    producer = defining.producer(name) if defining else None
+    if producer is None or producer.operator is None:
+        return [type_string(each) for each in BY_NAME]
+    formal = parameter_at(producer.operator.outputs, producer.position)
+    return producer.operator.types_of(formal) if formal else ()
+
+
+def _is_stored(name: str, graph: GraphTypes) -> bool:
+    """Return whether a value is an initializer or the output of a Constant."""
+    scope = defining_scope(graph.scope, name)
+    if scope is None or scope.is_overridable(name):
+        return False
+    record = scope.producing_records.get(name)
+    return scope.initializer(name) is not None if record is None else record[2] == "Constant"
+
+
+def _read(value: TypedValue, *, is_new: bool) -> None:
+    value.needs_new |= is_new
+    value.needs_old |= not is_new
+
+
+def _settle(graph: GraphTypes) -> None:
+    for value in graph.values.values():
+        value.settle()
+    for each in graph.children.values():
+        _settle(each)
+
+
+def kept_sentence(kept: Mapping[str, int]) -> str:
+    """Return a sentence about the nodes that keep their types; empty without any."""
+    names = ", ".join(f"{count:,} {operator}" for operator, count in sorted(kept.items()))
+    return f"element types: nodes that keep theirs, between casts: {names}" if kept else ""

@@ -1,0 +1,88 @@
+"""Element types that the caller replaces, and operators whose nodes keep theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from opshift.converter.options import TypesLike
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import UsageError
+from opshift.model.message_text import hint_at_similar
+from opshift.opsets import OPSETS
+from opshift.registry.precompiled import load_precompiled
+
+KEPT_TYPES = OPSETS / "kept_types.yaml"
+
+EXACT_CHANGES = frozenset(
+    {
+        ("bfloat16", "float"),
+        ("bfloat16", "double"),
+        ("float16", "float"),
+        ("float16", "double"),
+        ("float", "double"),
+    }
+)
+"""Changes to a type with all values of the old one."""
+
+CHANGES = EXACT_CHANGES | {
+    ("bfloat16", "float16"), ("float", "float16"), ("double", "float16"), ("double", "float"),
+    ("int64", "int32"),
+}  # fmt: skip
+"""Supported changes of element types."""
+
+INTEGERS = ("int64", "int32")
+"""The change of integers: it applies only to values that bounds show to fit, so that it is exact."""
+
+
+def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
+    """Return pairs of an element type and the one that replaces it.
+
+    Args:
+        types: a mapping such as `{"bfloat16": "float16"}`, or texts such as `bfloat16=float16`.
+
+    Raises:
+        UsageError: a text has another form, a type is unknown or occurs twice, or the change is
+            not supported.
+    """
+    texts = (types,) if isinstance(types, str) else types
+    pairs = list(types.items()) if isinstance(types, Mapping) else [_pair(each) for each in texts]
+    found: dict[str, str] = {}
+    for old, new in pairs:
+        for name in (old, new):
+            if name not in BY_NAME:
+                reason = f"{name!r} is not an element type{hint_at_similar(str(name), BY_NAME)}"
+                raise UsageError(reason, remedy="write bfloat16=float16, for example")
+        if found.setdefault(old, new) != new:
+            raise UsageError(f"{old} has two replacements, {found[old]} and {new}", remedy="pass only one")
+        if (old, new) not in CHANGES:
+            supported = ", ".join(sorted(f"{one}={other}" for one, other in CHANGES))
+            raise UsageError(
+                f"{old} cannot become {new} in a whole model", remedy=f"supported are {supported}"
+            )
+    return tuple(found.items())
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, equals, new = str(text).partition("=")
+    if not equals:
+        reason = f"{text!r} is not a change of an element type"
+        raise UsageError(reason, remedy="write bfloat16=float16, for example")
+    return old.strip(), new.strip()
+
+
+@cache
+def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
+    """Return the operators, and other domains, that keep their types `always` or when `narrowing`.
+
+    The values are the reasons. Operators are those of the default domain.
+    """
+    return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
+
+
+def _read(path: Path) -> dict[str, dict[str, str]]:
+    from opshift.registry.yaml_files import load_yaml
+
+    return {kind: dict(operators) for kind, operators in load_yaml(path).items()}

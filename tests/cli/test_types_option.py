@@ -1,0 +1,83 @@
+"""`--types` and `--keep-interface` of convert and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+MODEL = """
+    <ir_version: 9, opset_import: ["": 17]>
+    main (TYPE[N, 2] x) => (TYPE[N, 2] y) <TYPE[2, 2] w> { a = MatMul (x, w) b = Relu (a) y = Softmax (b) }
+"""
+
+
+@pytest.fixture
+def write(folder: Path) -> Callable[[str], str]:
+    def save(element_type: str) -> str:
+        model = onnx.parser.parse_model(
+            MODEL.replace("TYPE", element_type).replace(f"<{element_type}[2, 2] w>", "")
+        )
+        number = onnx.TensorProto.DataType.Value(element_type.upper())
+        model.graph.initializer.append(onnx.helper.make_tensor("w", number, [2, 2], [1.0, -2.0, 0.5, 4.0]))
+        onnx.save(model, folder / "model.onnx")
+        return "model.onnx"
+
+    return save
+
+
+def types_of(path: str) -> list[str]:
+    graph = onnx.load(path).graph
+    numbers = [*(each.type.tensor_type.elem_type for each in (*graph.input, *graph.output))]
+    return [onnx.TensorProto.DataType.Name(each) for each in (*numbers, graph.initializer[0].data_type)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "found"),
+    [
+        ("bfloat16", "float", (), ["FLOAT"] * 3),
+        ("bfloat16", "float16", ("--allow", "approximate"), ["FLOAT16"] * 3),
+        ("float", "float16", ("--allow", "approximate", "--keep-interface"), ["FLOAT", "FLOAT", "FLOAT16"]),
+        ("float16", "float", ("--target", "13"), ["FLOAT"] * 3),
+    ],
+)
+def test_converts_and_verifies(
+    run: Run, write: Callable[[str], str], old: str, new: str, options: tuple[str, ...], found: list[str]
+) -> None:
+    done = run("convert", write(old), "out.onnx", "--types", f"{old}={new}", "--verify", *options)
+    assert done.exit_code == 0, done.stderr
+    assert f"element types: {old} to {new}" in done.stdout
+    assert "beyond tolerance" in done.stdout
+    assert types_of("out.onnx") == found
+
+
+def test_plan_names_what_to_allow(run: Run, write: Callable[[str], str]) -> None:
+    done = run("plan", write("float"), "--types", "float=float16")
+    assert done.exit_code == 1
+    assert "float16 cannot represent all numbers of float" in done.stdout
+    assert "allow approximate" in done.stdout
+
+
+def test_suggests_types(run: Run, write: Callable[[str], str]) -> None:
+    done = run("convert", write("float"), "out.onnx", "--types", "flaot=float16")
+    assert done.exit_code == 2
+    assert "did you mean 'float'?" in done.stderr
+
+
+def test_does_not_verify_weights_in_another_file(run: Run, write: Callable[[str], str], folder: Path) -> None:
+    model = onnx.load(write("float"))
+    (weight,) = model.graph.initializer
+    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
+    onnx.save(model, "ext.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    options = ("--types", "float=float16", "--allow", "approximate")
+    done = run("convert", "ext.onnx", "out.onnx", *options, "--verify")
+    assert "their converted file does not exist yet" in done.stderr
+    assert not Path("out.onnx").exists()
+    assert run("convert", "ext.onnx", "out.onnx", *options).exit_code == 0
+    assert Path("out.onnx.data").exists()
