@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from typing import Generic, NamedTuple, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_conversion
 from opshift.converter.options import ConvertArguments, Options, TargetLike
@@ -29,6 +29,9 @@ from opshift.model.onnx_ir.models import is_onnx_ir, reading_onnx_ir
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
+
+if TYPE_CHECKING:
+    from opshift.converter.recognition.recognize import Recognition
 
 Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 
@@ -114,6 +117,10 @@ def convert_version(
             not contain; `target` is then optional. Functions with such names are inlined.
         fold: replace values that are the same in every run by constants, and remove nodes that have no
             effect, before the conversion; `target` is then optional. See `simplify`.
+        recognize: replace nodes that compute the same as an operator of the result's opsets by a node of it,
+            after the conversion; `target` is then optional. `True` for all function operators, or some, such
+            as `["LayerNormalization", "Gelu"]`. With `allow="approximate"`, also those that round
+            differently.
         exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
         registry: operator definitions; by default the project's own.
 
@@ -128,7 +135,7 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    is_optional = any(map(arguments.get, ("without", "fold"))) or arguments.get("ir_version") is not None
+    is_optional = any(map(arguments.get, ("without", "fold", "recognize"))) or arguments.get("ir_version") is not None
     if len(given) > 1 or not (given or is_optional):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",
@@ -213,6 +220,8 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
             apply_conversion(plan, result, options)
     else:
         apply_conversion(plan, result, options)
+    if options.recognize:
+        plan = replace(plan, recognition=_recognize(result, options))
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
@@ -231,7 +240,20 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
-    return plan_model(model, options)[1]
+    result, plan = plan_model(model, options)
+    if not options.recognize or plan.refusals:
+        return plan
+    if result is model:
+        result = type(model)()
+        result.CopyFrom(model)
+    apply_conversion(plan, result, options)
+    return replace(plan, recognition=_recognize(result, options))
+
+
+def _recognize(model: ModelProto, options: Options) -> "Recognition":
+    from opshift.converter.recognition.recognize import recognize  # few conversions need it
+
+    return recognize(model, options)
 
 
 @gc_paused

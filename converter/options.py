@@ -60,6 +60,11 @@ AllowLike = Allow | Iterable[Allow]
 
 WithoutLike = str | Iterable[str]
 
+RecognizeLike = bool | str | Iterable[str]
+
+EVERY_OPERATOR = "*"
+"""Member of `recognize` in options for all operators of the default domain with patterns."""
+
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
 EXAMPLE_REMEDY = "give an opset such as 17, or a release such as onnx-1.12"
@@ -139,6 +144,7 @@ class ConvertArguments(Flags, total=False):
     ir_version: IrVersionLike
     shapes: ShapesLike
     without: WithoutLike
+    recognize: RecognizeLike
     registry: Registry | None
 
 
@@ -161,6 +167,7 @@ class Options(FrozenRecord):
     skipped: frozenset[str] = frozenset()
     without: frozenset[Unwanted] = frozenset()
     fold: bool = False
+    recognize: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -171,6 +178,7 @@ class Options(FrozenRecord):
         ir_version: IrVersionLike = None,
         shapes: ShapesLike = (),
         without: WithoutLike = (),
+        recognize: RecognizeLike = False,
         registry: Registry | None = None,
         inplace: bool = False,
         exact: bool = False,
@@ -184,14 +192,21 @@ class Options(FrozenRecord):
         if removed and flags.get("reversible"):
             reason = "a reversible conversion would restore the operators in `without`"
             raise UsageError(reason, remedy="pass only one of reversible and without")
-        is_optional = target is None and (bool(removed) or flags.get("fold", False))
+        recognized = read_recognize(recognize, registry) if recognize else frozenset()
+        if recognized and flags.get("reversible"):
+            reason = "recognized nodes are no longer those that a reversible conversion records"
+            raise UsageError(reason, remedy="pass only one of reversible and recognize")
+        is_optional = target is None and bool(removed or recognized or flags.get("fold"))
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
         if exact:
             wanted = replace(wanted, limits={})
         declared = tuple(read_shapes(shapes).items()) if shapes else ()
-        return cls(wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed, **flags)
+        return cls(
+            wanted, registry, read_allow(allow), inplace, shapes=declared, without=removed,
+            recognize=recognized, **flags,
+        )  # fmt: skip
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
@@ -215,6 +230,31 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
     """
     names = {without} if isinstance(without, str) else set(without)
     return frozenset(_operator_or_domain(str(each).strip(), registry) for each in names)
+
+
+def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[str]:
+    """Return the operators to recognize, such as `ai.onnx.Gelu`, or `EVERY_OPERATOR` for `True`.
+
+    Raises:
+        UsageError: an operator is unknown, or other operators cannot express it.
+    """
+    if isinstance(recognize, bool):
+        return frozenset([EVERY_OPERATOR] if recognize else [])
+    names = [recognize] if isinstance(recognize, str) else recognize
+    return frozenset(_recognizable(str(each).strip(), registry) for each in names)
+
+
+def _recognizable(name: str, registry: Registry) -> str:
+    domain, _, op_type = name.rpartition(".")
+    domain = canonical_domain(domain)
+    operator = registry.operator(op_type, domain) if registry.has_domain(domain) else None
+    if operator is None:
+        similar = hint_at_similar(op_type, registry.names(domain) if registry.has_domain(domain) else ())
+        raise UsageError(f"{name!r} is not an operator{similar}", remedy="pass operators such as Gelu")
+    if not operator.recognize and not any(each.has_function for each in operator.versions):
+        reason = f"{name} has no function body, so that no pattern of other operators is known"
+        raise UsageError(reason, remedy="pass operators with a function body, such as Gelu")
+    return f"{domain}.{op_type}"
 
 
 def _operator_or_domain(name: str, registry: Registry) -> str:

@@ -46,7 +46,7 @@ class Setting(NamedTuple):
     fixed: Mapping[str, Any]
     present: frozenset[int]
     element_type: str
-    rank: int
+    ranks: tuple[int, int]
     shapes: str
     is_static: bool
 
@@ -72,7 +72,14 @@ def derive(operator: OperatorVersion, registry: Registry) -> Iterator[Pattern]:
                 pattern = Pattern(operator.domain, operator.name, variant, False, "", fixed, nodes, outputs)
                 key = _structure(pattern)
                 merged[key] = _merged(merged[key], pattern) if key in merged else pattern
-    yield from merged.values()
+    yield from (each for each in merged.values() if _is_recognizable(each, operator))
+
+
+def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
+    """Return whether several nodes compute the result, and read all required inputs."""
+    refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
+    required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
+    return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
 
 
 def _structure(pattern: Pattern) -> Hashable:
@@ -205,18 +212,18 @@ def _options(name: str, attribute: Attribute) -> Iterator[tuple[Any, Any]]:
         yield from (((1,), (0,)), ((0, 1), (1, 2)))
 
 
-FACTS = (
-    (3, "same", True), (3, "same", False), (4, "same", True), (3, "last", True), (4, "channels", True),
-    (3, "unknown", True), (2, "same", True),
+FACTS: tuple[tuple[tuple[int, int], str, bool], ...] = (
+    ((3, 4), "same", True), ((3, 4), "same", False), ((3, 3), "same", True), ((4, 4), "same", True),
+    ((3, 4), "last", True), ((4, 4), "channels", True), ((3, 3), "unknown", True), ((3, 3), "same", False),
 )  # fmt: skip
-"""Rank of the first input, shapes of the others, and whether sizes are known.
+"""Rank of the first input in both expansions, shapes of the others, and whether sizes are known.
 
 The others have the same shape, one dimension of it, or an unknown shape.
 """
 
 
 def _call(operator: OperatorVersion, setting: Setting, side: int, opset: int) -> Call:
-    dims = SIZES[side][: setting.rank]
+    dims = SIZES[side][: setting.ranks[side]]
     inputs: list[InputFact | None] = []
     for position, formal in enumerate(operator.inputs):
         if position not in setting.present:

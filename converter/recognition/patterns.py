@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
+from opshift.model.read_only_dict import ReadOnlyDict
 
 
 class InputRef(NamedTuple):
@@ -69,9 +70,9 @@ class Pattern(NamedTuple):
         is_form: whether a definition lists the pattern: it then is complete, and others are candidates only.
         approximate: difference in rounding, a sentence; empty if the results are equal.
         attributes: values of attributes that the pattern implies.
-        inputs: number of inputs.
         nodes: the nodes.
         outputs: output of a node for each output of the operator, by position; 0 exists always.
+        ranks: ranks that inputs must have, by name.
     """
 
     domain: str
@@ -82,6 +83,12 @@ class Pattern(NamedTuple):
     attributes: Mapping[str, Any]
     nodes: tuple[PatternNode, ...]
     outputs: Mapping[int, NodeRef]
+    ranks: Mapping[str, int] = ReadOnlyDict()
+
+    @property
+    def op_types(self) -> frozenset[str]:
+        """Operators of the nodes."""
+        return frozenset(each.op_type for each in self.nodes)
 
     @property
     def anchor(self) -> PatternNode:
@@ -132,7 +139,7 @@ def to_data(pattern: Pattern) -> list[Any]:
         name: ["b", value.decode()] if isinstance(value, bytes) else value
         for name, value in pattern.attributes.items()
     }
-    return [*pattern[:5], attributes, nodes, outputs]
+    return [*pattern[:5], attributes, nodes, outputs, dict(pattern.ranks)]
 
 
 def _ref_data(ref: Ref) -> list[Any]:
@@ -152,7 +159,7 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    *fields, attributes, nodes, outputs = data
+    *fields, attributes, nodes, outputs, ranks = data
     return Pattern(
         *fields,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
@@ -161,6 +168,7 @@ def from_data(data: list[Any]) -> Pattern:
             for op_type, domain, slots in nodes
         ),
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
+        ranks,
     )
 
 
