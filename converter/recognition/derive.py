@@ -24,6 +24,7 @@ from opshift.converter.recognition.patterns import (
     PatternNode,
     Ref,
 )
+from opshift.model.element_types import round_to_float32
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import Attribute, OperatorVersion
@@ -36,7 +37,7 @@ SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 """Dimensions of the inputs in both expansions."""
 
 FLOATS, INTS = (0.375, 0.625), (2, 4)
-"""Values of attributes in both expansions."""
+"""Values of the first attribute of a type in both expansions; later ones get larger ones."""
 
 
 class Setting(NamedTuple):
@@ -55,10 +56,13 @@ def derive(operator: OperatorVersion, registry: Registry) -> Iterator[Pattern]:
     """Yield the distinct patterns of an operator at the newest opset, candidates for all opsets."""
     merged: dict[Hashable, Pattern] = {}
     opset = registry.newest_opset()
-    variants: list[int] = []
-    for setting in _settings(operator):
+    settings = list(_settings(operator))
+    # The steps that emit different nodes depend on shapes much more than on attributes.
+    basic = [each for each in settings if each[:4] == settings[0][:4]]
+    found_variants = [_variants(_call(operator, each, 0, opset), opset, registry) for each in basic]
+    variants = sorted({each for variants in found_variants for each in variants}, key=lambda v: (v > 0, -v))
+    for setting in settings:
         calls = [_call(operator, setting, side, opset) for side in (0, 1)]
-        variants = variants or _variants(calls[0], opset, registry)
         found: list[list[ExactGraph]] = []
         for variant in variants:
             graphs = [graph for call in calls if (graph := expand(call, variant, registry)) is not None]
@@ -180,7 +184,10 @@ def _attribute_choices(
     operator: OperatorVersion,
 ) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
     """Yield attributes for both expansions, and those that agree: none, each one, and pairs."""
-    options = {name: list(_options(name, each)) for name, each in operator.attributes.items()}
+    options = {
+        name: list(_options(name, each, position))
+        for position, (name, each) in enumerate(operator.attributes.items())
+    }
     required = [name for name in options if operator.attributes[name].required]
     optional = [name for name in options if name not in required and options[name]]
     floats = [name for name in optional if operator.attributes[name].type == "FLOAT"]
@@ -195,19 +202,19 @@ def _attribute_choices(
             yield (sides[0], sides[1]), fixed
 
 
-def _options(name: str, attribute: Attribute) -> Iterator[tuple[Any, Any]]:
-    """Yield values of an attribute for both expansions."""
+def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[Any, ...]]:
+    """Yield values of an attribute for both expansions, which differ from those at other positions."""
     if attribute.values is not None:
         for value in attribute.values:
             if attribute.type in ("INT", "STRING", "FLOAT") and value != attribute.default:
                 encoded = value.encode() if isinstance(value, str) else value
                 yield encoded, encoded
     elif attribute.type == "FLOAT":
-        yield FLOATS
+        yield tuple(round_to_float32(each * (1 + position / 8)) for each in FLOATS)
     elif attribute.type == "INT" and name == "axis":
         yield from ((1, 2), (-2, -2), (0, 0))
     elif attribute.type == "INT":
-        yield INTS
+        yield tuple(each << (position % 2) for each in INTS)
     elif attribute.type == "INTS":
         yield from (((1,), (0,)), ((0, 1), (1, 2)))
 
