@@ -2,20 +2,21 @@
 
 A form is a list of assignments in the syntax of Python, such as
 
-    gate = Sigmoid(Mul(X, alpha))
+    gate = Sigmoid(Mul(X, alpha) | X)
     Y = Mul(X, gate)
 
 Names are inputs, outputs and attributes of the operator, or values of earlier lines. A number is a constant of
 the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
 negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`. Keywords
-are attributes of the nodes, or inputs by name; `...` allows any constant.
+are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import product
 from typing import Annotated, NamedTuple, TypeAlias
 
 from opshift.registry.record import Checked, Record
@@ -31,8 +32,13 @@ class RecognizedForm(Record):
     """What rounds differently from the definition; empty if the results are equal."""
     attributes: dict[str, Literals] = field(default_factory=dict)
     """Values of attributes that the form implies."""
-    ranks: dict[str, int] = field(default_factory=dict)
-    """Ranks of inputs for which the form is valid."""
+    shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    """Dimensions of values, for which the form is valid: equal letters are equal sizes, `_` is any size.
+
+    The name of an attribute is a size that the attribute declares, and `...` in front any dimensions.
+    """
+    types: tuple[str, ...] = ()
+    """Element types of the first input for which the form is valid; empty for all."""
     form: Annotated[str, Checked(min_length=1)]
     """The assignments, see the module."""
 
@@ -62,6 +68,9 @@ class ValueOperand(NamedTuple):
 
 Operand: TypeAlias = "ConstantOperand | ValueOperand"
 
+ANY_VALUE = ValueOperand("...")
+"""Operand of which the form does not depend, such as the second one of a Reshape to a known shape."""
+
 
 class FormNode(NamedTuple):
     """Node of a form: its operator, operands by position and by name, and the names of its outputs."""
@@ -76,8 +85,15 @@ class FormError(ValueError):
     """A form has the wrong syntax."""
 
 
-def parse_form(text: str, attributes: Mapping[str, object]) -> list[FormNode]:
-    """Return the nodes of a form for an operator with these attributes.
+class ParsedForm(NamedTuple):
+    """Nodes of one alternative of a form, and values with a second name."""
+
+    nodes: tuple[FormNode, ...]
+    aliases: Mapping[str, str]
+
+
+def parse_form(text: str, attributes: Mapping[str, object]) -> list[ParsedForm]:
+    """Return the alternatives of a form for an operator with these attributes.
 
     Raises:
         FormError: the text is not a list of assignments as the module describes it.
@@ -86,7 +102,22 @@ def parse_form(text: str, attributes: Mapping[str, object]) -> list[FormNode]:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise FormError(f"line {error.lineno} is not an assignment") from error
-    return _Parser(frozenset(attributes)).nodes(tree)
+    lines: list[list[ast.Assign]] = []
+    for line in tree.body:
+        if not isinstance(line, ast.Assign) or len(line.targets) != 1:
+            raise FormError(f"line {line.lineno} is not an assignment")
+        lines.append([ast.Assign(line.targets, value, lineno=line.lineno) for value in _alternatives(line.value)])
+    return [_Parser(frozenset(attributes)).parsed(each) for each in product(*lines)]
+
+
+def _alternatives(value: ast.expr) -> list[ast.expr]:
+    """Return the expressions that `|` separates, for each combination within an expression."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return [*_alternatives(value.left), *_alternatives(value.right)]
+    if not isinstance(value, ast.Call):
+        return [value]
+    operands = product(*map(_alternatives, value.args))
+    return [ast.Call(value.func, [*each], value.keywords, lineno=value.lineno) for each in operands]
 
 
 class _Parser:
@@ -94,16 +125,18 @@ class _Parser:
         self._attributes = attributes
         self._nodes: list[FormNode] = []
 
-    def nodes(self, tree: ast.Module) -> list[FormNode]:
-        for line in tree.body:
-            if not isinstance(line, ast.Assign) or len(line.targets) != 1:
-                raise FormError(f"line {line.lineno} is not an assignment")
+    def parsed(self, lines: Iterable[ast.Assign]) -> ParsedForm:
+        aliases: dict[str, str] = {}
+        for line in lines:
             target = line.targets[0]
             names = [target] if isinstance(target, ast.Name) else getattr(target, "elts", [])
             if not names or not all(isinstance(each, ast.Name) for each in names):
                 raise FormError(f"line {line.lineno} does not assign to names")
-            self._add(line.value, tuple(each.id for each in names))
-        return self._nodes
+            if isinstance(line.value, ast.Name):
+                aliases[names[0].id] = line.value.id
+            else:
+                self._add(line.value, tuple(each.id for each in names))
+        return ParsedForm(tuple(self._nodes), aliases)
 
     def _add(self, value: ast.expr, outputs: tuple[str, ...]) -> None:
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
@@ -120,7 +153,7 @@ class _Parser:
         if isinstance(value, ast.Name) and value.id not in self._attributes:
             return ValueOperand(value.id)
         if isinstance(value, ast.Constant) and value.value is ...:
-            return ConstantOperand(None)
+            return ANY_VALUE
         elements = value.elts if isinstance(value, ast.List) else [value]
         return ConstantOperand(tuple(map(_term, elements)))
 
@@ -151,23 +184,28 @@ def form_problems(
 ) -> Iterator[str]:
     """Yield the mistakes in a form of an operator with these inputs, outputs and attributes."""
     try:
-        nodes = parse_form(form.form, attributes)
+        alternatives = parse_form(form.form, attributes)
     except FormError as error:
         yield str(error)
         return
-    known = set(inputs)
-    for node in nodes:
+    for alternative in alternatives:
+        yield from _problems_of(alternative, set(inputs), outputs, attributes)
+    yield from (f"{name} is not an attribute" for name in form.attributes if name not in attributes)
+
+
+def _problems_of(
+    parsed: ParsedForm, known: set[str], outputs: Mapping[str, object], attributes: Mapping[str, object]
+) -> Iterator[str]:
+    known = {*known, ANY_VALUE.name, *parsed.aliases}
+    for node in parsed.nodes:
         for operand in (*node.operands, *node.named.values()):
             if isinstance(operand, ValueOperand) and operand.name not in known:
                 yield f"{operand.name} is neither an input nor a value of an earlier line"
             if isinstance(operand, ConstantOperand):
                 terms = [each for each in operand.elements or () if isinstance(each, AttributeTerm)]
-                yield from (
-                    f"{each.attribute} is not an attribute" for each in terms if each.attribute not in attributes
-                )
+                unknown = [each.attribute for each in terms if each.attribute not in attributes]
+                yield from (f"{each} is not an attribute" for each in unknown)
         known.update(node.outputs)
     if not known.intersection(outputs):
         yield "no line assigns to an output"
-    for kind, names, given in (("attribute", attributes, form.attributes), ("input", inputs, form.ranks)):
-        yield from (f"{name} is not an {kind}" for name in given if name not in names)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
 from opshift.converter.recognition.matching import GraphView, Match, Matcher
-from opshift.converter.recognition.patterns import NodeRef, Pattern
+from opshift.converter.recognition.patterns import InputRef, NodeRef, Pattern
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.model.graphs import NodeRecord
@@ -95,12 +95,10 @@ class Candidate:
         Raises:
             Rejected: the nodes have to remain.
         """
-        attributes = self._attributes(match)
         inputs = self._inputs(match)
-        for name, rank in self._pattern.ranks.items():
-            found = self._operator.input_named(name)
-            if found is not None and self._scope.rank(inputs[found[0]]) != rank:
-                raise Rejected(f"the rank of {inputs[found[0]]!r} is not known to be {rank}")
+        self._require_type(inputs)
+        match = match._replace(attributes={**match.attributes, **self._sizes(match)})
+        attributes = self._attributes(match)
         call, actual_shape = self._call(inputs, attributes)
         outputs = {0: self._anchor}
         if self._pattern.is_form:
@@ -133,6 +131,43 @@ class Candidate:
             frozenset(self._removable(match)),
             self._pattern.approximate,
         )
+
+    def _require_type(self, inputs: tuple[str, ...]) -> None:
+        types = self._pattern.types
+        if types and self._scope.element_type(inputs[0]) not in types:
+            raise Rejected(f"the form is for {' and '.join(types)} only")
+
+    def _sizes(self, match: Match) -> dict[str, int]:
+        """Return the attributes that are sizes in the shapes of a form, and check the other sizes."""
+        names = [
+            match.inputs[ref.position] if isinstance(ref, InputRef) else match.nodes[ref.node][4][ref.output]
+            for ref, _ in self._pattern.shapes
+            if not isinstance(ref, InputRef) or ref.position in match.inputs
+        ]
+        expected = [
+            dims
+            for ref, dims in self._pattern.shapes
+            if not isinstance(ref, InputRef) or ref.position in match.inputs
+        ]
+        known: dict[str, int] = {}
+        for name, dims, shape in zip(names, expected, self._scope.comparable_shapes(names), strict=True):
+            if shape is None:
+                raise Rejected(f"the rank of {name!r} is unknown")
+            is_open = bool(dims) and dims[0] == "..."
+            wanted = dims[1:] if is_open else dims
+            if len(shape) < len(wanted) or (len(shape) > len(wanted) and not is_open):
+                raise Rejected(f"the rank of {name!r} is {len(shape)}")
+            for size, term in zip(shape[len(shape) - len(wanted) :], wanted, strict=True):
+                if term == "_":
+                    continue
+                if size is None:
+                    raise Rejected(f"a size of {name!r} is unknown")
+                if size != (term if isinstance(term, int) else known.setdefault(term, size)):
+                    raise Rejected(f"the sizes of {name!r} differ")
+        found = {name: size for name, size in known.items() if name in self._operator.attributes}
+        if any(size <= 0 for size in found.values()):
+            raise Rejected("a size that becomes an attribute is unknown")
+        return found
 
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the node, without defaults."""
@@ -281,9 +316,14 @@ class Candidate:
         while pending:
             name = pending.pop()
             found = self._view.producer(name)
-            if found is None or found[0] in seen or self._view.constant(name) is None:
+            if found is None or found[0] in seen or not self._is_auxiliary(name):
                 continue
             seen.add(found[0])
             yield from filter(None, found[4])
             pending += found[3]
 
+
+    def _is_auxiliary(self, name: str) -> bool:
+        """Return whether a value is a size, a position or a constant."""
+        is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")
+        return is_integer or self._view.number(name) is not None

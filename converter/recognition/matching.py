@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from opshift.converter.recognition.expansion import ExactGraph, ExactNode, ValueName, node_slots
 from opshift.converter.recognition.patterns import (
     FUNCTIONS,
+    AnyValue,
     Constant,
     Element,
     Hole,
@@ -24,7 +25,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import TensorProto
 from opshift.model.node import Tensor
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import pack_tensor, read_tensor, write_tensor
 from opshift.registry.models import OperatorVersion
 
@@ -33,11 +34,16 @@ COMMUTATIVE = frozenset(
 )
 """Operators with two inputs whose order does not matter."""
 
+AXES = ("axes", "axis")
+"""Slots with axes, which may be negative."""
+
 MAX_STEPS = 2_000
 """Maximum number of comparisons of values in one match; bounds the alternatives of commutative operands."""
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2}
 """Relative difference of constants that are equal up to rounding, by element type; for others 2e-6."""
+
+FLOATS = ("float", "float16", "bfloat16", "double")
 
 LARGEST_CONSTANT = 4096
 """Maximum number of elements of a constant that a pattern compares."""
@@ -84,6 +90,35 @@ class GraphView:
             return self.scope.constant(name)
         except (CannotConvert, ValueError, TypeError, LookupError):  # its node is invalid
             return None
+
+    def number(self, name: str, depth: int = 6) -> Tensor | None:
+        """Return a constant, or a rounded function of constant numbers, such as the root of a size."""
+        found = self.constant(name)
+        record = None if found is not None or not depth else self.producer(name)
+        if record is None or record[2] not in ROOTS or record[1] not in ("", DEFAULT_DOMAIN):
+            return found
+        operands = [self.number(each, depth - 1) for each in record[3]]
+        element_type = self.scope.element_type(name)
+        if element_type not in FLOATS or not all(each and len(each.values) == 1 for each in operands):
+            return None
+        try:
+            value = ROOTS[record[2]](*(float(each.scalar) for each in operands if each))
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        rounded = _rounded(value, element_type)
+        dims = max((each.dims for each in operands if each), key=len)
+        return None if rounded is None else Tensor(element_type, dims, (rounded,))
+
+
+ROOTS: dict[str, Callable[..., float]] = {
+    "Sqrt": math.sqrt,
+    "Pow": math.pow,
+    "Reciprocal": lambda value: 1 / value,
+    "Div": lambda one, other: one / other,
+    "Mul": lambda one, other: one * other,
+    "Cast": float,
+}
+"""Functions of constant numbers that the evaluator of constants does not know, because they are rounded."""
 
 
 class _State:
@@ -149,6 +184,8 @@ class Matcher:
             if self._steps > MAX_STEPS:
                 return None
             ref, name = goals.pop()
+            if isinstance(ref, AnyValue):
+                continue
             if isinstance(ref, InputRef):
                 if state.inputs.setdefault(ref.position, name) != name:
                     return None
@@ -185,20 +222,30 @@ class Matcher:
         actual = self._view.slots(record)
         if actual is None:
             return None
-        for slot, value in actual.items():
-            if slot not in node.slots and (isinstance(value, ValueName) or self._strict):
-                if isinstance(value, ValueName) and (self._strict or self._view.constant(value.name) is None):
+        # The shape of its result alone determines a Reshape to any shape, whatever its attributes are.
+        is_free = any(isinstance(ref, AnyValue) for ref in node.slots.values())
+        for slot in actual.keys() - node.slots.keys():
+            value = actual[slot]
+            if isinstance(value, ValueName):
+                if self._strict or self._view.constant(value.name) is None:
                     return None
-                if self._strict and not self._is_default(record, slot, value):
-                    return None
+            elif self._strict and not is_free and not self._is_default(record, slot, value):
+                return None
         goals: list[Goal] = []
         for slot, ref in node.slots.items():
             value = actual.get(slot)
-            if isinstance(value, ValueName):
+            if self._strict and slot in AXES and isinstance(ref, Constant) and value is not None:
+                if not self._matches_axes(ref, value, record, state):
+                    return None
+            elif isinstance(value, ValueName):
                 goals.append((ref, value.name))
             elif value is None:
+                if isinstance(ref, AnyValue):
+                    continue
                 if isinstance(ref, InputRef | NodeRef) or not self._matches_default(ref, record, slot):
                     return None
+            elif isinstance(ref, AnyValue):
+                continue
             elif isinstance(ref, InputRef | NodeRef) or not self._matches(ref, value, state, None):
                 return None
         goals.sort(key=lambda goal: isinstance(goal[0], InputRef))  # the last one is matched first
@@ -210,13 +257,28 @@ class Matcher:
         goals.reverse()
         return [goals]
 
+    def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
+        """Compare axes counted from either end."""
+        actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
+        rank = self._view.scope.rank(record[3][0]) if record[3] else None
+        if actual is None or ref.elements is None:
+            return False
+        elements = _elements(actual)
+        if rank and record[2] == "Unsqueeze":
+            rank += len(elements)
+        if rank and all(isinstance(each, int) for each in ref.elements):
+            return sorted(each % rank for each in elements) == sorted(
+                each % rank for each in ref.elements if isinstance(each, int)
+            )
+        return self._matches(ref, actual, state, None)
+
     def _is_possible(self, goal: Goal) -> bool:
         """Return whether the operator that computes a value is that of the pattern, for speed."""
         ref, name = goal
         if isinstance(ref, NodeRef):
             record = self._view.producer(name)
             return record is not None and record[2] == self._nodes[ref.node].op_type
-        return isinstance(ref, InputRef) or self._view.constant(name) is not None
+        return isinstance(ref, InputRef | AnyValue) or self._view.number(name) is not None
 
     def _is_default(self, record: NodeRecord, slot: str, value: Any) -> bool:
         operator = self._view.scope.operator(record[2], record[1])
@@ -237,7 +299,7 @@ class Matcher:
         return self._matches(ref, default, None, None)
 
     def _matches_constant(self, ref: Any, name: str, state: _State) -> bool:
-        tensor = self._view.constant(name)
+        tensor = self._view.number(name) if self._is_close else self._view.constant(name)
         if tensor is None or len(tensor.values) > LARGEST_CONSTANT:
             return False
         return self._matches(ref, tensor, state, tensor.element_type)
@@ -304,7 +366,8 @@ class Matcher:
         if known == value:
             return True
         is_number = isinstance(known, float) and isinstance(value, float)
-        return is_number and not self._strict and math.isclose(known, value, rel_tol=1e-6)
+        is_close = is_number and (self._is_close or not self._strict)
+        return is_close and math.isclose(known, value, rel_tol=1e-6)
 
 
 def _elements(actual: Any) -> Sequence[Any]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.read_only_dict import ReadOnlyDict
 
 
 class InputRef(NamedTuple):
@@ -48,7 +47,11 @@ class Constant(NamedTuple):
     whole: str = ""
 
 
-Ref: TypeAlias = "InputRef | NodeRef | Constant"
+class AnyValue(NamedTuple):
+    """Value on which the result does not depend: the shape of a value determines it."""
+
+
+Ref: TypeAlias = "InputRef | NodeRef | Constant | AnyValue"
 
 
 class PatternNode(NamedTuple):
@@ -72,7 +75,8 @@ class Pattern(NamedTuple):
         attributes: values of attributes that the pattern implies.
         nodes: the nodes.
         outputs: output of a node for each output of the operator, by position; 0 exists always.
-        ranks: ranks that inputs must have, by name.
+        shapes: dimensions that values must have, see `RecognizedForm`.
+        types: element types that the first input may have; empty for all.
     """
 
     domain: str
@@ -83,7 +87,8 @@ class Pattern(NamedTuple):
     attributes: Mapping[str, Any]
     nodes: tuple[PatternNode, ...]
     outputs: Mapping[int, NodeRef]
-    ranks: Mapping[str, int] = ReadOnlyDict()
+    shapes: tuple[tuple[InputRef | NodeRef, tuple[int | str, ...]], ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def op_types(self) -> frozenset[str]:
@@ -139,7 +144,8 @@ def to_data(pattern: Pattern) -> list[Any]:
         name: ["b", value.decode()] if isinstance(value, bytes) else value
         for name, value in pattern.attributes.items()
     }
-    return [*pattern[:5], attributes, nodes, outputs, dict(pattern.ranks)]
+    shapes = [[list(ref), list(dims)] for ref, dims in pattern.shapes]
+    return [*pattern[:5], attributes, nodes, outputs, shapes, list(pattern.types)]
 
 
 def _ref_data(ref: Ref) -> list[Any]:
@@ -159,7 +165,7 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    *fields, attributes, nodes, outputs, ranks = data
+    *fields, attributes, nodes, outputs, shapes, types = data
     return Pattern(
         *fields,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
@@ -168,14 +174,19 @@ def from_data(data: list[Any]) -> Pattern:
             for op_type, domain, slots in nodes
         ),
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
-        ranks,
+        tuple((_value_ref(ref), tuple(dims)) for ref, dims in shapes),
+        tuple(types),
     )
 
 
 def _ref(data: list[Any]) -> Ref:
-    if data[0] == "c":
+    if data and data[0] == "c":
         elements = None if data[1] is None else tuple(map(_element, data[1]))
         return Constant(elements, data[2])
+    return _value_ref(data) if data else AnyValue()
+
+
+def _value_ref(data: list[Any]) -> InputRef | NodeRef:
     return InputRef(*data) if len(data) == 1 else NodeRef(*data)
 
 
