@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, overload
+from typing import Generic, NamedTuple, TypeVar, Unpack, overload
 
 from opshift.converter.apply import apply_conversion
 from opshift.converter.options import ConvertArguments, Options, TargetLike
@@ -29,9 +29,6 @@ from opshift.model.onnx_ir.models import is_onnx_ir, reading_onnx_ir
 from opshift.model.signals import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
-
-if TYPE_CHECKING:
-    from opshift.converter.recognition.recognize import Recognition
 
 Converted = TypeVar("Converted", bound=ModelObject | bytes, covariant=True)
 
@@ -135,7 +132,9 @@ def convert_version(
         UsageError, UnknownOpset, UnknownDomain: the target is invalid, or there is no higher `model_version`.
     """
     given = [each for each in (target, target_version) if each is not None]
-    is_optional = any(map(arguments.get, ("without", "fold", "recognize"))) or arguments.get("ir_version") is not None
+    is_optional = (
+        any(map(arguments.get, ("without", "fold", "recognize"))) or arguments.get("ir_version") is not None
+    )
     if len(given) > 1 or not (given or is_optional):
         raise UsageError(
             f"expected exactly one target, got {len(given)}",
@@ -217,11 +216,9 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     if result is source and not owned:
         # the caller's model must not remain half converted after Ctrl+C
         with signals_deferred():
-            apply_conversion(plan, result, options)
+            plan = _apply(plan, result, options)
     else:
-        apply_conversion(plan, result, options)
-    if options.recognize:
-        plan = replace(plan, recognition=_recognize(result, options))
+        plan = _apply(plan, result, options)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
@@ -246,14 +243,17 @@ def plan_with(model: ModelProto, options: Options) -> Plan:
     if result is model:
         result = type(model)()
         result.CopyFrom(model)
-    apply_conversion(plan, result, options)
-    return replace(plan, recognition=_recognize(result, options))
+    return _apply(plan, result, options)
 
 
-def _recognize(model: ModelProto, options: Options) -> "Recognition":
+def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
+    """Apply a plan to a model, recognize operators in the result if requested, and add them to the plan."""
+    apply_conversion(plan, model, options)
+    if not options.recognize:
+        return plan
     from opshift.converter.recognition.recognize import recognize  # few conversions need it
 
-    return recognize(model, options)
+    return replace(plan, recognition=recognize(model, options))
 
 
 @gc_paused
@@ -262,8 +262,7 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
-    apply_conversion(plan, result, options)
-    return result, plan
+    return result, _apply(plan, result, options)
 
 
 def _preload() -> None:

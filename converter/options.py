@@ -62,7 +62,7 @@ WithoutLike = str | Iterable[str]
 
 RecognizeLike = bool | str | Iterable[str]
 
-EVERY_OPERATOR = "*"
+EVERY_OPERATOR = "all"
 """Member of `recognize` in options for all operators of the default domain with patterns."""
 
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
@@ -240,7 +240,9 @@ def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[st
     """
     if isinstance(recognize, bool):
         return frozenset([EVERY_OPERATOR] if recognize else [])
-    names = [recognize] if isinstance(recognize, str) else recognize
+    names = {recognize} if isinstance(recognize, str) else set(recognize)
+    if EVERY_OPERATOR in names:
+        return frozenset([EVERY_OPERATOR])
     return frozenset(_recognizable(str(each).strip(), registry) for each in names)
 
 

@@ -106,7 +106,9 @@ def parse_form(text: str, attributes: Mapping[str, object]) -> list[ParsedForm]:
     for line in tree.body:
         if not isinstance(line, ast.Assign) or len(line.targets) != 1:
             raise FormError(f"line {line.lineno} is not an assignment")
-        lines.append([ast.Assign(line.targets, value, lineno=line.lineno) for value in _alternatives(line.value)])
+        lines.append(
+            [ast.Assign(line.targets, value, lineno=line.lineno) for value in _alternatives(line.value)]
+        )
     return [_Parser(frozenset(attributes)).parsed(each) for each in product(*lines)]
 
 
@@ -180,7 +182,10 @@ def _term(value: ast.expr) -> Term:
 
 
 def form_problems(
-    form: RecognizedForm, inputs: Mapping[str, object], outputs: Mapping[str, object], attributes: Mapping[str, object]
+    form: RecognizedForm,
+    inputs: Mapping[str, object],
+    outputs: Mapping[str, object],
+    attributes: Mapping[str, object],
 ) -> Iterator[str]:
     """Yield the mistakes in a form of an operator with these inputs, outputs and attributes."""
     try:
@@ -208,4 +213,3 @@ def _problems_of(
         known.update(node.outputs)
     if not known.intersection(outputs):
         yield "no line assigns to an output"
-

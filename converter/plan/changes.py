@@ -22,7 +22,7 @@ from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
     from opshift.checker.ir_features.finders import ModelRewrite
-    from opshift.converter.recognition.recognize import Recognition
+    from opshift.converter.recognition.result import Recognition
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
     from opshift.registry.steps import Allow

@@ -322,7 +322,6 @@ class Candidate:
             yield from filter(None, found[4])
             pending += found[3]
 
-
     def _is_auxiliary(self, name: str) -> bool:
         """Return whether a value is a size, a position or a constant."""
         is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")

@@ -162,9 +162,7 @@ def _settings(operator: OperatorVersion) -> Iterator[Setting]:
     required = frozenset(i for i, each in enumerate(operator.inputs) if each.option != "optional")
     optional = [i for i, each in enumerate(operator.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
-    presences = [
-        required.union(each) for count in range(size + 1) for each in combinations(optional, count)
-    ]
+    presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
     choices = (list(_attribute_choices(operator)), presences, types, FACTS)
     for picked in product(*(range(len(each)) for each in choices)):
         if sum(map(bool, picked)) <= 2:
@@ -197,7 +195,9 @@ def _attribute_choices(
     for extra in names:
         chosen = [*required, *extra]
         for values in product(*(options[name] for name in chosen)):
-            sides = tuple({name: pair[side] for name, pair in zip(chosen, values, strict=True)} for side in (0, 1))
+            sides = tuple(
+                {name: pair[side] for name, pair in zip(chosen, values, strict=True)} for side in (0, 1)
+            )
             fixed = {name: pair[0] for name, pair in zip(chosen, values, strict=True) if pair[0] == pair[1]}
             yield (sides[0], sides[1]), fixed
 

@@ -174,7 +174,8 @@ class _Reader:
             return None
         slots = node_slots(self._scope.node_of(record), self._scope)
         if slots is None or (canonical_domain(record[1]), record[2]) == (
-            self._excluded.domain, self._excluded.name,
+            self._excluded.domain,
+            self._excluded.name,
         ):
             return None
         content: dict[str, Any] = {}

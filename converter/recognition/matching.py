@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from opshift.converter.recognition.expansion import ExactGraph, ExactNode, ValueName, node_slots
+from opshift.converter.recognition.expansion import ExactNode, ValueName, node_slots
 from opshift.converter.recognition.patterns import (
     FUNCTIONS,
     AnyValue,
@@ -335,7 +335,9 @@ class Matcher:
             if element_type is None and round_to_float32(expected) == element:
                 return True
             is_close = self._is_close or not self._strict
-            return is_close and math.isclose(expected, element, rel_tol=TOLERANCE.get(element_type or "", 2e-6))
+            return is_close and math.isclose(
+                expected, element, rel_tol=TOLERANCE.get(element_type or "", 2e-6)
+            )
         return bool(expected == element)
 
     def _solve_hole(self, hole: Hole, element: Any, state: _State, element_type: str | None) -> bool:

@@ -6,7 +6,7 @@ graph inputs and outputs do not change.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -19,13 +19,13 @@ from opshift.converter.recognition.candidate import Candidate, Expansions, Rejec
 from opshift.converter.recognition.load import compiled_patterns, patterns_of
 from opshift.converter.recognition.matching import GraphView, Matcher, candidates
 from opshift.converter.recognition.patterns import Pattern
+from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.function_scope import CallScope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
-from opshift.model.frozen_record import FrozenRecord
-from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place
+from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
 from opshift.registry.models import OperatorVersion
@@ -34,66 +34,15 @@ MAX_PASSES = 3
 """Maximum number of passes: recognized nodes may be parts of the nodes of another operator."""
 
 
-class RecognizedNode(FrozenRecord):
-    """Node that replaced others.
-
-    Attributes:
-        place: label of the node, with its graph or function.
-        operator: its operator version, such as `ai.onnx.Gelu:20`.
-        nodes: number of nodes that it replaced.
-        rounding: what rounds differently, a sentence; empty if results are equal.
-    """
-
-    place: str
-    operator: str
-    nodes: int
-    rounding: str = ""
-
-
-class NearMiss(FrozenRecord):
-    """Nodes that match a pattern, but are kept.
-
-    Attributes:
-        place: label of the last node.
-        operator: operator version of the pattern.
-        reason: the reason, a sentence.
-    """
-
-    place: str
-    operator: str
-    reason: str
-
-
-class Recognition(FrozenRecord):
-    """Result of recognition in a model: nodes that replaced others, and patterns that almost matched."""
-
-    nodes: tuple[RecognizedNode, ...] = ()
-    near_misses: tuple[NearMiss, ...] = ()
-    removed_record: bool = False
-    """Whether the record of a reversible conversion was removed: its originals may read removed values."""
-
-    def sentences(self) -> Iterator[str]:
-        """Yield a sentence for each operator, such as `12 LayerNormalization from 108 nodes`."""
-        replaced: Counter[str] = Counter()
-        counts: Counter[str] = Counter()
-        for each in self.nodes:
-            counts[each.operator] += 1
-            replaced[each.operator] += each.nodes
-        for operator, count in counts.most_common():
-            nodes = f"{replaced[operator]:,} node{'s' if replaced[operator] > 1 else ''}"
-            yield f"recognized: {count:,} {operator.rpartition(':')[0].removeprefix('ai.onnx.')} from {nodes}"
-        if self.removed_record:
-            yield "the record of an earlier reversible conversion is removed by recognition"
-
-
 def recognize(model: ModelProto, options: Options) -> Recognition:
     """Replace nodes in a model that is at its target, and return what was recognized.
 
     A model in which several values have the same name stays unchanged.
     """
-    roots = [model.graph, *model.functions]
+    roots = [*root_graphs(model), *model.functions]
+    before = sum(1 for _ in nested_nodes(*roots))
     if not all(map(has_distinct_names, roots)):
-        return Recognition()
+        return Recognition(node_counts=(before, before))
     found: list[RecognizedNode] = []
     misses: dict[tuple[str, str], NearMiss] = {}
     wanted: Set[str] | None = None
@@ -111,7 +60,8 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
     if is_recorded:
         remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
     kept = tuple(each for each in misses.values() if each.place not in recognized)
-    return Recognition(tuple(found), kept, is_recorded)
+    after = sum(1 for _ in nested_nodes(*roots))
+    return Recognition(tuple(found), kept, (before, after), is_recorded)
 
 
 class _Located(NamedTuple):
@@ -238,7 +188,10 @@ class _Pass:
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
         """Return the operator version at the opset of a graph; `None` if it or a function hides it."""
         domain = model_domain(pattern.domain)
-        if (domain, pattern.operator) in self._shadowed or (pattern.domain, pattern.operator) in self._shadowed:
+        if (domain, pattern.operator) in self._shadowed or (
+            pattern.domain,
+            pattern.operator,
+        ) in self._shadowed:
             return None
         return view.scope.operator(pattern.operator, domain)
 

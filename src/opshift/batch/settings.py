@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     keep_initializer_inputs: bool = False
     without: tuple[str, ...] = ()
     fold: bool = False
+    recognize: tuple[str, ...] = ()
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -58,6 +59,7 @@ class Settings(NamedTuple):
             allow=self.allow,
             ir_version=self.ir_version,
             shapes=self.shapes,
+            recognize=self.recognize,
             without=self.without,
             registry=load_registry(self.opsets),
             inplace=True,
