@@ -35,7 +35,8 @@ class RecognizedForm(Record):
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     """Dimensions of values, for which the form is valid: equal letters are equal sizes, `_` is any size.
 
-    The name of an attribute is a size that the attribute declares, and `...` in front any dimensions.
+    The name of an attribute is a size that the attribute declares, and `A * B` a product. A dimension with
+    `?` may also be 1 or missing. The shapes have to determine that of the result.
     """
     types: tuple[str, ...] = ()
     """Element types of the first input for which the form is valid; empty for all."""

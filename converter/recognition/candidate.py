@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
@@ -10,6 +11,7 @@ from opshift.converter.recognition.matching import GraphView, Match, Matcher
 from opshift.converter.recognition.patterns import InputRef, NodeRef, Pattern
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.constants import INTEGER_RANGES
+from opshift.inference.symbols import is_symbol
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Tensor
 from opshift.model.types import Shape
@@ -117,7 +119,8 @@ class Candidate:
             leaks = set(self._leaks(nodes, outputs, fixed))
         if leaks:
             raise Rejected(f"{min(leaks)!r} is read elsewhere")
-        self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
+        if not self._pattern.shapes:  # a form with shapes determines that of its result
+            self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
         if any(name in outputs.values() for name in inputs):
             raise Rejected("an input of the operator is one of its outputs")
         last = max(outputs)
@@ -150,24 +153,50 @@ class Candidate:
             if not isinstance(ref, InputRef) or ref.position in match.inputs
         ]
         known: dict[str, int] = {}
-        for name, dims, shape in zip(names, expected, self._scope.comparable_shapes(names), strict=True):
+        for name, dims in zip(names, expected, strict=True):
+            shape = self._shape(name)
             if shape is None:
                 raise Rejected(f"the rank of {name!r} is unknown")
-            is_open = bool(dims) and dims[0] == "..."
-            wanted = dims[1:] if is_open else dims
-            if len(shape) < len(wanted) or (len(shape) > len(wanted) and not is_open):
+            optional = sum(str(each).endswith("?") for each in dims)
+            if not len(dims) - optional <= len(shape) <= len(dims):
                 raise Rejected(f"the rank of {name!r} is {len(shape)}")
-            for size, term in zip(shape[len(shape) - len(wanted) :], wanted, strict=True):
-                if term == "_":
-                    continue
-                if size is None:
-                    raise Rejected(f"a size of {name!r} is unknown")
-                if size != (term if isinstance(term, int) else known.setdefault(term, size)):
-                    raise Rejected(f"the sizes of {name!r} differ")
+            for size, term in zip(reversed(shape), reversed(dims), strict=False):
+                if isinstance(term, str) and term.endswith("?"):
+                    if size != 1:
+                        self._require_size(name, size, term[:-1], known)
+                elif term != "_":
+                    self._require_size(name, size, term, known)
         found = {name: size for name, size in known.items() if name in self._operator.attributes}
-        if any(size <= 0 for size in found.values()):
+        if any(is_symbol(size) for size in found.values()):
             raise Rejected("a size that becomes an attribute is unknown")
         return found
+
+    def _require_size(self, name: str, size: int | None, term: int | str, known: dict[str, int]) -> None:
+        """Check that a size is that of a term: a number, a name, or a product of names."""
+        if size is None:
+            raise Rejected(f"a size of {name!r} is unknown")
+        if isinstance(term, str) and "*" in term:
+            factors = [known.get(each.strip(), 0) for each in term.split("*")]
+            expected = prod(factors)
+        else:
+            expected = term if isinstance(term, int) else known.setdefault(term, size)
+        if size != expected:
+            raise Rejected(f"the sizes of {name!r} differ")
+
+    def _shape(self, name: str) -> Shape | None:
+        """Return the shape of a value; of a Reshape, sizes that it would have unless one of them is 0.
+
+        If one is 0, all values of a form are empty, and the others do not matter.
+        """
+        shape = self._scope.symbolic_shape(name)
+        record = self._view.producer(name)
+        if shape is None or None not in shape or record is None or record[2] != "Reshape":
+            return shape
+        target = self._scope.elements(record[3][1])
+        if target is None or len(target.values) != len(shape):
+            return shape
+        listed = [None if each in (0, -1) else each for each in target.values]
+        return tuple(own if own is not None else new for own, new in zip(shape, listed, strict=True))
 
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the node, without defaults."""
@@ -302,6 +331,8 @@ class Candidate:
             return
         if len(values) == 1 and actual is not None and found is not None and 0 < len(found) == len(actual):
             return  # constants of one element cannot change other sizes
+        if _keeps_first_shape(call, found, actual):
+            return
         if found is None or actual is None or None in actual or None in found:
             raise Rejected("a shape is unknown")
         raise Rejected("broadcasting changes the shape")
@@ -326,3 +357,17 @@ class Candidate:
         """Return whether a value is a size, a position or a constant."""
         is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")
         return is_integer or self._view.number(name) is not None
+
+
+def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:
+    """Return whether a result has the shape of the first input, which the other inputs cannot change."""
+    first, *others = [each for each in call.inputs if each is not None]
+    dims = first.dims
+    if dims is None or found != dims or actual is None or len(actual) != len(dims):
+        return False
+    return all(
+        other.dims is not None
+        and len(other.dims) <= len(dims)
+        and all(size is not None and size in (1, own) for size, own in zip(reversed(other.dims), reversed(dims), strict=False))
+        for other in others
+    )
