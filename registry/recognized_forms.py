@@ -5,10 +5,11 @@ A form is a list of assignments in the syntax of Python, such as
     gate = Sigmoid(Mul(X, alpha) | X)
     Y = Mul(X, gate)
 
-Names are inputs, outputs and attributes of the operator, or values of earlier lines. A number is a constant of
-the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
+Names are inputs, outputs and attributes of the operator, or values of earlier lines. A number is a constant
+of the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
 negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`. Keywords
-are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives.
+are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives, and
+`given(value, scale=1.0)` is one that implies attributes of the operator.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class ParsedForm(NamedTuple):
 
     nodes: tuple[FormNode, ...]
     aliases: Mapping[str, str]
+    implied: Mapping[str, Term]
+    """Attributes of the operator that the alternative implies."""
 
 
 def parse_form(text: str, attributes: Mapping[str, object]) -> list[ParsedForm]:
@@ -127,6 +130,7 @@ class _Parser:
     def __init__(self, attributes: frozenset[str]) -> None:
         self._attributes = attributes
         self._nodes: list[FormNode] = []
+        self._implied: dict[str, Term] = {}
 
     def parsed(self, lines: Iterable[ast.Assign]) -> ParsedForm:
         aliases: dict[str, str] = {}
@@ -139,11 +143,15 @@ class _Parser:
                 aliases[names[0].id] = line.value.id
             else:
                 self._add(line.value, tuple(each.id for each in names))
-        return ParsedForm(tuple(self._nodes), aliases)
+        return ParsedForm(tuple(self._nodes), aliases, self._implied)
 
     def _add(self, value: ast.expr, outputs: tuple[str, ...]) -> None:
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
             raise FormError(f"line {value.lineno} does not call an operator")
+        if value.func.id == "given":
+            self._implied |= {each.arg or "": _term(each.value) for each in value.keywords}
+            self._add(value.args[0], outputs)
+            return
         operands = tuple(map(self._operand, value.args))
         named = {each.arg or "": self._operand(each.value) for each in value.keywords}
         self._nodes.append(FormNode(value.func.id, operands, named, outputs))

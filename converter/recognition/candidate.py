@@ -7,7 +7,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
-from opshift.converter.recognition.matching import GraphView, Match, Matcher
+from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.matching import Match, Matcher
 from opshift.converter.recognition.patterns import InputRef, NodeRef, Pattern
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.constants import INTEGER_RANGES
@@ -207,8 +208,7 @@ class Candidate:
             if attribute is None:
                 raise Rejected(f"{self._operator.id} has no attribute {name}")
             default = attribute.default
-            default = default.encode() if isinstance(default, str) else default
-            if value != default:
+            if value != (default.encode() if isinstance(default, str) else default):
                 result[name] = value
             for each in value if isinstance(value, tuple) else (value,):
                 if not attribute.allows(each.decode() if isinstance(each, bytes) else each):
@@ -260,7 +260,7 @@ class Candidate:
         graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None:
             raise Rejected("the definition with these attributes differs")
-        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, strict=True)
+        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None or found.inputs != match.inputs:
             raise Rejected("a constant or an attribute differs")
@@ -274,7 +274,7 @@ class Candidate:
         graph = self._expansions.graph(wanted, self._pattern.variant)
         if graph is None or len(graph.outputs) == 1:
             raise Rejected(f"{min(leaks)!r} is read elsewhere")
-        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, strict=True)
+        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
         if found is None:
             raise Rejected(f"{min(leaks)!r} is read elsewhere")
@@ -368,6 +368,9 @@ def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) ->
     return all(
         other.dims is not None
         and len(other.dims) <= len(dims)
-        and all(size is not None and size in (1, own) for size, own in zip(reversed(other.dims), reversed(dims), strict=False))
+        and all(
+            size is not None and size in (1, own)
+            for size, own in zip(reversed(other.dims), reversed(dims), strict=False)
+        )
         for other in others
     )

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
+from opshift.converter.recognition.constant_comparison import elements_of
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
 from opshift.converter.recognition.patterns import (
     BODY,
@@ -25,7 +26,6 @@ from opshift.converter.recognition.patterns import (
     Ref,
 )
 from opshift.model.element_types import round_to_float32
-from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import Attribute, OperatorVersion
 from opshift.registry.registry import Registry
@@ -164,12 +164,12 @@ def _settings(operator: OperatorVersion) -> Iterator[Setting]:
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
     presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
     choices = (list(_attribute_choices(operator)), presences, types, FACTS)
-    for picked in product(*(range(len(each)) for each in choices)):
-        if sum(map(bool, picked)) <= 2:
-            attributes, present, element_type, shape = (
-                each[index] for each, index in zip(choices, picked, strict=True)
-            )
-            yield Setting(*attributes, present, element_type, *shape)
+    for indices in product(*(range(len(each)) for each in choices)):
+        if sum(map(bool, indices)) <= 2:
+            attributes, fixed = choices[0][indices[0]]
+            ranks, shapes, is_static = FACTS[indices[3]]
+            present, element_type = presences[indices[1]], types[indices[2]]
+            yield Setting(attributes, fixed, present, element_type, ranks, shapes, is_static)
 
 
 def _element_types(operator: OperatorVersion) -> list[str]:
@@ -195,9 +195,7 @@ def _attribute_choices(
     for extra in names:
         chosen = [*required, *extra]
         for values in product(*(options[name] for name in chosen)):
-            sides = tuple(
-                {name: pair[side] for name, pair in zip(chosen, values, strict=True)} for side in (0, 1)
-            )
+            sides = [{name: pair[side] for name, pair in zip(chosen, values, strict=True)} for side in (0, 1)]
             fixed = {name: pair[0] for name, pair in zip(chosen, values, strict=True) if pair[0] == pair[1]}
             yield (sides[0], sides[1]), fixed
 
@@ -232,7 +230,7 @@ The others have the same shape, one dimension of it, or an unknown shape.
 def _call(operator: OperatorVersion, setting: Setting, side: int, opset: int) -> Call:
     dims = SIZES[side][: setting.ranks[side]]
     inputs: list[InputFact | None] = []
-    for position, formal in enumerate(operator.inputs):
+    for position in range(len(operator.inputs)):
         if position not in setting.present:
             inputs.append(None)
             continue
@@ -291,16 +289,9 @@ def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> se
     return {name for name, _, _ in holes} - found
 
 
-def elements_of(constant: Any) -> tuple[Any, ...]:
-    """Return the elements of a tensor or of the value of an attribute."""
-    if isinstance(constant, Tensor):
-        return constant.values
-    return constant if isinstance(constant, tuple) else (constant,)
-
-
 def _constant(one: Any, other: Any, holes: list[tuple[str, Any, Any]]) -> Constant:
     """Return what two constants have in common."""
-    first, second = elements_of(one), elements_of(other)
+    first, second = tuple(elements_of(one)), tuple(elements_of(other))
     if len(first) > 64 or any(isinstance(each, bytes) for each in first):
         is_same = len(first) == 1 and first == second
         return Constant((first[0].decode(),)) if is_same and isinstance(first[0], bytes) else Constant()

@@ -62,7 +62,8 @@ def _pattern(
         if index in numbers
     ]
     attributes: dict[str, Any] = {
-        name: value.encode() if isinstance(value, str) else value for name, value in form.attributes.items()
+        name: value.encode() if isinstance(value, str) else value
+        for name, value in {**form.attributes, **parsed.implied}.items()
     }
     shapes = tuple(
         (_moved(ref, numbers), dims)

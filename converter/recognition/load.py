@@ -42,7 +42,7 @@ def _compile(registry: Registry) -> list[object]:
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
-    """Return the patterns of an operator: those of its forms, and those of its newest version's expansions."""
+    """Return the patterns of an operator: its forms, and those of its newest version's expansions."""
     operator = registry.operator(op_type, domain)
     if operator is None:
         return []

@@ -165,9 +165,13 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    *fields, attributes, nodes, outputs, shapes, types = data
+    domain, operator, variant, is_form, approximate, attributes, nodes, outputs, shapes, types = data
     return Pattern(
-        *fields,
+        domain,
+        operator,
+        variant,
+        is_form,
+        approximate,
         {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
         tuple(
             PatternNode(op_type, domain, {slot: _ref(ref) for slot, ref in slots.items()})

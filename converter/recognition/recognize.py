@@ -16,8 +16,9 @@ from opshift.converter.folding.fold import has_distinct_names, names_in_training
 from opshift.converter.options import EVERY_OPERATOR, Allowances, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
+from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.load import compiled_patterns, patterns_of
-from opshift.converter.recognition.matching import GraphView, Matcher, candidates
+from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.repeated_fields import remove_messages
@@ -27,7 +28,7 @@ from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, model_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.registry.models import OperatorVersion
 
 MAX_PASSES = 3
@@ -39,7 +40,7 @@ def recognize(model: ModelProto, options: Options) -> Recognition:
 
     A model in which several values have the same name stays unchanged.
     """
-    roots = [*root_graphs(model), *model.functions]
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
     before = sum(1 for _ in nested_nodes(*roots))
     if not all(map(has_distinct_names, roots)):
         return Recognition(node_counts=(before, before))
@@ -79,7 +80,7 @@ class _Pass:
         self._wanted = wanted
         self._allowances = Allowances(options.allow)
         self._expansions = Expansions(options.registry, options.allow)
-        self._shadowed = {(each.domain, each.name) for each in model.functions}
+        self._shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._fixed = names_in_training(model)
         self.found: list[RecognizedNode] = []
         self.misses: list[NearMiss] = []
@@ -169,7 +170,7 @@ class _Pass:
             pattern.nodes,
             pattern.outputs,
             operator,
-            strict=pattern.is_form,
+            is_complete=pattern.is_form,
             is_close=bool(pattern.approximate),
         )
         try:
@@ -188,16 +189,13 @@ class _Pass:
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
         """Return the operator version at the opset of a graph; `None` if it or a function hides it."""
         domain = model_domain(pattern.domain)
-        if (domain, pattern.operator) in self._shadowed or (
-            pattern.domain,
-            pattern.operator,
-        ) in self._shadowed:
+        if (pattern.domain, pattern.operator) in self._shadowed:
             return None
         return view.scope.operator(pattern.operator, domain)
 
 
 def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
-    """Write replacements into a graph or function and its subgraphs, and remove what nothing reads any more."""
+    """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
     unread = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too

@@ -97,8 +97,10 @@ def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
     if report.recognized:
         page.heading("Recognized")
         recognized = Recognition(report.recognized).groups()
-        rows = [(f"{nodes:,} -> {count:,}", short_label(name)) for name, count, nodes in recognized]
-        page.table((NODES_COLUMN, Column("operator", "green")), rows)
+        columns = (NODES_COLUMN, Column("operator", "green"))
+        page.table(
+            columns, [(f"{nodes:,} -> {count:,}", short_label(name)) for name, count, nodes in recognized]
+        )
     if explain and report.near_misses:
         page.heading("Not recognized")
         misses = Counter((short_label(each.operator), each.reason) for each in report.near_misses)
