@@ -16,6 +16,7 @@ FILES: Final = (
     "registry/compiled.json",
     "registry/descriptions.json",
     "converter/rewrite/compiled.json",
+    "converter/recognition/compiled.json",
     "data/operators.json",
     "data/schema.json",
 )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from opshift.converter.recognition import load
 from opshift.converter.rewrite import routes
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
@@ -18,6 +19,7 @@ from opshift.registry.registry import default_registry
 DEFINITIONS: Final = "registry/compiled.json"
 DESCRIPTIONS: Final = "registry/descriptions.json"
 ROUTES: Final = "converter/rewrite/compiled.json"
+PATTERNS: Final = "converter/recognition/compiled.json"
 
 
 def compile_files(folder: Path) -> None:
@@ -26,6 +28,7 @@ def compile_files(folder: Path) -> None:
         DEFINITIONS: precompiled.DEFINITIONS.record(),
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
+        PATTERNS: load.PATTERNS.record(),
     }
     ir_versions()
     onnx_defs()
@@ -34,6 +37,8 @@ def compile_files(folder: Path) -> None:
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id
     routes.routes_text()
+    for op_type in load.operator_names(default_registry()):
+        load.patterns_text(op_type)
     for name, texts in compiled.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

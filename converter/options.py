@@ -253,7 +253,7 @@ def _recognizable(name: str, registry: Registry) -> str:
     if operator is None:
         similar = hint_at_similar(op_type, registry.names(domain) if registry.has_domain(domain) else ())
         raise UsageError(f"{name!r} is not an operator{similar}", remedy="pass operators such as Gelu")
-    if not operator.recognize and not any(each.has_function for each in operator.versions):
+    if not operator.is_recognizable:
         reason = f"{name} has no function body, so that no pattern of other operators is known"
         raise UsageError(reason, remedy="pass operators with a function body, such as Gelu")
     return f"{domain}.{op_type}"

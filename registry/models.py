@@ -267,6 +267,11 @@ class Operator(Record):
     """Result of `step_rules.compatible_steps` for a precompiled operator."""
 
     @property
+    def is_recognizable(self) -> bool:
+        """Whether nodes of other operators are known that compute the results of a node."""
+        return bool(self.recognize) or any(each.has_function for each in self.versions)
+
+    @property
     def newest_opset(self) -> int:
         """The newest opset that adds or removes a version."""
         return max(each.removal.removed_in if each.removal else each.since_version for each in self.versions)

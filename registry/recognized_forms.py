@@ -15,7 +15,7 @@ are attributes of the nodes, or inputs by name; `...` is any value. `|` separate
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import product
 from typing import Annotated, NamedTuple, TypeAlias
@@ -191,10 +191,7 @@ def _term(value: ast.expr) -> Term:
 
 
 def form_problems(
-    form: RecognizedForm,
-    inputs: Mapping[str, object],
-    outputs: Mapping[str, object],
-    attributes: Mapping[str, object],
+    form: RecognizedForm, inputs: Collection[str], outputs: Collection[str], attributes: Mapping[str, object]
 ) -> Iterator[str]:
     """Yield the mistakes in a form of an operator with these inputs, outputs and attributes."""
     try:
@@ -208,7 +205,7 @@ def form_problems(
 
 
 def _problems_of(
-    parsed: ParsedForm, known: set[str], outputs: Mapping[str, object], attributes: Mapping[str, object]
+    parsed: ParsedForm, known: set[str], outputs: Collection[str], attributes: Mapping[str, object]
 ) -> Iterator[str]:
     known = {*known, ANY_VALUE.name, *parsed.aliases}
     for node in parsed.nodes:

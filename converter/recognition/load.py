@@ -17,28 +17,38 @@ from opshift.opsets import OPSETS
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry, default_registry
 
-PATTERNS: Final = CompiledFile(
-    Path(__file__).with_name("compiled.json"), [Path(__file__).parent, OPSETS / DEFAULT_DOMAIN], ROUTES
-)
+PATTERNS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent], ROUTES)
 
 _COMPILING: Final = Lock()
 """Held while patterns are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
 
 
+def operator_names(registry: Registry) -> tuple[str, ...]:
+    """Return the operators of the default domain that are recognized."""
+    return tuple(each.name for each in registry.operators(DEFAULT_DOMAIN) if each.is_recognizable)
+
+
+def compiled_patterns(op_type: str, registry: Registry) -> tuple[Pattern, ...]:
+    """Return the patterns of an operator of the default domain."""
+    if registry.operator(op_type) != default_registry().operator(op_type):
+        return tuple(patterns_of(op_type, DEFAULT_DOMAIN, registry))
+    return _compiled(op_type)
+
+
 @share_results
-def compiled_patterns() -> tuple[Pattern, ...]:
-    """Return the patterns of the project's operators in the default domain."""
+def _compiled(op_type: str) -> tuple[Pattern, ...]:
     with _COMPILING:
-        return tuple(map(from_data, json.loads(patterns_text())))
+        return tuple(map(from_data, json.loads(patterns_text(op_type))))
 
 
-def patterns_text() -> str:
-    """Return the patterns of the project's operators in JSON."""
-    return PATTERNS.text("patterns", (), lambda: json.dumps(_compile(default_registry())))
-
-
-def _compile(registry: Registry) -> list[object]:
-    return [to_data(each) for name in registry.names() for each in patterns_of(name, "", registry)]
+def patterns_text(op_type: str) -> str:
+    """Return the patterns of an operator of the project's default domain in JSON."""
+    registry = default_registry()
+    return PATTERNS.text(
+        f"patterns/{op_type}",
+        [registry.file_of(op_type)],
+        lambda: json.dumps([*map(to_data, patterns_of(op_type, DEFAULT_DOMAIN, registry))]),
+    )
 
 
 def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:

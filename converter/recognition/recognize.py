@@ -17,7 +17,7 @@ from opshift.converter.options import EVERY_OPERATOR, Allowances, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.load import compiled_patterns, patterns_of
+from opshift.converter.recognition.load import compiled_patterns, operator_names, patterns_of
 from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
@@ -114,14 +114,14 @@ class _Pass:
 
     def _patterns(self) -> Iterator[Pattern]:
         requested = self._options.recognize
-        for pattern in compiled_patterns():
-            name = f"{pattern.domain}.{pattern.operator}"
-            is_wanted = EVERY_OPERATOR in requested or name in requested
-            if is_wanted and name not in self._options.without:
-                yield pattern
-        for name in requested:
+        names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
+        for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
             domain, _, op_type = name.rpartition(".")
-            if domain not in ("", DEFAULT_DOMAIN):
+            if name in self._options.without or (domain, op_type) in self._shadowed:
+                continue
+            if domain == DEFAULT_DOMAIN:
+                yield from compiled_patterns(op_type, self._registry)
+            else:
                 yield from patterns_of(op_type, domain, self._registry)
 
     def _visit(
@@ -187,11 +187,8 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the opset of a graph; `None` if it or a function hides it."""
-        domain = model_domain(pattern.domain)
-        if (pattern.domain, pattern.operator) in self._shadowed:
-            return None
-        return view.scope.operator(pattern.operator, domain)
+        """Return the operator version at the opset of a graph; `None` if that lacks the operator."""
+        return view.scope.operator(pattern.operator, model_domain(pattern.domain))
 
 
 def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
