@@ -16,7 +16,7 @@ from opshift.registry.attribute_values import Number, Scalar, Value, stored_valu
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
-from opshift.registry.recognized_forms import RecognizedForm
+from opshift.registry.recognized_forms import NodeExample, RecognizedForm
 from opshift.registry.record import Checked, Record, to_plain_data
 from opshift.registry.steps import Step, StepAction, parse_action
 
@@ -261,6 +261,8 @@ class Operator(Record):
     """Groups of attributes of which exactly one must be set, for all versions."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
+    examples: tuple[NodeExample, ...] = ()
+    """Nodes of the newest version whose expansions are patterns, if inputs need certain shapes."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()

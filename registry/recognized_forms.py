@@ -45,6 +45,17 @@ class RecognizedForm(Record):
     """The assignments, see the module."""
 
 
+class NodeExample(Record):
+    """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
+
+    inputs: dict[str, tuple[int | str, ...]]
+    """Dimensions of each input: numbers, names of sizes, or products such as `H * E`."""
+    attributes: dict[str, Literals] = field(default_factory=dict)
+    """Attributes; a name of a size stands for it."""
+    types: dict[str, str] = field(default_factory=dict)
+    """Element types of inputs that differ from the first allowed one, such as `bool`."""
+
+
 class AttributeTerm(NamedTuple):
     """Number that an attribute determines by a function."""
 

@@ -7,7 +7,7 @@ the inputs. These patterns find candidates: the expansion of a candidate in its 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from opshift.converter.recognition.patterns import (
 )
 from opshift.model.element_types import round_to_float32
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.models import Attribute, OperatorVersion
+from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
+from opshift.registry.recognized_forms import NodeExample
 from opshift.registry.registry import Registry
 
 MAX_OPTIONAL_INPUTS = 3
@@ -36,29 +37,33 @@ MAX_OPTIONAL_INPUTS = 3
 SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 """Dimensions of the inputs in both expansions."""
 
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
+"""Sizes in examples in both expansions."""
+
 FLOATS, INTS = (0.375, 0.625), (2, 4)
 """Values of the first attribute of a type in both expansions; later ones get larger ones."""
 
 
+Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Attributes in both expansions."""
+
+
 class Setting(NamedTuple):
-    """Attributes, types and shapes of a node in both expansions; `fixed` are the attributes that agree."""
+    """Attributes and inputs of a node in both expansions; `fixed` are the attributes that agree."""
 
-    attributes: tuple[Mapping[str, Any], Mapping[str, Any]]
+    attributes: Sides
     fixed: Mapping[str, Any]
-    present: frozenset[int]
-    element_type: str
-    ranks: tuple[int, int]
-    shapes: str
-    is_static: bool
+    inputs: tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
 
 
-def derive(operator: OperatorVersion, registry: Registry) -> Iterator[Pattern]:
+def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
     """Yield the distinct patterns of an operator at the newest opset, candidates for all opsets."""
+    operator = definition.versions[-1]
     merged: dict[Hashable, Pattern] = {}
     opset = registry.newest_opset()
-    settings = list(_settings(operator))
+    settings = list(_settings(definition))
     # The steps that emit different nodes depend on shapes much more than on attributes.
-    basic = [each for each in settings if each[:4] == settings[0][:4]]
+    basic = [each for each in settings if each.attributes == settings[0].attributes]
     found_variants = [_variants(_call(operator, each, 0, opset), opset, registry) for each in basic]
     variants = sorted({each for variants in found_variants for each in variants}, key=lambda v: (v > 0, -v))
     for setting in settings:
@@ -156,20 +161,73 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
     return variants
 
 
-def _settings(operator: OperatorVersion) -> Iterator[Setting]:
-    """Yield a basic setting, and others in which at most two kinds of facts differ from it."""
-    types = _element_types(operator)
-    required = frozenset(i for i, each in enumerate(operator.inputs) if each.option != "optional")
-    optional = [i for i, each in enumerate(operator.inputs) if each.option == "optional"]
+def _settings(operator: Operator) -> Iterator[Setting]:
+    """Yield the examples of an operator, or a basic setting and those that differ in at most two facts."""
+    version = operator.versions[-1]
+    choices = list(_attribute_choices(version))
+    if operator.examples:
+        for example in operator.examples:
+            for extra, fixed in choices:
+                if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
+                    yield _example_setting(example, version, extra, fixed, is_static=True)
+            yield _example_setting(example, version, ({}, {}), {}, is_static=False)
+        return
+    types = _element_types(version)
+    required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
+    optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
     presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
-    choices = (list(_attribute_choices(operator)), presences, types, FACTS)
-    for indices in product(*(range(len(each)) for each in choices)):
+    for indices in product(*(range(len(each)) for each in (choices, presences, types, FACTS))):
         if sum(map(bool, indices)) <= 2:
-            attributes, fixed = choices[0][indices[0]]
-            ranks, shapes, is_static = FACTS[indices[3]]
-            present, element_type = presences[indices[1]], types[indices[2]]
-            yield Setting(attributes, fixed, present, element_type, ranks, shapes, is_static)
+            attributes, fixed = choices[indices[0]]
+            given = presences[indices[1]], types[indices[2]], FACTS[indices[3]]
+            yield Setting(attributes, fixed, (_inputs(version, *given, 0), _inputs(version, *given, 1)))
+
+
+def _example_setting(
+    example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
+) -> Setting:
+    """Return an example with other attributes; sizes that are no attributes may be unknown."""
+    named = {each for value in example.attributes.values() if isinstance(value, str) for each in value}
+    names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
+    letters = sorted({each for name in names for each in name.split(" * ") if not each.isdigit()})
+    sides: list[tuple[dict[str, Any], tuple[InputFact | None, ...]]] = []
+    for side in (0, 1):
+        sizes = {letter: PRIMES[side][index] for index, letter in enumerate(letters)}
+        inputs: list[InputFact | None] = []
+        for formal in version.inputs:
+            dims = example.inputs.get(formal.name)
+            kind = example.types.get(formal.name) or _first_type(version, formal)
+            fact = None if dims is None else tuple(_size(each, sizes, named, is_static) for each in dims)
+            inputs.append(None if fact is None else InputFact(kind, fact))
+        own = {
+            name: _attribute_value(value, version.attributes[name], sizes)
+            for name, value in example.attributes.items()
+        }
+        sides.append(({**own, **extra[side]}, tuple(inputs)))
+    (first, inputs_before), (second, inputs_after) = sides
+    agreed = {name: value for name, value in first.items() if name in fixed or value == second[name]}
+    return Setting((first, second), agreed, (inputs_before, inputs_after))
+
+
+def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
+    """Return a size, or a negative number for one that is unknown."""
+    factors = str(dim).split(" * ")
+    if not is_static and len(factors) == 1 and dim in sizes and dim not in named:
+        return -sizes[str(dim)]
+    return math.prod(sizes.get(each) or int(each) for each in factors)
+
+
+def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int]) -> Any:
+    if attribute.type == "INT" and isinstance(value, str):
+        return math.prod(sizes.get(each) or int(each) for each in value.split(" * "))
+    return value.encode() if isinstance(value, str) else value
+
+
+def _first_type(version: OperatorVersion, formal: Parameter) -> str:
+    types = version.types_of(formal)
+    preferred = next((each for each in ("tensor(float)", "tensor(int64)") if each in types), types[0])
+    return preferred.removeprefix("tensor(").removesuffix(")")
 
 
 def _element_types(operator: OperatorVersion) -> list[str]:
@@ -217,7 +275,9 @@ def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[A
         yield from (((1,), (0,)), ((0, 1), (1, 2)))
 
 
-FACTS: tuple[tuple[tuple[int, int], str, bool], ...] = (
+Facts = tuple[tuple[int, int], str, bool]
+
+FACTS: tuple[Facts, ...] = (
     ((3, 4), "same", True), ((3, 4), "same", False), ((3, 3), "same", True), ((4, 4), "same", True),
     ((3, 4), "last", True), ((4, 4), "channels", True), ((3, 3), "unknown", True), ((3, 3), "same", False),
 )  # fmt: skip
@@ -227,19 +287,27 @@ The others have the same shape, one dimension of it, or an unknown shape.
 """
 
 
-def _call(operator: OperatorVersion, setting: Setting, side: int, opset: int) -> Call:
-    dims = SIZES[side][: setting.ranks[side]]
+def _inputs(
+    operator: OperatorVersion, present: Collection[int], element_type: str, facts: Facts, side: int
+) -> tuple[InputFact | None, ...]:
+    ranks, shapes, is_static = facts
+    dims = SIZES[side][: ranks[side]]
     inputs: list[InputFact | None] = []
     for position in range(len(operator.inputs)):
-        if position not in setting.present:
+        if position not in present:
             inputs.append(None)
             continue
         own: tuple[int, ...] | None = dims
         if position:
-            own = {"same": dims, "last": dims[-1:], "channels": dims[1:2], "unknown": None}[setting.shapes]
-        if not setting.is_static and own is not None:
+            own = {"same": dims, "last": dims[-1:], "channels": dims[1:2], "unknown": None}[shapes]
+        if not is_static and own is not None:
             own = tuple(-1 - SIZES[side].index(size) for size in own)
-        inputs.append(InputFact(_type_of(operator, position, setting.element_type), own))
+        inputs.append(InputFact(_type_of(operator, position, element_type), own))
+    return tuple(inputs)
+
+
+def _call(operator: OperatorVersion, setting: Setting, side: int, opset: int) -> Call:
+    inputs = [*setting.inputs[side]]
     while inputs and inputs[-1] is None:
         inputs.pop()
     outputs = tuple(each.option != "optional" for each in operator.outputs)

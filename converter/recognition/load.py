@@ -57,5 +57,5 @@ def patterns_of(op_type: str, domain: str, registry: Registry) -> list[Pattern]:
     if operator is None:
         return []
     newest = operator.versions[-1]
-    derived = derive(newest, registry) if newest.has_function else ()
+    derived = derive(operator, registry) if newest.has_function else ()
     return [*form_patterns(operator, registry), *derived]
