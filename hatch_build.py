@@ -17,6 +17,7 @@ FILES: Final = (
     "registry/compiled.json",
     "registry/descriptions.json",
     "rewriting/compiled.json",
+    "converter/recognition/compiled.json",
     "data/operators.json",
     "data/schema.json",
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from opshift.converter.element_types.requested_types import kept_operators
+from opshift.converter.recognition import load
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.ir_versions import ir_versions
@@ -19,6 +20,7 @@ from opshift.rewriting import routes
 DEFINITIONS: Final = "registry/compiled.json"
 DESCRIPTIONS: Final = "registry/descriptions.json"
 ROUTES: Final = "rewriting/compiled.json"
+PATTERNS: Final = "converter/recognition/compiled.json"
 
 
 def compile_files(folder: Path) -> None:
@@ -27,6 +29,7 @@ def compile_files(folder: Path) -> None:
         DEFINITIONS: precompiled.DEFINITIONS.record(),
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
+        PATTERNS: load.PATTERNS.record(),
     }
     ir_versions()
     onnx_defs()
@@ -36,6 +39,8 @@ def compile_files(folder: Path) -> None:
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id
     routes.routes_text()
+    for op_type in load.operator_names(default_registry()):
+        load.patterns_text(op_type)
     for name, texts in compiled.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

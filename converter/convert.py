@@ -117,6 +117,10 @@ def convert_version(
         types: element types to replace in the whole model before the conversion, such as
             `{"bfloat16": "float16"}`; `target` is then optional. See `convert_types`.
         keep_interface: inputs and outputs keep their element types; with `types` only.
+        recognize: replace nodes that compute the same as an operator of the result's opsets by a node of it,
+            after the conversion; `target` is then optional. `True` for all function operators, or some, such
+            as `["LayerNormalization", "Gelu"]`. With `allow="approximate"`, also those that round
+            differently.
         exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
         registry: operator definitions; by default the project's own.
 
@@ -132,7 +136,8 @@ def convert_version(
     """
     given = [each for each in (target, target_version) if each is not None]
     is_optional = (
-        any(map(arguments.get, ("without", "fold", "types"))) or arguments.get("ir_version") is not None
+        any(map(arguments.get, ("without", "fold", "types", "recognize")))
+        or arguments.get("ir_version") is not None
     )
     if len(given) > 1 or not (given or is_optional):
         raise UsageError(
@@ -215,9 +220,9 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     if result is source and not owned:
         # the caller's model must not remain half converted after Ctrl+C
         with signals_deferred():
-            apply_conversion(plan, result, options)
+            plan = _apply(plan, result, options)
     else:
-        apply_conversion(plan, result, options)
+        plan = _apply(plan, result, options)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
     if options.inplace and not owned and result is not source:
@@ -236,7 +241,23 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
-    return plan_model(model, options)[1]
+    result, plan = plan_model(model, options)
+    if not options.recognize or plan.refusals:
+        return plan
+    if result is model:
+        result = type(model)()
+        result.CopyFrom(model)
+    return _apply(plan, result, options)
+
+
+def _apply(plan: Plan, model: ModelProto, options: Options) -> Plan:
+    """Apply a plan to a model, recognize operators in the result if requested, and add them to the plan."""
+    apply_conversion(plan, model, options)
+    if not options.recognize:
+        return plan
+    from opshift.converter.recognition.recognize import recognize  # few conversions need it
+
+    return replace(plan, recognition=recognize(model, options))
 
 
 @gc_paused
@@ -245,8 +266,7 @@ def try_convert(model: ModelProto, options: Options) -> tuple[ModelProto | None,
     result, plan = plan_model(model, options)
     if plan.refusals:
         return None, plan
-    apply_conversion(plan, result, options)
-    return result, plan
+    return result, _apply(plan, result, options)
 
 
 def _preload() -> None:

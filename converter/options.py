@@ -61,6 +61,10 @@ AllowLike = Allow | Iterable[Allow]
 WithoutLike = str | Iterable[str]
 
 TypesLike = str | Mapping[str, str] | Iterable[str]
+RecognizeLike = bool | str | Iterable[str]
+
+EVERY_OPERATOR = "all"
+"""Member of `recognize` in options for all operators of the default domain with patterns."""
 
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
@@ -143,6 +147,7 @@ class ConvertArguments(Flags, total=False):
     shapes: ShapesLike
     without: WithoutLike
     types: TypesLike
+    recognize: RecognizeLike
     registry: Registry | None
 
 
@@ -168,6 +173,7 @@ class Options(FrozenRecord):
     fold: bool = False
     types: tuple[tuple[str, str], ...] = ()
     keep_interface: bool = False
+    recognize: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -179,6 +185,7 @@ class Options(FrozenRecord):
         shapes: ShapesLike = (),
         without: WithoutLike = (),
         types: TypesLike = (),
+        recognize: RecognizeLike = False,
         registry: Registry | None = None,
         inplace: bool = False,
         exact: bool = False,
@@ -199,7 +206,11 @@ class Options(FrozenRecord):
             changes = read_types(types)
         if flags.get("keep_interface") and not changes:
             raise UsageError("keep_interface has no effect without types", remedy="pass types, or omit it")
-        is_optional = target is None and (bool(removed or changes) or flags.get("fold", False))
+        recognized = read_recognize(recognize, registry) if recognize else frozenset()
+        if recognized and flags.get("reversible"):
+            reason = "recognized nodes are no longer those that a reversible conversion records"
+            raise UsageError(reason, remedy="pass only one of reversible and recognize")
+        is_optional = target is None and bool(removed or changes or recognized or flags.get("fold"))
         wanted = (
             Target({}) if is_optional and ir_version is None else read_target(target, registry, ir_version)
         )
@@ -214,6 +225,7 @@ class Options(FrozenRecord):
             shapes=declared,
             without=removed,
             types=changes,
+            recognize=recognized,
             **flags,
         )
 
@@ -239,6 +251,33 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
     """
     names = {without} if isinstance(without, str) else set(without)
     return frozenset(_operator_or_domain(str(each).strip(), registry) for each in names)
+
+
+def read_recognize(recognize: RecognizeLike, registry: Registry) -> frozenset[str]:
+    """Return the operators to recognize, such as `ai.onnx.Gelu`, or `EVERY_OPERATOR` for `True`.
+
+    Raises:
+        UsageError: an operator is unknown, or other operators cannot express it.
+    """
+    if isinstance(recognize, bool):
+        return frozenset([EVERY_OPERATOR] if recognize else [])
+    names = {recognize} if isinstance(recognize, str) else set(recognize)
+    if EVERY_OPERATOR in names:
+        return frozenset([EVERY_OPERATOR])
+    return frozenset(_recognizable(str(each).strip(), registry) for each in names)
+
+
+def _recognizable(name: str, registry: Registry) -> str:
+    domain, _, op_type = name.rpartition(".")
+    domain = canonical_domain(domain)
+    operator = registry.operator(op_type, domain) if registry.has_domain(domain) else None
+    if operator is None:
+        similar = hint_at_similar(op_type, registry.names(domain) if registry.has_domain(domain) else ())
+        raise UsageError(f"{name!r} is not an operator{similar}", remedy="pass operators such as Gelu")
+    if not operator.is_recognizable:
+        reason = f"{name} has no function body, so that no pattern of other operators is known"
+        raise UsageError(reason, remedy="pass operators with a function body, such as Gelu")
+    return f"{domain}.{op_type}"
 
 
 def _operator_or_domain(name: str, registry: Registry) -> str:

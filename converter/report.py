@@ -10,6 +10,7 @@ from typing import Any
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
+from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
@@ -21,6 +22,8 @@ MAX_LINES = 10
 
 MAX_OPERATORS = 5
 """Maximum number of operators in the text of a change."""
+
+REMOVED_RECORD = "the record of an earlier reversible conversion is removed by recognition"
 
 RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
@@ -111,6 +114,8 @@ class Report(FrozenRecord):
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
+        recognized: nodes that replaced others, if recognition is requested.
+        near_misses: nodes that match the pattern of an operator, and remain.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
             the report of a plan that is not applied.
     """
@@ -134,6 +139,8 @@ class Report(FrozenRecord):
     sizes: tuple[int, int] | None = None
     kept_operators: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    recognized: tuple[RecognizedNode, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -142,6 +149,8 @@ class Report(FrozenRecord):
         changed = tuple(each for container in containers for each in _changed_nodes(container))
         counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
         nodes = _node_counts(plan, changed, result)
+        recognition = plan.recognition or Recognition()
+        removed = [REMOVED_RECORD] if recognition.removed_record else []
         return cls(
             plan.opsets,
             (plan.ir.before, plan.ir.after),
@@ -152,13 +161,15 @@ class Report(FrozenRecord):
             plan.concessions,
             plan.ir.steps(),
             tuple(_specialised_functions(plan)),
-            plan.repairs,
+            (*plan.repairs, *removed),
             nodes[1] - nodes[0],
             sum(sum(container.constant_sizes.values()) for container in containers),
             plan.model_version,
             plan.unreleased,
             nodes=nodes,
             notes=plan.notes,
+            recognized=recognition.nodes,
+            near_misses=recognition.near_misses,
         )
 
     @property
@@ -196,6 +207,7 @@ class Report(FrozenRecord):
         lines += [f"note: {each}" for each in self.notes]
         lines += [f"warning: {each}" for each in self.warnings]
         changes = [str(each) for each in self.groups()]
+        changes += [f"recognized: {each}" for each in Recognition(self.recognized).sentences()]
         refusals = [f"refused: {each}" for each in self.refusal_groups()]
         for listed in (changes, refusals):
             lines += listed[:MAX_LINES]
@@ -237,6 +249,8 @@ def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto 
     """Return the number of nodes before and after a conversion."""
     originals = (plan.graph, *plan.training, *plan.functions)
     before = sum(each.node_count for original in originals for each in original.walk())
+    if plan.recognition is not None:
+        return before, plan.recognition.node_counts[1]
     adds_constant_nodes = plan.functions or plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS
     removes_constant_nodes = plan.graph.has_constant_nodes and plan.graph.unread_inputs
     changes_constants = adds_constant_nodes or removes_constant_nodes

@@ -16,6 +16,7 @@ from opshift.registry.attribute_values import Number, Scalar, Value, stored_valu
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described
 from opshift.registry.literals import Axes, Bridge
+from opshift.registry.recognized_forms import NodeExample, RecognizedForm
 from opshift.registry.record import Checked, Record, to_plain_data
 from opshift.registry.steps import Step, StepAction, parse_action
 
@@ -258,10 +259,19 @@ class Operator(Record):
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set, for all versions."""
+    recognize: tuple[RecognizedForm, ...] = ()
+    """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
+    examples: tuple[NodeExample, ...] = ()
+    """Nodes of the newest version whose expansions are patterns, if inputs need certain shapes."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()
     """Result of `step_rules.compatible_steps` for a precompiled operator."""
+
+    @property
+    def is_recognizable(self) -> bool:
+        """Whether nodes of other operators are known that compute the results of a node."""
+        return bool(self.recognize) or any(each.has_function for each in self.versions)
 
     @property
     def newest_opset(self) -> int:

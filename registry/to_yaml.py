@@ -19,7 +19,12 @@ def operator_to_dict(operator: Operator) -> PlainData:
     shared = {key: getattr(operator, key) for key in SHARED_KEYS if getattr(operator, key)}
     previous = (None, *operator.versions)
     versions = [version_to_dict(*pair, operator) for pair in zip(operator.versions, previous, strict=False)]
-    return {"domain": operator.domain, "name": operator.name, **shared, "versions": versions}
+    patterns = {
+        key: [to_plain_data(each, exclude_defaults=True) for each in getattr(operator, key)]
+        for key in ("recognize", "examples")
+        if getattr(operator, key)
+    }
+    return {"domain": operator.domain, "name": operator.name, **shared, **patterns, "versions": versions}
 
 
 def version_to_dict(

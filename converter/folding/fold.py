@@ -86,10 +86,11 @@ def _is_supported(model: ModelProto) -> bool:
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
     )
-    return not shadowed and all(map(_has_distinct_names, _containers(model)))
+    return not shadowed and all(map(has_distinct_names, _containers(model)))
 
 
-def _has_distinct_names(root: ContainerProto) -> bool:
+def has_distinct_names(root: ContainerProto) -> bool:
+    """Return whether each name of a graph or function and its subgraphs has one definition."""
     for container in nested_containers([root]):
         outputs = [name for node in container.node for name in node.output if name]
         predefined = Container(container).predefined_names()
@@ -127,7 +128,7 @@ def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
 
 
 def _decide(model: ModelProto, options: Options) -> Iterator[Decisions]:
-    in_training = _names_in_training(model)
+    in_training = names_in_training(model)
     budget = Budget()
     is_modern = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for scope in _scopes(model, options):
@@ -192,7 +193,7 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
     imports = opset_imports(model.opset_import, model.ir_version)
     freed = freed_initializers(model, Container(model.graph), imports, options)
     removal = Removal(_PureNodes(model, options.registry).is_pure)
-    kept = _names_in_training(model)
+    kept = names_in_training(model)
     if model.training_info:
         kept.update(tensor.name for tensor in model.graph.initializer)
     main, *others = decisions
@@ -202,7 +203,7 @@ def _apply(model: ModelProto, decisions: list[Decisions], options: Options) -> i
     return write_constants(main, as_initializers=is_modern) + sum(map(write_constants, others))
 
 
-def _names_in_training(model: ModelProto) -> set[str]:
+def names_in_training(model: ModelProto) -> set[str]:
     """Return the names of the main graph that training reads or updates."""
     return bound_names(model).union(*(captured_names(each.graph) for each in training_graphs(model)))
 

@@ -22,6 +22,7 @@ from opshift.rewriting.result import ComputedRewrite
 
 if TYPE_CHECKING:
     from opshift.checker.ir_features.finders import ModelRewrite
+    from opshift.converter.recognition.result import Recognition
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
     from opshift.registry.steps import Allow
@@ -272,6 +273,8 @@ class Plan(FrozenRecord):
     """Version of the result, such as `1.3.0`, if it changes."""
     removed_imports: frozenset[str] = frozenset()
     """Domains with opset imports that the target does not know and no node needs."""
+    recognition: Recognition | None = None
+    """Nodes that became nodes of other operators after the conversion, if the caller requests it."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
@@ -284,7 +287,8 @@ class Plan(FrozenRecord):
         versions_stay = (
             not self.opsets and self.ir.before == self.ir.after and not self.ir.lowerings and not self.repairs
         )
-        return versions_stay and not self.functions and all(each.is_empty for each in self.containers())
+        is_same = versions_stay and not self.functions and not (self.recognition and self.recognition.nodes)
+        return is_same and all(each.is_empty for each in self.containers())
 
     def require_possible(self) -> None:
         """Raise ConversionRefused if the plan contains refusals."""

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from opshift.registry.lint.rule_table import Keys, Problem, rule
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.recognized_forms import form_problems
 from opshift.registry.step_rules import body_problems, is_derivable, refutations, verb_problem
 from opshift.registry.steps import Refuse, StepAction
 
@@ -92,3 +93,14 @@ def body_valid(version: OperatorVersion) -> Iterator[Problem]:
     for each in body_problems(version):
         node = () if each.node is None else ("nodes", each.node)
         yield Problem(each.reason, ("body", *node))
+
+
+@rule("form.valid", "correct the form")
+def form_valid(operator: Operator) -> Iterator[Problem]:
+    """A form in `recognize` computes an output of the newest version from its inputs and attributes."""
+    newest = operator.versions[-1]
+    inputs = [each.name for each in newest.inputs]
+    outputs = [each.name for each in newest.outputs]
+    for position, form in enumerate(operator.recognize):
+        for reason in dict.fromkeys(form_problems(form, inputs, outputs, newest.attributes)):
+            yield Problem(reason, ("recognize", position, "form"))

@@ -21,10 +21,12 @@ from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.batch.settings import Settings
 from opshift.batch.task import STARTED, Task
 from opshift.converter.options import (
+    EVERY_OPERATOR,
     AllowLike,
     Flags,
     IrVersionLike,
     PlainTarget,
+    RecognizeLike,
     TargetLike,
     WithoutLike,
     split_target,
@@ -53,6 +55,7 @@ def convert_many(
     ir_version: IrVersionLike = None,
     shapes: Iterable[str] = (),
     without: WithoutLike = (),
+    recognize: RecognizeLike = (),
     external: ExternalHandling = "copy",
     force: bool = False,
     opsets: Iterable[PathLike] = (),
@@ -82,6 +85,7 @@ def convert_many(
         ir_version: as for `convert_version`.
         shapes: texts such as `"x=2,3,H,?"`.
         without: as for `convert_version`.
+        recognize: as for `convert_version`.
         external: as for `convert_file`.
         force: replace files that no earlier run with the ledger wrote.
         opsets: definitions of private domains, as for `--opsets`.
@@ -103,6 +107,7 @@ def convert_many(
         allow=tuple([allow] if isinstance(allow, str) else allow),
         shapes=tuple(shapes),
         without=tuple([without] if isinstance(without, str) else without),
+        recognize=tuple(_recognized(recognize)),
         external=external,
         force=force,
         opsets=tuple(map(Path, opsets)),
@@ -119,6 +124,12 @@ def convert_many(
         skip_existing,
     )
     return batch.run(jobs, executor)
+
+
+def _recognized(recognize: RecognizeLike) -> Iterable[str]:
+    if isinstance(recognize, bool):
+        return [EVERY_OPERATOR] if recognize else []
+    return [recognize] if isinstance(recognize, str) else recognize
 
 
 def _texts(target: PlainTarget | None) -> Iterator[str]:

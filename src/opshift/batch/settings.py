@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     types: tuple[str, ...] = ()
     keep_interface: bool = False
     fold: bool = False
+    recognize: tuple[str, ...] = ()
     external: ExternalHandling = "copy"
     force: bool = False
     opsets: tuple[Path, ...] = ()
@@ -60,6 +61,7 @@ class Settings(NamedTuple):
             allow=self.allow,
             ir_version=self.ir_version,
             shapes=self.shapes,
+            recognize=self.recognize,
             without=self.without,
             types=self.types,
             registry=load_registry(self.opsets),

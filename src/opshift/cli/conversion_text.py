@@ -10,6 +10,7 @@ from opshift.cli.output import MAX_OPERATORS
 from opshift.cli.page import Column, Page, number
 from opshift.cli.refusal_text import write_refusals
 from opshift.cli.verification_text import write_verification
+from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import RESTORED_PREFIX, ChangeGroup, Report
 from opshift.model.message_text import count_text, counted_labels
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
@@ -93,6 +94,17 @@ def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
     if len(shown) < len(groups):
         nodes = count_text(sum(each.nodes[0] for each in groups[MAX_GROUPS:]), "node")
         page.prose(f"and {len(groups) - len(shown)} more ({nodes}); `opshift plan --explain` lists all")
+    if report.recognized:
+        page.heading("Recognized")
+        recognized = Recognition(report.recognized).groups()
+        columns = (NODES_COLUMN, Column("operator", "green"))
+        page.table(
+            columns, [(f"{nodes:,} -> {count:,}", short_label(name)) for name, count, nodes in recognized]
+        )
+    if explain and report.near_misses:
+        page.heading("Not recognized")
+        misses = Counter((short_label(each.operator), each.reason) for each in report.near_misses)
+        page.table((number("count"), OPERATOR_COLUMN, "reason"), [(n, *each) for each, n in misses.items()])
     if explain:
         _write_steps(page, groups)
     if report.specialised:

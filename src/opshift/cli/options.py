@@ -239,6 +239,18 @@ FoldOption = Annotated[
     ),
 ]
 
+RecognizeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--recognize",
+        rich_help_panel=TARGET,
+        metavar="OPERATOR",
+        help="Afterwards, replace nodes that compute the same as an operator of the result's opsets, such as "
+        "Gelu, by a node of it; `all` for every operator with a function body. May be repeated; --target is "
+        "then optional. --allow approximate accepts those that round differently, too.",
+    ),
+]
+
 DomainOption = Annotated[
     str | None,
     typer.Option(
@@ -352,6 +364,7 @@ class ConversionOptions(NamedTuple):
     types: TypesOption = None
     keep_interface: KeepInterfaceOption = False
     fold: FoldOption = False
+    recognize: RecognizeOption = None
 
     def settings(self) -> Settings:
         """Return the options as settings."""

@@ -25,7 +25,11 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     if symbolic.inputs == context.inputs and not context.has_symbols and not operator.holds_graphs:
         return Inferred(known, context.is_cacheable)
     computed = _apply_rule(symbolic)
-    shapes = list(map(with_symbols, known, (*computed, *[None] * len(known)), node.outputs))
+    # The computed dimension of a Reshape is an exact quotient, in which symbols cancel: all other small
+    # numbers could depend on them.
+    is_exact = operator.shape == "reshape"
+    rows = zip(known, (*computed, *[None] * len(known)), node.outputs, strict=False)
+    shapes = [with_symbols(*each, is_exact=is_exact) for each in rows]
     is_shared = all(each.is_shared for each in shapes)
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
 

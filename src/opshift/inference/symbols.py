@@ -87,13 +87,16 @@ class InferredShape(NamedTuple):
     is_shared: bool
 
 
-def with_symbols(known: Shape | None, computed: Shape | None, value: str) -> InferredShape:
+def with_symbols(
+    known: Shape | None, computed: Shape | None, value: str, *, is_exact: bool = False
+) -> InferredShape:
     """Return a shape with symbols for the dimensions that depend on symbols.
 
     Args:
         known: the shape that the rule infers if symbolic sizes are unknown.
         computed: the shape that it computes from the numbers of the symbols.
         value: name of the value.
+        is_exact: whether a small computed number is a size, such as the quotient of products of symbols.
     """
     if known is None or computed is None or len(computed) != len(known):
         return InferredShape(known, is_shared=True)
@@ -103,6 +106,9 @@ def with_symbols(known: Shape | None, computed: Shape | None, value: str) -> Inf
         if sizes[axis] is None and number is not None:
             # A small result depends on a symbol, as in `min(N, 5)`, and is not a constant.
             is_regular = SMALLEST_SYMBOL <= number < LARGEST_SYMBOL
+            if is_exact and 0 < number < SMALLEST_SYMBOL:
+                sizes[axis] = number
+                continue
             sizes[axis] = Symbol(number) if is_regular else symbol_of(value, axis)
             is_shared &= is_regular
     return InferredShape(tuple(sizes), is_shared)

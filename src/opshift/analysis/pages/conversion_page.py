@@ -23,6 +23,7 @@ def conversion_page(
         "Versions": _versions(report),
         "Refusals": _refusals(report.refusal_groups()),
         "Changes": changes_section(report),
+        "Recognized": _recognized(report),
         "Allowed": _allowed(report),
         "Notes": [_items((*report.notes, *report.warnings, *report.ir_steps))],
         "Verification": _verification(verification, location) if verification else [],
@@ -115,6 +116,19 @@ def _refusals(groups: Sequence[RefusalGroup]) -> Iterator[str]:
             for each in group.refusals
         ]
         yield from limited_table(("node", "operator", "reason"), rows)
+
+
+def _recognized(report: Report) -> Iterator[str]:
+    rows = [
+        (escape_line(each.place), code_span(each.operator), f"{each.nodes:,}", escape_line(each.rounding))
+        for each in report.recognized
+    ]
+    yield from limited_table(("node", "operator", "nodes before", "difference in rounding"), rows)
+    misses = [
+        (escape_line(each.place), code_span(each.operator), escape_line(each.reason))
+        for each in report.near_misses
+    ]
+    yield from limited_table(("node that remains", "operator", "reason"), misses)
 
 
 def _allowed(report: Report) -> Iterator[str]:

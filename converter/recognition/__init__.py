@@ -1,0 +1,1 @@
+"""Recognition of operators in the nodes that express them."""

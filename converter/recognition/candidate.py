@@ -1,0 +1,376 @@
+"""Checks of a candidate: whether an operator replaces the matched nodes, with equal results in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
+from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.matching import Match, Matcher
+from opshift.converter.recognition.patterns import InputRef, NodeRef, Pattern
+from opshift.inference.constants import INTEGER_RANGES
+from opshift.inference.root_scopes import root_scopes
+from opshift.inference.symbols import is_symbol
+from opshift.model.graphs import NodeRecord
+from opshift.model.node import Tensor
+from opshift.model.types import Shape
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Allow
+
+MAX_PASSED_ELEMENTS = 64
+"""Maximum number of elements of an integer input on whose value an expansion may depend."""
+
+
+class Replacement(NamedTuple):
+    """Node that replaces others.
+
+    Attributes:
+        operator: its operator version.
+        position: position of the node that it replaces in place, which computed its first output.
+        inputs, outputs, attributes: content of the node.
+        nodes: records of all nodes that it replaces.
+        removable: outputs of nodes that are removed if nothing reads them any more.
+        approximate: difference in rounding, a sentence; empty if the results are equal.
+    """
+
+    operator: OperatorVersion
+    position: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    nodes: tuple[NodeRecord, ...]
+    removable: frozenset[str]
+    approximate: str
+
+
+class Rejected(Exception):
+    """A pattern matches nodes that the operator cannot replace; the argument is the reason."""
+
+
+class Expansions:
+    """Expansions of the calls in one model, which layers repeat."""
+
+    def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
+        self.registry = registry
+        self.allow = allow
+        self._graphs: dict[tuple[Call, int], ExactGraph | None] = {}
+        self._shapes: dict[Call, Shape | None] = {}
+
+    def graph(self, call: Call, variant: int) -> ExactGraph | None:
+        """Return the expansion of a call, see `expand`."""
+        key = (call, variant)
+        if key not in self._graphs:
+            self._graphs[key] = expand(call, variant, self.registry, self.allow)
+        return self._graphs[key]
+
+    def shape(self, call: Call) -> Shape | None:
+        """Return the shape of the first output of a call, with the numbers of unknown sizes in its inputs."""
+        if call not in self._shapes:
+            model = call.model()
+            scope = next(root_scopes(model, model, self.registry))[0]
+            names = [f"in{index}" for index, each in enumerate(call.inputs) if each is not None]
+            self._shapes[call] = scope.comparable_shapes([*names, "out0"])[-1]
+        return self._shapes[call]
+
+
+class Candidate:
+    """Match of a pattern in a graph, to be checked."""
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        operator: OperatorVersion,
+        record: NodeRecord,
+        view: GraphView,
+        expansions: Expansions,
+    ) -> None:
+        self._pattern, self._operator, self._record = pattern, operator, record
+        self._view, self._scope = view, view.scope
+        self._expansions = expansions
+        self._anchor = record[4][pattern.outputs[0].output]
+
+    def replacement(self, match: Match, fixed: frozenset[str]) -> Replacement:
+        """Return the node that replaces the match; `fixed` names must not lose their producers.
+
+        Raises:
+            Rejected: the nodes have to remain.
+        """
+        inputs = self._inputs(match)
+        self._require_type(inputs)
+        match = match._replace(attributes={**match.attributes, **self._sizes(match)})
+        attributes = self._attributes(match)
+        call, actual_shape = self._call(inputs, attributes)
+        outputs = {0: self._anchor}
+        if self._pattern.is_form:
+            size_nodes: frozenset[int] = frozenset()
+            self._add_outputs(match, self._pattern.outputs, outputs)
+            is_relaxed = True
+        else:
+            graph, match, is_relaxed = self._verified(call, match)
+            size_nodes = graph.size_nodes()
+        nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
+        leaks = set(self._leaks(nodes, outputs, fixed))
+        if leaks and not self._pattern.is_form:
+            graph, match = self._with_outputs(call, match, outputs, leaks)
+            size_nodes = graph.size_nodes()
+            nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
+            leaks = set(self._leaks(nodes, outputs, fixed))
+        if leaks:
+            raise Rejected(f"{min(leaks)!r} is read elsewhere")
+        if not self._pattern.shapes:  # a form with shapes determines that of its result
+            self._require_shape(call, actual_shape, is_relaxed=is_relaxed)
+        if any(name in outputs.values() for name in inputs):
+            raise Rejected("an input of the operator is one of its outputs")
+        last = max(outputs)
+        return Replacement(
+            self._operator,
+            self._record[0],
+            inputs,
+            tuple(outputs.get(position, "") for position in range(last + 1)),
+            attributes,
+            tuple(nodes.values()),
+            frozenset(self._removable(match)),
+            self._pattern.approximate,
+        )
+
+    def _require_type(self, inputs: tuple[str, ...]) -> None:
+        types = self._pattern.types
+        if types and self._scope.element_type(inputs[0]) not in types:
+            raise Rejected(f"the form is for {' and '.join(types)} only")
+
+    def _sizes(self, match: Match) -> dict[str, int]:
+        """Return the attributes that are sizes in the shapes of a form, and check the other sizes."""
+        names = [
+            match.inputs[ref.position] if isinstance(ref, InputRef) else match.nodes[ref.node][4][ref.output]
+            for ref, _ in self._pattern.shapes
+            if not isinstance(ref, InputRef) or ref.position in match.inputs
+        ]
+        expected = [
+            dims
+            for ref, dims in self._pattern.shapes
+            if not isinstance(ref, InputRef) or ref.position in match.inputs
+        ]
+        known: dict[str, int] = {}
+        for name, dims in zip(names, expected, strict=True):
+            shape = self._shape(name)
+            if shape is None:
+                raise Rejected(f"the rank of {name!r} is unknown")
+            optional = sum(str(each).endswith("?") for each in dims)
+            if not len(dims) - optional <= len(shape) <= len(dims):
+                raise Rejected(f"the rank of {name!r} is {len(shape)}")
+            for size, term in zip(reversed(shape), reversed(dims), strict=False):
+                if isinstance(term, str) and term.endswith("?"):
+                    if size != 1:
+                        self._require_size(name, size, term[:-1], known)
+                elif term != "_":
+                    self._require_size(name, size, term, known)
+        found = {name: size for name, size in known.items() if name in self._operator.attributes}
+        if any(is_symbol(size) for size in found.values()):
+            raise Rejected("a size that becomes an attribute is unknown")
+        return found
+
+    def _require_size(self, name: str, size: int | None, term: int | str, known: dict[str, int]) -> None:
+        """Check that a size is that of a term: a number, a name, or a product of names."""
+        if size is None:
+            raise Rejected(f"a size of {name!r} is unknown")
+        if isinstance(term, str) and "*" in term:
+            factors = [known.get(each.strip(), 0) for each in term.split("*")]
+            expected = prod(factors)
+        else:
+            expected = term if isinstance(term, int) else known.setdefault(term, size)
+        if size != expected:
+            raise Rejected(f"the sizes of {name!r} differ")
+
+    def _shape(self, name: str) -> Shape | None:
+        """Return the shape of a value; of a Reshape, sizes that it would have unless one of them is 0.
+
+        If one is 0, all values of a form are empty, and the others do not matter.
+        """
+        shape = self._scope.symbolic_shape(name)
+        record = self._view.producer(name)
+        if shape is None or None not in shape or record is None or record[2] != "Reshape":
+            return shape
+        target = self._scope.elements(record[3][1])
+        if target is None or len(target.values) != len(shape):
+            return shape
+        listed = [None if each in (0, -1) else each for each in target.values]
+        return tuple(own if own is not None else new for own, new in zip(shape, listed, strict=True))
+
+    def _attributes(self, match: Match) -> dict[str, Any]:
+        """Return the attributes of the node, without defaults."""
+        found = {**self._pattern.attributes, **match.attributes}
+        result = {}
+        for name, value in found.items():
+            attribute = self._operator.attributes.get(name)
+            if attribute is None:
+                raise Rejected(f"{self._operator.id} has no attribute {name}")
+            default = attribute.default
+            if value != (default.encode() if isinstance(default, str) else default):
+                result[name] = value
+            for each in value if isinstance(value, tuple) else (value,):
+                if not attribute.allows(each.decode() if isinstance(each, bytes) else each):
+                    raise Rejected(f"{name} would be {each!r}")
+        return dict(sorted(result.items()))
+
+    def _inputs(self, match: Match) -> tuple[str, ...]:
+        """Return the inputs of the node, and check their types."""
+        count = max(match.inputs, default=-1) + 1
+        inputs = tuple(match.inputs.get(position, "") for position in range(count))
+        if count < self._operator.min_input:
+            raise Rejected("a required input is missing")
+        known: dict[str, str] = {}
+        for formal, name in zip(self._operator.inputs, inputs, strict=False):
+            if not name:
+                if formal.option != "optional":
+                    raise Rejected("a required input is missing")
+                continue
+            element_type = self._scope.element_type(name)
+            if element_type is None:
+                raise Rejected(f"the element type of {name!r} is unknown")
+            if f"tensor({element_type})" not in self._operator.types_of(formal):
+                raise Rejected(f"{self._operator.id} does not support {element_type}")
+            if known.setdefault(formal.type, element_type) != element_type:
+                raise Rejected(f"the element type of {name!r} is {element_type}, not {known[formal.type]}")
+        return inputs
+
+    def _call(self, inputs: tuple[str, ...], attributes: Mapping[str, Any]) -> tuple[Call, Shape | None]:
+        """Return the call with the facts about its inputs, and the shape of the value to replace."""
+        given = [name for name in inputs if name]
+        *shapes, actual = self._scope.comparable_shapes([*given, self._anchor])
+        by_name = dict(zip(given, shapes, strict=True))
+        facts: list[InputFact | Tensor | None] = []
+        for name in inputs:
+            if not name:
+                facts.append(None)
+                continue
+            element_type = self._scope.element_type(name)
+            assert element_type is not None
+            value = self._view.constant(name) if element_type in INTEGER_RANGES else None
+            is_small = value is not None and len(value.values) <= MAX_PASSED_ELEMENTS
+            facts.append(value if is_small else InputFact(element_type, by_name[name]))
+        outputs = tuple(each.option != "optional" for each in self._operator.outputs)
+        opset = self._scope.opset_of("")
+        return Call(self._operator, opset, tuple(attributes.items()), tuple(facts), outputs), actual
+
+    def _verified(self, call: Call, match: Match) -> tuple[ExactGraph, Match, bool]:
+        """Return the expansion of the call, if the nodes are equal to it."""
+        graph = self._expansions.graph(call, self._pattern.variant)
+        if graph is None:
+            raise Rejected("the definition with these attributes differs")
+        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
+        found = matcher.match(self._anchor, match.inputs)
+        if found is None or found.inputs != match.inputs:
+            raise Rejected("a constant or an attribute differs")
+        return graph, found, matcher.is_relaxed
+
+    def _with_outputs(
+        self, call: Call, match: Match, outputs: dict[int, str], leaks: set[str]
+    ) -> tuple[ExactGraph, Match]:
+        """Match again with the optional outputs, and add those of the values that are read elsewhere."""
+        wanted = call._replace(outputs=(True,) * len(call.outputs))
+        graph = self._expansions.graph(wanted, self._pattern.variant)
+        if graph is None or len(graph.outputs) == 1:
+            raise Rejected(f"{min(leaks)!r} is read elsewhere")
+        matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
+        found = matcher.match(self._anchor, match.inputs)
+        if found is None:
+            raise Rejected(f"{min(leaks)!r} is read elsewhere")
+        for ref in graph.outputs.values():
+            if ref.node not in found.nodes:
+                found = self._reader(ref, graph, matcher, found)
+        self._add_outputs(found, graph.outputs, outputs)
+        return graph, found
+
+    def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
+        """Return the match with a node that computes an output from matched nodes, if there is one."""
+        for each in graph.nodes[ref.node].slots.values():
+            if not isinstance(each, NodeRef) or each.node not in match.nodes:
+                continue
+            for reader in self._scope.readers(match.nodes[each.node][4][each.output]):
+                found = matcher.extended(match, ref, reader)
+                if found is not None:
+                    return found
+        return match
+
+    def _add_outputs(self, match: Match, refs: Mapping[int, NodeRef], outputs: dict[int, str]) -> None:
+        """Add the optional outputs that something reads."""
+        for position, ref in refs.items():
+            if position and ref.node in match.nodes:
+                name = match.nodes[ref.node][4][ref.output]
+                inner = {record[0] for record in match.nodes.values()}
+                readers = {record[0] for record in self._scope.readers(name)}
+                if readers - inner or name in self._scope.outputs or self._scope.is_captured(name):
+                    outputs[position] = name
+
+    def _leaks(
+        self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
+    ) -> Iterator[str]:
+        """Yield the values of matched nodes that others read."""
+        inner = {record[0] for record in nodes.values()}
+        for record in nodes.values():
+            for name in record[4]:
+                if not name or name == self._anchor:
+                    continue
+                readers = [each[0] for each in self._scope.readers(name) if each[0] not in inner]
+                if name in outputs.values():
+                    if any(position < self._record[0] for position in readers):
+                        yield name
+                elif readers or name in fixed or self._scope.is_captured(name):
+                    yield name
+
+    def _require_shape(self, call: Call, actual: Shape | None, *, is_relaxed: bool) -> None:
+        """Check that broadcasting between the inputs does not change the shape of the result."""
+        values = [each for each in call.inputs if each is not None]
+        if len(values) == 1 and not is_relaxed:
+            return
+        found = self._expansions.shape(call)
+        if actual is not None and None not in actual and found == actual:
+            return
+        if len(values) == 1 and actual is not None and found is not None and 0 < len(found) == len(actual):
+            return  # constants of one element cannot change other sizes
+        if _keeps_first_shape(call, found, actual):
+            return
+        if found is None or actual is None or None in actual or None in found:
+            raise Rejected("a shape is unknown")
+        raise Rejected("broadcasting changes the shape")
+
+    def _removable(self, match: Match) -> Iterator[str]:
+        """Yield the outputs of the matched nodes, and of those that compute constants and sizes for them."""
+        matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
+        pending = [name for each in match.nodes.values() for name in each[3]]
+        for record in matched:
+            yield from filter(None, record[4])
+        seen = {record[0] for record in match.nodes.values()}
+        while pending:
+            name = pending.pop()
+            found = self._view.producer(name)
+            if found is None or found[0] in seen or not self._is_auxiliary(name):
+                continue
+            seen.add(found[0])
+            yield from filter(None, found[4])
+            pending += found[3]
+
+    def _is_auxiliary(self, name: str) -> bool:
+        """Return whether a value is a size, a position or a constant."""
+        is_integer = self._scope.element_type(name) in (*INTEGER_RANGES, "bool")
+        return is_integer or self._view.number(name) is not None
+
+
+def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:
+    """Return whether a result has the shape of the first input, which the other inputs cannot change."""
+    first, *others = [each for each in call.inputs if each is not None]
+    dims = first.dims
+    if dims is None or found != dims or actual is None or len(actual) != len(dims):
+        return False
+    return all(
+        other.dims is not None
+        and len(other.dims) <= len(dims)
+        and all(
+            size is not None and size in (1, own)
+            for size, own in zip(reversed(other.dims), reversed(dims), strict=False)
+        )
+        for other in others
+    )

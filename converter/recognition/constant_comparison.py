@@ -1,0 +1,116 @@
+"""Comparison of constants in patterns with those of a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from opshift.converter.recognition.graph_view import round_to
+from opshift.converter.recognition.patterns import FUNCTIONS, Constant, Element, Hole, solved
+from opshift.model.element_types import round_to_float32
+from opshift.model.node import Tensor
+from opshift.model.tensors import pack_tensor
+from opshift.registry.models import OperatorVersion
+
+TOLERANCE: Final = {"float16": 2e-3, "bfloat16": 1e-2}
+"""Relative difference of constants that are equal up to rounding, by element type; for others 2e-6."""
+
+SOLVED_TOLERANCE: Final = 1e-3
+"""Relative difference of a constant and its function of a solved attribute, in a candidate to be verified."""
+
+
+class Comparison(NamedTuple):
+    """Comparison for a pattern of an operator.
+
+    Attributes:
+        operator: the operator, whose attributes constants determine.
+        is_complete: whether the pattern alone decides: lists have to have its length.
+        is_close: whether numbers may differ in rounding.
+    """
+
+    operator: OperatorVersion
+    is_complete: bool
+    is_close: bool
+
+    def matches(
+        self, constant: Constant, actual: Any, attributes: dict[str, Any] | None, element_type: str | None
+    ) -> bool:
+        """Compare a constant with a tensor or the value of an attribute, and add what it determines.
+
+        Without `attributes`, constants that determine one differ.
+        """
+        elements = elements_of(actual)
+        if constant.whole:
+            return attributes is not None and self._set(attributes, constant.whole, tuple(elements))
+        if constant.elements is None:
+            return True
+        if self.is_complete and len(elements) != len(constant.elements):
+            return False
+        return all(
+            self._solve(expected, element, attributes, element_type)
+            if isinstance(expected, Hole)
+            else expected is None or self._is_equal(expected, element, element_type)
+            for expected, element in zip(constant.elements, elements, strict=False)
+        )
+
+    def _is_equal(self, expected: Element, element: Any, element_type: str | None) -> bool:
+        if isinstance(element, bytes):
+            return isinstance(expected, str) and element == expected.encode()
+        if not isinstance(expected, float) or not isinstance(element, float):
+            return bool(expected == element)
+        rounded = round_to_float32(expected) if element_type is None else round_to(expected, element_type)
+        tolerance = TOLERANCE.get(element_type or "", 2e-6)
+        return rounded == element or (self.is_close and math.isclose(expected, element, rel_tol=tolerance))
+
+    def _solve(
+        self, hole: Hole, element: Any, attributes: dict[str, Any] | None, element_type: str | None
+    ) -> bool:
+        attribute = self.operator.attributes.get(hole.attribute)
+        is_number = not isinstance(element, bytes) and attribute is not None
+        if attributes is None or attribute is None or not is_number or attribute.type not in ("FLOAT", "INT"):
+            return False
+        value = solved(element, hole.function, attribute.type)
+        if value is None or (
+            attribute.type == "FLOAT" and not self._gives(value, hole, element, element_type)
+        ):
+            return False
+        return self._set(attributes, hole.attribute, value)
+
+    def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:
+        """Return whether a solved attribute gives the element again."""
+        try:
+            again = FUNCTIONS[hole.function].apply(value)
+        except (ArithmeticError, ValueError):
+            return False
+        if round_to(again, element_type or "float") == element:
+            return True
+        return self.is_close and math.isclose(again, element, rel_tol=SOLVED_TOLERANCE)
+
+    def _set(self, attributes: dict[str, Any], name: str, value: Any) -> bool:
+        known = attributes.setdefault(name, value)
+        if known == value:
+            return True
+        is_number = isinstance(known, float) and isinstance(value, float)
+        return is_number and self.is_close and math.isclose(known, value, rel_tol=1e-6)
+
+
+def elements_of(constant: Any) -> Sequence[Any]:
+    """Return the elements of a tensor, or of the value of an attribute."""
+    if isinstance(constant, Tensor):
+        return constant.values
+    return constant if isinstance(constant, tuple) else (constant,)
+
+
+def is_identical(expected: Any, actual: Any) -> bool:
+    """Compare constants bit by bit; one of one element may also have a dimension of 1."""
+    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
+        count = len(expected.values)
+        if expected.element_type != actual.element_type or count != len(actual.values):
+            return False
+        is_shape_equal = expected.dims == actual.dims or (count == 1 and len(actual.dims) <= 1)
+        return is_shape_equal and pack_tensor(expected) == pack_tensor(actual)
+    if isinstance(expected, Tensor) or isinstance(actual, Tensor):
+        # A list that is an attribute of one version, and an input of another one.
+        return tuple(elements_of(expected)) == tuple(elements_of(actual))
+    return bool(expected == actual)

@@ -1,0 +1,391 @@
+"""Derivation of patterns: function operators are expanded with two sets of attributes, types and shapes.
+
+Where both expansions have the same nodes, constants that differ depend on an attribute, or on a fact about
+the inputs. These patterns find candidates: the expansion of a candidate in its model decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+from opshift.converter.recognition.constant_comparison import elements_of
+from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
+from opshift.converter.recognition.patterns import (
+    BODY,
+    FUNCTIONS,
+    Constant,
+    Element,
+    Hole,
+    InputRef,
+    NodeRef,
+    Pattern,
+    PatternNode,
+    Ref,
+)
+from opshift.model.element_types import round_to_float32
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
+from opshift.registry.recognized_forms import NodeExample
+from opshift.registry.registry import Registry
+
+MAX_OPTIONAL_INPUTS = 3
+"""Maximum number of optional inputs of which all subsets are tried; of more, single ones and pairs."""
+
+SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
+"""Dimensions of the inputs in both expansions."""
+
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19), (3, 5, 7, 11, 13, 17, 19, 23)
+"""Sizes in examples in both expansions."""
+
+FLOATS, INTS = (0.375, 0.625), (2, 4)
+"""Values of the first attribute of a type in both expansions; later ones get larger ones."""
+
+
+Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Attributes in both expansions."""
+
+
+class Setting(NamedTuple):
+    """Attributes and inputs of a node in both expansions; `fixed` are the attributes that agree."""
+
+    attributes: Sides
+    fixed: Mapping[str, Any]
+    inputs: tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
+
+
+def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
+    """Yield the distinct patterns of an operator at the newest opset, candidates for all opsets."""
+    operator = definition.versions[-1]
+    merged: dict[Hashable, Pattern] = {}
+    opset = registry.newest_opset()
+    settings = list(_settings(definition))
+    # The steps that emit different nodes depend on shapes much more than on attributes.
+    basic = [each for each in settings if each.attributes == settings[0].attributes]
+    found_variants = [_variants(_call(operator, each, 0, opset), opset, registry) for each in basic]
+    variants = sorted({each for variants in found_variants for each in variants}, key=lambda v: (v > 0, -v))
+    for setting in settings:
+        calls = [_call(operator, setting, side, opset) for side in (0, 1)]
+        found: list[list[ExactGraph]] = []
+        for variant in variants:
+            graphs = [graph for call in calls if (graph := expand(call, variant, registry)) is not None]
+            if len(graphs) < 2 or graphs in found:
+                continue
+            found.append(graphs)
+            common = _generalized(graphs, setting)
+            if common is not None:
+                nodes, outputs = common
+                fixed = dict(setting.fixed)
+                pattern = Pattern(operator.domain, operator.name, variant, False, "", fixed, nodes, outputs)
+                key = _structure(pattern)
+                merged[key] = _merged(merged[key], pattern) if key in merged else pattern
+    yield from (each for each in merged.values() if _is_recognizable(each, operator))
+
+
+def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
+    """Return whether several nodes compute the result, and read all required inputs."""
+    refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
+    required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
+    return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
+
+
+def _structure(pattern: Pattern) -> Hashable:
+    """Return what patterns have in common that differ in constants only, and solve the same attributes."""
+    nodes = tuple(
+        (node.op_type, node.domain, tuple((slot, _shape_of(ref)) for slot, ref in node.slots.items()))
+        for node in pattern.nodes
+    )
+    return nodes, tuple(pattern.outputs.items()), tuple(pattern.attributes.items()), pattern.variant
+
+
+def _shape_of(ref: Ref) -> Hashable:
+    if not isinstance(ref, Constant):
+        return ref
+    return ref.whole, tuple((i, e) for i, e in enumerate(ref.elements or ()) if isinstance(e, Hole))
+
+
+def _merged(first: Pattern, second: Pattern) -> Pattern:
+    """Return a pattern with the constants that two patterns have in common."""
+    nodes = tuple(
+        node._replace(
+            slots={
+                slot: _common(ref, other.slots[slot]) if isinstance(ref, Constant) else ref
+                for slot, ref in node.slots.items()
+            }
+        )
+        for node, other in zip(first.nodes, second.nodes, strict=True)
+    )
+    return first._replace(nodes=nodes)
+
+
+def _common(one: Constant, other: Any) -> Constant:
+    if one.elements is None or other.elements is None:
+        return one if one.elements is None else Constant(None, one.whole)
+    pairs = zip(one.elements, other.elements, strict=False)
+    return Constant(tuple(a if a == b or (a != a and b != b) else None for a, b in pairs), one.whole)
+
+
+def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
+    """Return the variants with different expansions: the body, and opsets without the operator.
+
+    Opsets between two with the same expansion have it, too.
+    """
+    known: dict[int, ExactGraph | None] = {}
+
+    def at(variant: int) -> ExactGraph | None:
+        if variant not in known:
+            known[variant] = expand(call, variant, registry)
+        return known[variant]
+
+    def between(low: int, high: int) -> Iterator[int]:
+        if high - low > 1 and at(low) != at(high):
+            middle = (low + high) // 2
+            yield from between(low, middle)
+            yield middle
+            yield from between(middle, high)
+
+    operator = call.operator
+    definition = registry.operator(operator.name, operator.domain)
+    assert definition is not None
+    newest = min(definition.versions[0].since_version - 1, opset)
+    if operator.domain != DEFAULT_DOMAIN or newest < 1:
+        return [BODY]
+    found: list[ExactGraph | None] = []
+    variants = []
+    for variant in (BODY, newest, *reversed([*between(1, newest)]), 1):
+        if at(variant) not in found:
+            found.append(at(variant))
+            variants.append(variant)
+    return variants
+
+
+def _settings(operator: Operator) -> Iterator[Setting]:
+    """Yield the examples of an operator, or a basic setting and those that differ in at most two facts."""
+    version = operator.versions[-1]
+    choices = list(_attribute_choices(version))
+    if operator.examples:
+        for example in operator.examples:
+            for extra, fixed in choices:
+                if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
+                    yield _example_setting(example, version, extra, fixed, is_static=True)
+            yield _example_setting(example, version, ({}, {}), {}, is_static=False)
+        return
+    types = _element_types(version)
+    required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
+    optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
+    size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
+    presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
+    for indices in product(*(range(len(each)) for each in (choices, presences, types, FACTS))):
+        if sum(map(bool, indices)) <= 2:
+            attributes, fixed = choices[indices[0]]
+            given = presences[indices[1]], types[indices[2]], FACTS[indices[3]]
+            yield Setting(attributes, fixed, (_inputs(version, *given, 0), _inputs(version, *given, 1)))
+
+
+def _example_setting(
+    example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
+) -> Setting:
+    """Return an example with other attributes; sizes that are no attributes may be unknown."""
+    named = {each for value in example.attributes.values() if isinstance(value, str) for each in value}
+    names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
+    letters = sorted({each for name in names for each in name.split(" * ") if not each.isdigit()})
+    sides: list[tuple[dict[str, Any], tuple[InputFact | None, ...]]] = []
+    for side in (0, 1):
+        sizes = {letter: PRIMES[side][index] for index, letter in enumerate(letters)}
+        inputs: list[InputFact | None] = []
+        for formal in version.inputs:
+            dims = example.inputs.get(formal.name)
+            kind = example.types.get(formal.name) or _first_type(version, formal)
+            fact = None if dims is None else tuple(_size(each, sizes, named, is_static) for each in dims)
+            inputs.append(None if fact is None else InputFact(kind, fact))
+        own = {
+            name: _attribute_value(value, version.attributes[name], sizes)
+            for name, value in example.attributes.items()
+        }
+        sides.append(({**own, **extra[side]}, tuple(inputs)))
+    (first, inputs_before), (second, inputs_after) = sides
+    agreed = {name: value for name, value in first.items() if name in fixed or value == second[name]}
+    return Setting((first, second), agreed, (inputs_before, inputs_after))
+
+
+def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
+    """Return a size, or a negative number for one that is unknown."""
+    factors = str(dim).split(" * ")
+    if not is_static and len(factors) == 1 and dim in sizes and dim not in named:
+        return -sizes[str(dim)]
+    return math.prod(sizes.get(each) or int(each) for each in factors)
+
+
+def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int]) -> Any:
+    if attribute.type == "INT" and isinstance(value, str):
+        return math.prod(sizes.get(each) or int(each) for each in value.split(" * "))
+    return value.encode() if isinstance(value, str) else value
+
+
+def _first_type(version: OperatorVersion, formal: Parameter) -> str:
+    types = version.types_of(formal)
+    preferred = next((each for each in ("tensor(float)", "tensor(int64)") if each in types), types[0])
+    return preferred.removeprefix("tensor(").removesuffix(")")
+
+
+def _element_types(operator: OperatorVersion) -> list[str]:
+    first = operator.types_of(operator.inputs[0]) if operator.inputs else ()
+    preferred = [each for each in ("tensor(float)", "tensor(float16)", "tensor(int64)") if each in first]
+    return [each.removeprefix("tensor(").removesuffix(")") for each in preferred[:2] or first[:1]]
+
+
+def _attribute_choices(
+    operator: OperatorVersion,
+) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
+    """Yield attributes for both expansions, and those that agree: none, each one, and pairs."""
+    options = {
+        name: list(_options(name, each, position))
+        for position, (name, each) in enumerate(operator.attributes.items())
+    }
+    required = [name for name in options if operator.attributes[name].required]
+    optional = [name for name in options if name not in required and options[name]]
+    floats = [name for name in optional if operator.attributes[name].type == "FLOAT"]
+    names = [(), *((each,) for each in optional), *combinations(optional, 2)]
+    if len(floats) > 2:
+        names.append(tuple(floats))
+    for extra in names:
+        chosen = [*required, *extra]
+        for values in product(*(options[name] for name in chosen)):
+            sides = [{name: pair[side] for name, pair in zip(chosen, values, strict=True)} for side in (0, 1)]
+            fixed = {name: pair[0] for name, pair in zip(chosen, values, strict=True) if pair[0] == pair[1]}
+            yield (sides[0], sides[1]), fixed
+
+
+def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[Any, ...]]:
+    """Yield values of an attribute for both expansions, which differ from those at other positions."""
+    if attribute.values is not None:
+        for value in attribute.values:
+            if attribute.type in ("INT", "STRING", "FLOAT") and value != attribute.default:
+                encoded = value.encode() if isinstance(value, str) else value
+                yield encoded, encoded
+    elif attribute.type == "FLOAT":
+        yield tuple(round_to_float32(each * (1 + position / 8)) for each in FLOATS)
+    elif attribute.type == "INT" and name == "axis":
+        yield from ((1, 2), (-2, -2), (0, 0))
+    elif attribute.type == "INT":
+        yield tuple(each << (position % 2) for each in INTS)
+    elif attribute.type == "INTS":
+        yield from (((1,), (0,)), ((0, 1), (1, 2)))
+
+
+Facts = tuple[tuple[int, int], str, bool]
+
+FACTS: tuple[Facts, ...] = (
+    ((3, 4), "same", True), ((3, 4), "same", False), ((3, 3), "same", True), ((4, 4), "same", True),
+    ((3, 4), "last", True), ((4, 4), "channels", True), ((3, 3), "unknown", True), ((3, 3), "same", False),
+)  # fmt: skip
+"""Rank of the first input in both expansions, shapes of the others, and whether sizes are known.
+
+The others have the same shape, one dimension of it, or an unknown shape.
+"""
+
+
+def _inputs(
+    operator: OperatorVersion, present: Collection[int], element_type: str, facts: Facts, side: int
+) -> tuple[InputFact | None, ...]:
+    ranks, shapes, is_static = facts
+    dims = SIZES[side][: ranks[side]]
+    inputs: list[InputFact | None] = []
+    for position in range(len(operator.inputs)):
+        if position not in present:
+            inputs.append(None)
+            continue
+        own: tuple[int, ...] | None = dims
+        if position:
+            own = {"same": dims, "last": dims[-1:], "channels": dims[1:2], "unknown": None}[shapes]
+        if not is_static and own is not None:
+            own = tuple(-1 - SIZES[side].index(size) for size in own)
+        inputs.append(InputFact(_type_of(operator, position, element_type), own))
+    return tuple(inputs)
+
+
+def _call(operator: OperatorVersion, setting: Setting, side: int, opset: int) -> Call:
+    inputs = [*setting.inputs[side]]
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    outputs = tuple(each.option != "optional" for each in operator.outputs)
+    return Call(operator, opset, tuple(setting.attributes[side].items()), tuple(inputs), outputs)
+
+
+def _type_of(operator: OperatorVersion, position: int, element_type: str) -> str:
+    types = operator.types_of(operator.inputs[position])
+    wanted = f"tensor({element_type})"
+    return (wanted if wanted in types else types[0]).removeprefix("tensor(").removesuffix(")")
+
+
+def _generalized(
+    graphs: list[ExactGraph], setting: Setting
+) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef]] | None:
+    """Return the nodes that both expansions have in common; `None` if their structures differ."""
+    first, second = graphs
+    if len(first.nodes) != len(second.nodes) or first.outputs != second.outputs:
+        return None
+    holes = [
+        (name, *(side[name] for side in setting.attributes))
+        for name in setting.attributes[0]
+        if name not in setting.fixed
+    ]
+    nodes = []
+    for a, b in zip(first.nodes, second.nodes, strict=True):
+        if a[:2] != b[:2] or a.slots.keys() != b.slots.keys():
+            return None
+        slots: dict[str, Ref] = {}
+        for slot, one in a.slots.items():
+            other = b.slots[slot]
+            is_value = isinstance(one, InputRef | NodeRef)
+            if is_value != isinstance(other, InputRef | NodeRef) or (is_value and one != other):
+                return None
+            slots[slot] = one if is_value else _constant(one, other, holes)
+        nodes.append(PatternNode(*a[:2], slots))
+    if _unsolved(nodes, holes):
+        return None
+    return tuple(nodes), first.outputs
+
+
+def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> set[str]:
+    """Return the attributes that no constant determines."""
+    constants = [ref for node in nodes for ref in node.slots.values() if isinstance(ref, Constant)]
+    found = {each.whole for each in constants}
+    found.update(e.attribute for each in constants for e in each.elements or () if isinstance(e, Hole))
+    return {name for name, _, _ in holes} - found
+
+
+def _constant(one: Any, other: Any, holes: list[tuple[str, Any, Any]]) -> Constant:
+    """Return what two constants have in common."""
+    first, second = tuple(elements_of(one)), tuple(elements_of(other))
+    if len(first) > 64 or any(isinstance(each, bytes) for each in first):
+        is_same = len(first) == 1 and first == second
+        return Constant((first[0].decode(),)) if is_same and isinstance(first[0], bytes) else Constant()
+    for name, a, b in holes:
+        if isinstance(a, tuple) and first == a and second == b:
+            return Constant(whole=name)
+    if len(first) != len(second):
+        return Constant()
+    elements = tuple(_element(a, b, holes) for a, b in zip(first, second, strict=True))
+    return Constant(elements)
+
+
+def _element(a: Any, b: Any, holes: list[tuple[str, Any, Any]]) -> Element:
+    if a == b or (a != a and b != b):
+        element: Element = a
+        return element
+    for name, one, other in holes:
+        if not isinstance(one, tuple):
+            for function, (apply, _) in FUNCTIONS.items():
+                if _is_close(a, one, apply) and _is_close(b, other, apply):
+                    return Hole(name, function)
+    return None
+
+
+def _is_close(element: Any, attribute: Any, apply: Any) -> bool:
+    try:
+        return math.isclose(element, apply(attribute), rel_tol=1e-3 if isinstance(element, float) else 0)
+    except (ArithmeticError, ValueError, TypeError):
+        return False

@@ -1,0 +1,222 @@
+"""Nodes that express one node: what a conversion to an older opset and back makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from opshift.converter.convert import convert_with
+from opshift.converter.options import Options
+from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef
+from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import Scope
+from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
+from opshift.model.errors import OpshiftError
+from opshift.model.messages import IR_VERSION, GraphProto, ModelProto
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.tensors import read_tensor, write_tensor
+from opshift.model.types import Shape, fill_type
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Allow
+
+MAX_NODES = 150
+"""Maximum number of nodes of a pattern."""
+
+
+class InputFact(NamedTuple):
+    """Element type and dimensions of an input; negative dimensions are unknown, equal ones the same."""
+
+    element_type: str
+    dims: Shape | None
+
+
+class Call(NamedTuple):
+    """Node of an operator, with the facts about its inputs on which its expansion depends.
+
+    Attributes:
+        operator: operator version.
+        opset: opset of the default domain.
+        attributes: attributes by name.
+        inputs: facts about each input, or its value; `None` for an omitted one.
+        outputs: which outputs the node has.
+    """
+
+    operator: OperatorVersion
+    opset: int
+    attributes: tuple[tuple[str, Any], ...]
+    inputs: tuple[InputFact | Tensor | None, ...]
+    outputs: tuple[bool, ...]
+
+    def model(self) -> ModelProto:
+        """Return a model with this node alone; its values are `in0`, `in1` and so on, and `out0`."""
+        model = ModelProto(ir_version=IR_VERSION)
+        opsets = {self.operator.domain: self.operator.since_version, DEFAULT_DOMAIN: self.opset}
+        for domain, opset in opsets.items():
+            model.opset_import.add(domain=model_domain(domain), version=opset)
+        node = model.graph.node.add(op_type=self.operator.name, domain=model_domain(self.operator.domain))
+        for name, value in self.attributes:
+            write_attribute(
+                node.attribute.add(), name, ATTRIBUTE_TYPES[self.operator.attributes[name].type], value
+            )
+        for position, fact in enumerate(self.inputs):
+            node.input.append("" if fact is None else f"in{position}")
+            if fact is not None:
+                _add_input(model.graph, f"in{position}", fact)
+        for position, is_present in enumerate(self.outputs):
+            node.output.append(f"out{position}" if is_present else "")
+            if is_present:
+                model.graph.output.add(name=f"out{position}")
+        return model
+
+
+def _add_input(graph: GraphProto, name: str, fact: InputFact | Tensor) -> None:
+    if isinstance(fact, Tensor):
+        write_tensor(graph.initializer.add(), fact, name)
+        return
+    proto = graph.input.add(name=name).type
+    fill_type(proto, fact.element_type, None)
+    if fact.dims is not None:
+        proto.tensor_type.shape.SetInParent()
+        for size in fact.dims:
+            dim = proto.tensor_type.shape.dim.add()
+            if size is not None and size >= 0:
+                dim.dim_value = size
+            elif size is not None:
+                dim.dim_param = f"d{-size}"
+
+
+class ExactNode(NamedTuple):
+    """Node of an expansion: references to inputs and nodes by slot, and constants or attributes."""
+
+    op_type: str
+    domain: str
+    slots: Mapping[str, Any]
+
+
+class ExactGraph(NamedTuple):
+    """Nodes that express a node, in topological order, and the outputs that they compute."""
+
+    nodes: tuple[ExactNode, ...]
+    outputs: Mapping[int, NodeRef]
+
+    def size_nodes(self) -> frozenset[int]:
+        """Return the nodes that depend on the sizes of inputs only, not on their elements."""
+        found: set[int] = set()
+        for index, node in enumerate(self.nodes):
+            refs = [each for each in node.slots.values() if isinstance(each, NodeRef | InputRef)]
+            if node.op_type in ("Shape", "Size") or (
+                refs and all(isinstance(each, NodeRef) and each.node in found for each in refs)
+            ):
+                found.add(index)
+        return frozenset(found)
+
+
+def expand(
+    call: Call, variant: int, registry: Registry, allow: frozenset[Allow] = frozenset()
+) -> ExactGraph | None:
+    """Return the nodes that express a call at its opset; `None` if there are none without subgraphs."""
+    model = call.model()
+    try:
+        if variant == BODY:
+            removed = f"{call.operator.domain}.{call.operator.name}"
+            options = Options.of(None, without=removed, allow=allow, inplace=True, registry=registry)
+            convert_with(model, options)
+        else:
+            _convert(model, variant, allow, registry)
+            _convert(model, call.opset, allow, registry)
+    except (OpshiftError, ValueError):
+        return None
+    return exact_graph(model, call, registry)
+
+
+def _convert(model: ModelProto, opset: int, allow: frozenset[Allow], registry: Registry) -> None:
+    options = Options.of(opset, allow=allow, ir_version="keep", inplace=True, registry=registry)
+    convert_with(model, options)
+
+
+def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:
+    """Return the nodes of a model without the operator of a call."""
+    scope = next(root_scopes(model, model, registry))[0]
+    inputs = {f"in{index}": index for index, each in enumerate(call.inputs) if each is not None}
+    names = {index: f"out{index}" for index, is_present in enumerate(call.outputs) if is_present}
+    return _Reader(scope, inputs, call.operator).graph(names)
+
+
+class _Reader:
+    def __init__(self, scope: Scope, inputs: Mapping[str, int], excluded: OperatorVersion) -> None:
+        self._scope, self._inputs, self._excluded = scope, inputs, excluded
+        self._nodes: list[ExactNode] = []
+        self._known: dict[str, Any] = {}
+
+    def graph(self, outputs: Mapping[int, str]) -> ExactGraph | None:
+        found: dict[int, NodeRef] = {}
+        for position, name in outputs.items():
+            ref = self._ref(name)
+            if isinstance(ref, NodeRef):
+                found[position] = ref
+        return ExactGraph(tuple(self._nodes), found) if 0 in found else None
+
+    def _ref(self, name: str) -> Any:
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: str) -> Any:
+        if name in self._inputs:
+            return InputRef(self._inputs[name])
+        constant = self._scope.constant(name)
+        if constant is not None:
+            return constant
+        record = self._scope.producing_records.get(name)
+        if record is None or len(self._nodes) > MAX_NODES:
+            return None
+        slots = node_slots(self._scope.node_of(record), self._scope)
+        if slots is None or (canonical_domain(record[1]), record[2]) == (
+            self._excluded.domain,
+            self._excluded.name,
+        ):
+            return None
+        content: dict[str, Any] = {}
+        for slot, value in slots.items():
+            content[slot] = self._ref(value.name) if isinstance(value, ValueName) else value
+            if content[slot] is None:
+                return None
+        self._nodes.append(ExactNode(record[2], canonical_domain(record[1]), content))
+        index = len(self._nodes) - 1
+        for position, each in enumerate(record[4]):
+            if each:
+                self._known[each] = NodeRef(index, position)
+        return self._known[name]
+
+
+class ValueName(NamedTuple):
+    """Name of the value in a slot."""
+
+    name: str
+
+
+def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
+    """Return the values and attributes of a node by slot.
+
+    Attributes are numbers, bytes, tuples or tensors. `None` for unknown operators, and for nodes with
+    subgraphs or references to attributes of a function.
+    """
+    operator = scope.operator(node.op_type, node.domain)
+    if operator is None or operator.holds_graphs or node.has_attribute_references:
+        return None
+    slots: dict[str, Any] = {}
+    formals = operator.inputs
+    for position, name in enumerate(node.inputs):
+        if not name:
+            continue
+        formal = formals[min(position, len(formals) - 1)]
+        slot = formal.name if formal.option != "variadic" else f"{formal.name}:{position}"
+        slots[slot] = ValueName(name)
+    for name in node.attributes:
+        value = node.attribute(name)
+        value = read_tensor(value) if hasattr(value, "data_type") else value
+        if value is not None:
+            slots[name] = value
+    return slots

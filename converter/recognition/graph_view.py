@@ -1,0 +1,97 @@
+"""Nodes of one graph or function as patterns see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from opshift.converter.recognition.expansion import node_slots
+from opshift.inference.constants import FLOAT_INTEGER_RANGES
+from opshift.inference.scope import Scope
+from opshift.model.element_types import round_to_float32
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import NodeRecord
+from opshift.model.messages import TensorProto
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import read_tensor, write_tensor
+
+MAX_DEPTH: Final = 6
+"""Maximum number of nested functions of constant numbers, such as a root of a quotient."""
+
+ROUNDED: Final[dict[str, Callable[..., float]]] = {
+    "Sqrt": math.sqrt,
+    "Pow": math.pow,
+    "Reciprocal": lambda value: 1 / value,
+    "Div": lambda one, other: one / other,
+    "Mul": lambda one, other: one * other,
+    "Cast": float,
+}
+"""Functions of constant numbers that the evaluator of constants does not know, because they round."""
+
+
+class GraphView:
+    """Nodes of one graph or function, with their slots and constants."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._slots: dict[int, dict[str, Any] | None] = {}
+
+    def producer(self, name: str) -> NodeRecord | None:
+        """Return the node that computes a value; `None` for inputs, and for values of enclosing graphs."""
+        return self.scope.producing_records.get(name)
+
+    def slots(self, record: NodeRecord) -> dict[str, Any] | None:
+        """Return the values and attributes of a node by slot, see `node_slots`."""
+        position = record[0]
+        if position not in self._slots:
+            is_call = self.scope.is_call(record)
+            self._slots[position] = None if is_call else node_slots(self.scope.node_of(record), self.scope)
+        return self._slots[position]
+
+    def constant(self, name: str) -> Tensor | None:
+        """Return the value if it is the same in every run."""
+        try:
+            return self.scope.constant(name)
+        except (CannotConvert, ValueError, TypeError, LookupError):  # its node is invalid
+            return None
+
+    def default(self, record: NodeRecord, slot: str) -> Any:
+        """Return the value of an absent attribute; `None` without a default."""
+        operator = self.scope.operator(record[2], record[1])
+        attribute = operator.attributes.get(slot) if operator else None
+        default = attribute.default if attribute else None
+        return default.encode() if isinstance(default, str) else default
+
+    def number(self, name: str, depth: int = MAX_DEPTH) -> Tensor | None:
+        """Return a constant, or a rounded function of constant numbers, such as the root of a size."""
+        found = self.constant(name)
+        record = None if found is not None or not depth else self.producer(name)
+        if record is None or record[2] not in ROUNDED or canonical_domain(record[1]) != DEFAULT_DOMAIN:
+            return found
+        operands = [each for name in record[3] if (each := self.number(name, depth - 1)) is not None]
+        element_type = self.scope.element_type(name)
+        is_complete = len(operands) == len(record[3]) and all(len(each.values) == 1 for each in operands)
+        if element_type not in FLOAT_INTEGER_RANGES or not is_complete:
+            return None
+        try:
+            value = ROUNDED[record[2]](*(float(each.scalar) for each in operands))
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        rounded = round_to(value, element_type)
+        dims = max((each.dims for each in operands), key=len)
+        return None if rounded is None else Tensor(element_type, dims, (rounded,))
+
+
+def round_to(value: float, element_type: str) -> float | None:
+    """Return a number rounded to a floating-point type; `None` for other types."""
+    if element_type in ("float", "double"):
+        return value if element_type == "double" else round_to_float32(value)
+    proto = TensorProto()
+    try:
+        write_tensor(proto, Tensor(element_type, (), (value,)))
+    except CannotConvert:
+        return None
+    found = read_tensor(proto)
+    return None if found is None else float(found.scalar)

@@ -1,0 +1,246 @@
+"""Matching of patterns with the nodes of a graph, from the node that computes the first output backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from opshift.converter.recognition.constant_comparison import Comparison, elements_of, is_identical
+from opshift.converter.recognition.expansion import ExactNode, ValueName
+from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.patterns import (
+    AnyValue,
+    Constant,
+    InputRef,
+    NodeRef,
+    Pattern,
+    PatternNode,
+)
+from opshift.model.graphs import NodeRecord
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.models import OperatorVersion
+
+COMMUTATIVE: Final = frozenset(
+    ("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Min", "Mul", "Or", "Sum", "Xor")
+)
+"""Operators with two inputs whose order does not matter."""
+
+AXES: Final = ("axes", "axis")
+"""Slots with axes, which may be negative."""
+
+MAX_STEPS: Final = 2_000
+"""Maximum number of comparisons of values in one match; bounds the alternatives of commutative operands."""
+
+MAX_ELEMENTS: Final = 4096
+"""Maximum number of elements of a constant that a pattern compares."""
+
+
+class Match(NamedTuple):
+    """Nodes of a graph that a pattern matches.
+
+    Attributes:
+        nodes: record of each matched node, by position in the pattern.
+        inputs: names of the inputs of the operator, by position.
+        attributes: attributes that constants determine.
+    """
+
+    nodes: Mapping[int, NodeRecord]
+    inputs: Mapping[int, str]
+    attributes: Mapping[str, Any]
+
+
+class _State(NamedTuple):
+    """Partial match; copied where operands can be swapped."""
+
+    nodes: dict[int, NodeRecord]
+    inputs: dict[int, str]
+    attributes: dict[str, Any]
+
+    def copy(self) -> _State:
+        return _State(dict(self.nodes), dict(self.inputs), dict(self.attributes))
+
+
+Goal = tuple[Any, str]
+"""Reference of a pattern, and the value that it has to match."""
+
+
+class Matcher:
+    """Matcher of the nodes of a pattern or of an expansion with a graph.
+
+    Attributes:
+        is_relaxed: whether a constant of one element has other dimensions than in the pattern.
+    """
+
+    def __init__(
+        self,
+        view: GraphView,
+        nodes: Sequence[PatternNode | ExactNode],
+        outputs: Mapping[int, NodeRef],
+        operator: OperatorVersion,
+        *,
+        is_complete: bool,
+        is_close: bool = False,
+    ) -> None:
+        """`is_complete` patterns describe all attributes; others find candidates, up to rounding."""
+        self._view = view
+        self._nodes = nodes
+        self._outputs = outputs
+        self._is_complete = is_complete
+        self._reads_rounded = is_complete and is_close
+        self._comparison = Comparison(operator, is_complete, is_close or not is_complete)
+        self._steps = 0
+        self.is_relaxed = False
+
+    def match(self, anchor: str, inputs: Mapping[int, str] | None = None) -> Match | None:
+        """Return the match that computes a value as first output; `inputs` are known inputs."""
+        state = self._solve([(self._outputs[0], anchor)], _State({}, dict(inputs or {}), {}))
+        return Match(*state) if state else None
+
+    def extended(self, match: Match, ref: NodeRef, record: NodeRecord) -> Match | None:
+        """Return a match with one more node, for an output that the first one does not depend on."""
+        if ref.output >= len(record[4]):
+            return None
+        state = _State(dict(match.nodes), dict(match.inputs), dict(match.attributes))
+        found = self._solve([(ref, record[4][ref.output])], state)
+        return Match(*found) if found else None
+
+    def _solve(self, goals: list[Goal], state: _State) -> _State | None:
+        """Match all goals, last first; `None` if one differs."""
+        while goals:
+            self._steps += 1
+            ref, name = goals.pop()
+            if isinstance(ref, NodeRef):
+                orders = self._next_goals(ref, name, state)
+                if len(orders) > 1:
+                    results = (self._solve([*goals, *each], state.copy()) for each in orders)
+                    return next((each for each in results if each is not None), None)
+                if not orders:
+                    return None
+                goals += orders[0]
+            elif not self._matches_value(ref, name, state):
+                return None
+        return state if self._steps <= MAX_STEPS else None
+
+    def _matches_value(self, ref: Any, name: str, state: _State) -> bool:
+        if isinstance(ref, AnyValue):
+            return True
+        if isinstance(ref, InputRef):
+            return state.inputs.setdefault(ref.position, name) == name
+        tensor = self._view.number(name) if self._reads_rounded else self._view.constant(name)
+        if tensor is None or len(tensor.values) > MAX_ELEMENTS:
+            return False
+        return self._matches_constant(ref, tensor, state.attributes)
+
+    def _matches_constant(self, ref: Any, actual: Any, attributes: dict[str, Any] | None) -> bool:
+        is_tensor = isinstance(actual, Tensor)
+        if isinstance(ref, Constant):
+            self.is_relaxed |= is_tensor and len(actual.values) == 1 and actual.dims != ()
+            return self._comparison.matches(
+                ref, actual, attributes, actual.element_type if is_tensor else None
+            )
+        self.is_relaxed |= is_tensor and isinstance(ref, Tensor) and actual.dims != ref.dims
+        return is_identical(ref, actual)
+
+    def _next_goals(self, ref: NodeRef, name: str, state: _State) -> list[list[Goal]]:
+        """Match the node that computes a value; return its operands in each possible order."""
+        record = self._view.producer(name)
+        if record is None or record[4].index(name) != ref.output or self._steps > MAX_STEPS:
+            return []
+        if ref.node in state.nodes:
+            return [[]] if state.nodes[ref.node] is record else []
+        node = self._nodes[ref.node]
+        if record[2] != node.op_type or canonical_domain(record[1]) != node.domain:
+            return []
+        actual = self._view.slots(record)
+        if actual is None or not self._has_no_other_slots(node, actual, record):
+            return []
+        operands: list[Goal] = []
+        for slot, each in node.slots.items():
+            value = actual.get(slot)
+            is_axis = self._is_complete and slot in AXES and isinstance(each, Constant)
+            if isinstance(value, ValueName) and not is_axis:
+                operands.append((each, value.name))
+            elif not self._matches_setting(each, value, slot, record, state):
+                return []
+        state.nodes[ref.node] = record
+        return self._ordered(node, operands)
+
+    def _ordered(self, node: PatternNode | ExactNode, operands: list[Goal]) -> list[list[Goal]]:
+        if node.op_type in COMMUTATIVE and len(operands) == 2:
+            (one, first), (other, second) = operands
+            orders = [[(one, first), (other, second)], [(one, second), (other, first)]]
+            return [each for each in orders if all(map(self._is_possible, each))]
+        # Goals are matched from the end: inputs of the operator, which anything matches, come last.
+        return [sorted(operands, key=lambda goal: not isinstance(goal[0], InputRef))]
+
+    def _is_possible(self, goal: Goal) -> bool:
+        """Return whether the operator that computes a value is that of the pattern, for speed."""
+        ref, name = goal
+        if isinstance(ref, NodeRef):
+            record = self._view.producer(name)
+            return record is not None and record[2] == self._nodes[ref.node].op_type
+        return isinstance(ref, InputRef | AnyValue) or self._view.number(name) is not None
+
+    def _has_no_other_slots(
+        self, node: PatternNode | ExactNode, actual: Mapping[str, Any], record: NodeRecord
+    ) -> bool:
+        """Return whether the slots that the pattern lacks have default values."""
+        others = actual.keys() - node.slots.keys()
+        if not self._is_complete:
+            values = (actual[slot] for slot in others)
+            return all(
+                self._view.constant(each.name) is not None for each in values if isinstance(each, ValueName)
+            )
+        # The shape of its result alone determines a Reshape to any shape, whatever its attributes are.
+        is_free = any(isinstance(ref, AnyValue) for ref in node.slots.values())
+        return all(
+            not isinstance(actual[slot], ValueName)
+            and (is_free or self._view.default(record, slot) == actual[slot])
+            for slot in others
+        )
+
+    def _matches_setting(self, ref: Any, value: Any, slot: str, record: NodeRecord, state: _State) -> bool:
+        """Compare an attribute, or constant axes."""
+        if isinstance(ref, AnyValue):
+            return True
+        if isinstance(ref, InputRef | NodeRef):
+            return False
+        if value is None:
+            default = self._view.default(record, slot)
+            if default is None:
+                # An absent input, which the pattern has as a constant, or an attribute without a default.
+                return not self._is_complete and isinstance(ref, Constant)
+            return self._matches_constant(ref, default, None)
+        if self._is_complete and slot in AXES and isinstance(ref, Constant):
+            return self._matches_axes(ref, value, record, state)
+        return self._matches_constant(ref, value, state.attributes)
+
+    def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
+        """Compare axes counted from either end."""
+        actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
+        if actual is None or ref.elements is None:
+            return False
+        elements, rank = elements_of(actual), self._view.scope.rank(record[3][0])
+        if rank is not None and record[2] == "Unsqueeze":
+            rank += len(elements)
+        expected = [each for each in ref.elements if isinstance(each, int)]
+        if not rank or len(expected) < len(ref.elements):
+            return self._matches_constant(ref, actual, state.attributes)
+        return sorted(each % rank for each in elements) == sorted(each % rank for each in expected)
+
+
+def candidates(
+    anchors: Mapping[str, Sequence[Pattern]], record: NodeRecord, view: GraphView
+) -> Iterator[Pattern]:
+    """Yield the patterns whose last nodes have the operators of a node and of the producers of its inputs."""
+    own = [view.producer(name) for name in record[3]]
+    producers = {each[2] for each in own if each is not None}
+    for pattern in anchors.get(record[2], ()):
+        needed = (
+            pattern.nodes[ref.node].op_type
+            for ref in pattern.anchor.slots.values()
+            if isinstance(ref, NodeRef)
+        )
+        if producers.issuperset(needed):
+            yield pattern

@@ -1,0 +1,201 @@
+"""Patterns of nodes that express an operator, and their form in JSON.
+
+The slot of a value in a node is the name of the formal input or of the attribute. ONNX has moved several
+attributes to inputs of the same name, such as `axes` of ReduceMean, so that one pattern covers both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from opshift.model.element_types import round_to_float32
+
+
+class InputRef(NamedTuple):
+    """Input of the operator, by position."""
+
+    position: int
+
+
+class NodeRef(NamedTuple):
+    """Output of a node of the pattern."""
+
+    node: int
+    output: int
+
+
+class Hole(NamedTuple):
+    """Element of a constant that an attribute of the operator determines, by a function of `FUNCTIONS`."""
+
+    attribute: str
+    function: str = "same"
+
+
+Element: TypeAlias = "float | int | str | bool | Hole | None"
+"""Element of a constant; `None` for any number."""
+
+
+class Constant(NamedTuple):
+    """Constant input or attribute: its elements, or `None` for any; `rest` allows further elements.
+
+    A list attribute in `whole` provides all elements.
+    """
+
+    elements: tuple[Element, ...] | None = None
+    whole: str = ""
+
+
+class AnyValue(NamedTuple):
+    """Value on which the result does not depend: the shape of a value determines it."""
+
+
+Ref: TypeAlias = "InputRef | NodeRef | Constant | AnyValue"
+
+
+class PatternNode(NamedTuple):
+    """Node of a pattern, with the content of its slots."""
+
+    op_type: str
+    domain: str
+    slots: Mapping[str, Ref]
+
+
+class Pattern(NamedTuple):
+    """Nodes that express an operator, in topological order.
+
+    Attributes:
+        domain: domain of the operator.
+        operator: its name.
+        variant: opset for which the operator is expanded, `BODY` for its function body, or the position
+            among the forms in its definition.
+        is_form: whether a definition lists the pattern: it then is complete, and others are candidates only.
+        approximate: difference in rounding, a sentence; empty if the results are equal.
+        attributes: values of attributes that the pattern implies.
+        nodes: the nodes.
+        outputs: output of a node for each output of the operator, by position; 0 exists always.
+        shapes: dimensions that values must have, see `RecognizedForm`.
+        types: element types that the first input may have; empty for all.
+    """
+
+    domain: str
+    operator: str
+    variant: int
+    is_form: bool
+    approximate: str
+    attributes: Mapping[str, Any]
+    nodes: tuple[PatternNode, ...]
+    outputs: Mapping[int, NodeRef]
+    shapes: tuple[tuple[InputRef | NodeRef, tuple[int | str, ...]], ...] = ()
+    types: tuple[str, ...] = ()
+
+    @property
+    def op_types(self) -> frozenset[str]:
+        """Operators of the nodes."""
+        return frozenset(each.op_type for each in self.nodes)
+
+    @property
+    def anchor(self) -> PatternNode:
+        """Node that computes the first output."""
+        return self.nodes[self.outputs[0].node]
+
+
+BODY: Final = 0
+"""Variant of a pattern: the function body at the target."""
+
+
+class Function(NamedTuple):
+    """Function from an attribute to a constant, and its inverse."""
+
+    apply: Callable[[float], float]
+    solve: Callable[[float], float]
+
+
+FUNCTIONS: Final = {
+    "same": Function(lambda value: value, lambda value: value),
+    "negative": Function(lambda value: -value, lambda value: -value),
+    "reciprocal": Function(lambda value: 1 / value, lambda value: 1 / value),
+    "root": Function(math.sqrt, lambda value: value * value),
+    "root of reciprocal": Function(lambda value: math.sqrt(1 / value), lambda value: 1 / (value * value)),
+    "square": Function(lambda value: value * value, math.sqrt),
+}
+
+
+def solved(element: float, function: str, kind: str) -> float | int | None:
+    """Return the attribute of a type, FLOAT or INT, for which a function has a result; `None` if none has."""
+    try:
+        value = FUNCTIONS[function].solve(element)
+    except (ArithmeticError, ValueError):
+        return None
+    if kind == "INT":
+        return int(value) if value == int(value) else None
+    return round_to_float32(float(value))
+
+
+def to_data(pattern: Pattern) -> list[Any]:
+    """Return a pattern as JSON data."""
+    nodes = [
+        [each.op_type, each.domain, {slot: _ref_data(ref) for slot, ref in each.slots.items()}]
+        for each in pattern.nodes
+    ]
+    outputs = {str(position): list(ref) for position, ref in pattern.outputs.items()}
+    attributes = {
+        name: ["b", value.decode()] if isinstance(value, bytes) else value
+        for name, value in pattern.attributes.items()
+    }
+    shapes = [[list(ref), list(dims)] for ref, dims in pattern.shapes]
+    return [*pattern[:5], attributes, nodes, outputs, shapes, list(pattern.types)]
+
+
+def _ref_data(ref: Ref) -> list[Any]:
+    if isinstance(ref, Constant):
+        elements = None if ref.elements is None else [_element_data(each) for each in ref.elements]
+        return ["c", elements, ref.whole]
+    return [*ref]
+
+
+def _element_data(element: Element) -> Any:
+    if isinstance(element, Hole):
+        return list(element)
+    if isinstance(element, float) and not math.isfinite(element):
+        return ["", repr(element)]
+    return element
+
+
+def from_data(data: list[Any]) -> Pattern:
+    """Return the pattern in JSON data."""
+    domain, operator, variant, is_form, approximate, attributes, nodes, outputs, shapes, types = data
+    return Pattern(
+        domain,
+        operator,
+        variant,
+        is_form,
+        approximate,
+        {name: each[1].encode() if isinstance(each, list) else each for name, each in attributes.items()},
+        tuple(
+            PatternNode(op_type, domain, {slot: _ref(ref) for slot, ref in slots.items()})
+            for op_type, domain, slots in nodes
+        ),
+        {int(position): NodeRef(*ref) for position, ref in outputs.items()},
+        tuple((_value_ref(ref), tuple(dims)) for ref, dims in shapes),
+        tuple(types),
+    )
+
+
+def _ref(data: list[Any]) -> Ref:
+    if data and data[0] == "c":
+        elements = None if data[1] is None else tuple(map(_element, data[1]))
+        return Constant(elements, data[2])
+    return _value_ref(data) if data else AnyValue()
+
+
+def _value_ref(data: list[Any]) -> InputRef | NodeRef:
+    return InputRef(*data) if len(data) == 1 else NodeRef(*data)
+
+
+def _element(data: Any) -> Element:
+    if not isinstance(data, list):
+        element: Element = data
+        return element
+    return Hole(*data) if data[0] else float(data[1])

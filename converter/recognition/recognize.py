@@ -1,0 +1,218 @@
+"""Recognition of operators in a model: nodes that express one become a node of it.
+
+Each graph is visited once from its end: the node that computes the result of a pattern comes last. Names of
+graph inputs and outputs do not change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
+from opshift.converter.folding.decisions import declare_nodes
+from opshift.converter.folding.fold import has_distinct_names, names_in_training
+from opshift.converter.options import EVERY_OPERATOR, Options
+from opshift.converter.plan.changes import METADATA_KEY
+from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
+from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.load import compiled_patterns, operator_names, patterns_of
+from opshift.converter.recognition.matching import Matcher, candidates
+from opshift.converter.recognition.patterns import Pattern
+from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
+from opshift.inference.function_scope import CallScope
+from opshift.inference.root_scopes import root_scopes
+from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
+from opshift.model.messages import ModelProto, NodeProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.repeated_fields import remove_messages
+from opshift.registry.models import OperatorVersion
+from opshift.rewriting.allowances import Allowances
+
+MAX_PASSES = 3
+"""Maximum number of passes: recognized nodes may be parts of the nodes of another operator."""
+
+
+def recognize(model: ModelProto, options: Options) -> Recognition:
+    """Replace nodes in a model that is at its target, and return what was recognized.
+
+    A model in which several values have the same name stays unchanged.
+    """
+    roots: list[ContainerProto] = [*root_graphs(model), *model.functions]
+    before = sum(1 for _ in nested_nodes(*roots))
+    if not all(map(has_distinct_names, roots)):
+        return Recognition(node_counts=(before, before))
+    found: list[RecognizedNode] = []
+    misses: dict[tuple[str, str], NearMiss] = {}
+    wanted: Set[str] | None = None
+    for _ in range(MAX_PASSES):
+        one_pass = _Pass(model, options, wanted)
+        one_pass.run()
+        found += one_pass.found
+        for miss in one_pass.misses:
+            misses.setdefault((miss.place, miss.operator), miss)
+        wanted = {each.operator.name for each in one_pass.replacements}
+        if not wanted:
+            break
+    recognized = {each.place for each in found}
+    is_recorded = bool(found) and any(each.key == METADATA_KEY for each in model.metadata_props)
+    if is_recorded:
+        remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
+    kept = tuple(each for each in misses.values() if each.place not in recognized)
+    after = sum(1 for _ in nested_nodes(*roots))
+    return Recognition(tuple(found), kept, (before, after), is_recorded)
+
+
+class _Located(NamedTuple):
+    """Graph or function with the nodes to write into it."""
+
+    container: ContainerProto
+    replacements: Sequence[Replacement]
+
+
+class _Pass:
+    """One pass over a model; `wanted` are operators that a pattern has to contain, or `None` for all."""
+
+    def __init__(self, model: ModelProto, options: Options, wanted: Set[str] | None) -> None:
+        self._model, self._options, self._registry = model, options, options.registry
+        self._wanted = wanted
+        self._allowances = Allowances(options.allow)
+        self._expansions = Expansions(options.registry, options.allow)
+        self._shadowed = {(canonical_domain(each.domain), each.name) for each in model.functions}
+        self._fixed = names_in_training(model)
+        self.found: list[RecognizedNode] = []
+        self.misses: list[NearMiss] = []
+        self.replacements: list[Replacement] = []
+
+    def run(self) -> None:
+        """Find and write all replacements."""
+        op_types = {node.op_type for node in nested_nodes(self._model.graph, *self._model.functions)}
+        anchors = self._anchors(op_types)
+        if not anchors:
+            return
+        located: list[tuple[ContainerProto, list[_Located]]] = []
+        for scope, container, path in root_scopes(self._model, self._model, self._registry):
+            declare_nodes(scope)
+            found = list(self._visit(scope, path, anchors))
+            if found:
+                located.append((container, found))
+        for root, graphs in located:
+            _write(root, graphs)
+
+    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[Pattern]]:
+        """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
+        found: defaultdict[str, list[Pattern]] = defaultdict(list)
+        for pattern in self._patterns():
+            own = pattern.op_types
+            if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
+                found[pattern.anchor.op_type].append(pattern)
+        for each in found.values():
+            each.sort(key=lambda pattern: -len(pattern.nodes))
+        return found
+
+    def _patterns(self) -> Iterator[Pattern]:
+        requested = self._options.recognize
+        names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
+        for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
+            domain, _, op_type = name.rpartition(".")
+            if name in self._options.without or (domain, op_type) in self._shadowed:
+                continue
+            if domain == DEFAULT_DOMAIN:
+                yield from compiled_patterns(op_type, self._registry)
+            else:
+                yield from patterns_of(op_type, domain, self._registry)
+
+    def _visit(
+        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[Pattern]]
+    ) -> Iterator[_Located]:
+        container = scope.container
+        fixed = frozenset(fixed_names(container) | self._fixed)
+        view = GraphView(scope)
+        taken: set[int] = set()
+        found: list[Replacement] = []
+        for record in reversed(scope.node_records):
+            if record[2] not in anchors or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
+                continue
+            for pattern in candidates(anchors, record, view):
+                replacement = self._replacement(pattern, record, view, fixed, path)
+                if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
+                    taken.update(each[0] for each in replacement.nodes)
+                    found.append(replacement)
+                    place = node_place(path, scope.proto_of(record))
+                    self.found.append(
+                        RecognizedNode(
+                            place,
+                            str(replacement.operator.id),
+                            len(replacement.nodes),
+                            replacement.approximate,
+                        )
+                    )
+                    break
+        self.replacements += found
+        if found:
+            yield _Located(container, found)
+        for node in container.node:
+            for graph in graphs_of(node):
+                yield from self._visit(scope.child(graph), node_place(path, node), anchors)
+
+    def _replacement(
+        self, pattern: Pattern, record: tuple[int, str, str, tuple[str, ...], tuple[str, ...]],
+        view: GraphView, fixed: frozenset[str], path: str,
+    ) -> Replacement | None:  # fmt: skip
+        operator = self._operator(pattern, view)
+        position = pattern.outputs[0].output
+        if operator is None or position >= len(record[4]):
+            return None
+        matcher = Matcher(
+            view,
+            pattern.nodes,
+            pattern.outputs,
+            operator,
+            is_complete=pattern.is_form,
+            is_close=bool(pattern.approximate),
+        )
+        try:
+            match = matcher.match(record[4][position])
+            if match is None:
+                return None
+            found = Candidate(pattern, operator, record, view, self._expansions).replacement(match, fixed)
+            if pattern.approximate and not self._allowances.allow("approximate", pattern.approximate):
+                raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
+        except (Rejected, CannotConvert) as error:
+            place = node_place(path, view.scope.proto_of(record))
+            self.misses.append(NearMiss(place, str(operator.id), str(error)))
+            return None
+        return found
+
+    def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
+        """Return the operator version at the opset of a graph; `None` if that lacks the operator."""
+        return view.scope.operator(pattern.operator, model_domain(pattern.domain))
+
+
+def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
+    """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
+    removable: set[str] = set()
+    read = {name for node in nested_nodes(root) for name in node.input}
+    unread = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
+    for container, replacements in graphs:
+        nodes = container.node
+        for each in replacements:
+            _fill(nodes[each.position], each)
+            removable |= each.removable
+    remove_dead_nodes(root, Removal(lambda node: any(map(removable.__contains__, node.output))), unread)
+
+
+def _fill(proto: NodeProto, replacement: Replacement) -> None:
+    """Turn a node into the replacement; its name, doc string and metadata stay."""
+    operator = replacement.operator
+    proto.op_type = operator.name
+    proto.domain = model_domain(operator.domain)
+    proto.input[:] = replacement.inputs
+    proto.output[:] = replacement.outputs
+    del proto.attribute[:]
+    for name, value in replacement.attributes.items():
+        kind = ATTRIBUTE_TYPES[operator.attributes[name].type]
+        write_attribute(proto.attribute.add(), name, kind, value)

@@ -1,0 +1,63 @@
+"""Result of recognition: nodes that replaced others, and patterns that almost matched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.message_text import count_text
+
+
+class RecognizedNode(FrozenRecord):
+    """Node that replaced others.
+
+    Attributes:
+        place: label of the node, with its graph or function.
+        operator: its operator version, such as `ai.onnx.Gelu:20`.
+        nodes: number of nodes that it replaced.
+        rounding: what rounds differently, a sentence; empty if results are equal.
+    """
+
+    place: str
+    operator: str
+    nodes: int
+    rounding: str = ""
+
+
+class NearMiss(FrozenRecord):
+    """Nodes that match a pattern, but are kept.
+
+    Attributes:
+        place: label of the last node.
+        operator: operator version of the pattern.
+        reason: the reason, a sentence.
+    """
+
+    place: str
+    operator: str
+    reason: str
+
+
+class Recognition(FrozenRecord):
+    """Result of recognition in a model: nodes that replaced others, and patterns that almost matched."""
+
+    nodes: tuple[RecognizedNode, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
+    node_counts: tuple[int, int] = (0, 0)
+    """Number of nodes of the model before and after."""
+    removed_record: bool = False
+    """Whether the record of a reversible conversion was removed: its originals may read removed values."""
+
+    def groups(self) -> list[tuple[str, int, int]]:
+        """Return each operator with the number of its new nodes and of those that they replaced."""
+        counts = Counter(each.operator for each in self.nodes)
+        replaced: Counter[str] = Counter()
+        for each in self.nodes:
+            replaced[each.operator] += each.nodes
+        return [(operator, count, replaced[operator]) for operator, count in counts.most_common()]
+
+    def sentences(self) -> Iterator[str]:
+        """Yield a sentence for each operator, such as `12 x ai.onnx.Gelu:20 from 60 nodes`."""
+        for operator, count, replaced in self.groups():
+            yield f"{count:,} x {operator} from {count_text(replaced, 'node')}"

@@ -1,0 +1,232 @@
+"""Equivalent forms of an operator: formulas of other operators that compute its results.
+
+A form is a list of assignments in the syntax of Python, such as
+
+    gate = Sigmoid(Mul(X, alpha) | X)
+    Y = Mul(X, gate)
+
+Names are inputs, outputs and attributes of the operator, or values of earlier lines. A number is a constant
+of the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
+negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`. Keywords
+are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives, and
+`given(value, scale=1.0)` is one that implies attributes of the operator.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field
+from itertools import product
+from typing import Annotated, NamedTuple, TypeAlias
+
+from opshift.registry.record import Checked, Record
+from opshift.registry.steps import Literals
+
+
+class RecognizedForm(Record):
+    """Nodes that compute an operator's results in another way than its function body."""
+
+    source: Annotated[str, Checked(min_length=1)]
+    """Where models have this form, such as the exporter that writes it."""
+    rounding: str = ""
+    """What rounds differently from the definition; empty if the results are equal."""
+    attributes: dict[str, Literals] = field(default_factory=dict)
+    """Values of attributes that the form implies."""
+    shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    """Dimensions of values, for which the form is valid: equal letters are equal sizes, `_` is any size.
+
+    The name of an attribute is a size that the attribute declares, and `A * B` a product. A dimension with
+    `?` may also be 1 or missing. The shapes have to determine that of the result.
+    """
+    types: tuple[str, ...] = ()
+    """Element types of the first input for which the form is valid; empty for all."""
+    form: Annotated[str, Checked(min_length=1)]
+    """The assignments, see the module."""
+
+
+class NodeExample(Record):
+    """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
+
+    inputs: dict[str, tuple[int | str, ...]]
+    """Dimensions of each input: numbers, names of sizes, or products such as `H * E`."""
+    attributes: dict[str, Literals] = field(default_factory=dict)
+    """Attributes; a name of a size stands for it."""
+    types: dict[str, str] = field(default_factory=dict)
+    """Element types of inputs that differ from the first allowed one, such as `bool`."""
+
+
+class AttributeTerm(NamedTuple):
+    """Number that an attribute determines by a function."""
+
+    attribute: str
+    function: str
+
+
+Term: TypeAlias = "float | int | str | AttributeTerm | None"
+"""Element of a constant: a number, a text, an attribute, or `None` for any number."""
+
+
+class ConstantOperand(NamedTuple):
+    """Constant: its elements, or `None` for any."""
+
+    elements: tuple[Term, ...] | None
+
+
+class ValueOperand(NamedTuple):
+    """Value by name."""
+
+    name: str
+
+
+Operand: TypeAlias = "ConstantOperand | ValueOperand"
+
+ANY_VALUE = ValueOperand("...")
+"""Operand of which the form does not depend, such as the second one of a Reshape to a known shape."""
+
+
+class FormNode(NamedTuple):
+    """Node of a form: its operator, operands by position and by name, and the names of its outputs."""
+
+    op_type: str
+    operands: tuple[Operand, ...]
+    named: Mapping[str, Operand]
+    outputs: tuple[str, ...]
+
+
+class FormError(ValueError):
+    """A form has the wrong syntax."""
+
+
+class ParsedForm(NamedTuple):
+    """Nodes of one alternative of a form, and values with a second name."""
+
+    nodes: tuple[FormNode, ...]
+    aliases: Mapping[str, str]
+    implied: Mapping[str, Term]
+    """Attributes of the operator that the alternative implies."""
+
+
+def parse_form(text: str, attributes: Mapping[str, object]) -> list[ParsedForm]:
+    """Return the alternatives of a form for an operator with these attributes.
+
+    Raises:
+        FormError: the text is not a list of assignments as the module describes it.
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise FormError(f"line {error.lineno} is not an assignment") from error
+    lines: list[list[ast.Assign]] = []
+    for line in tree.body:
+        if not isinstance(line, ast.Assign) or len(line.targets) != 1:
+            raise FormError(f"line {line.lineno} is not an assignment")
+        lines.append(
+            [ast.Assign(line.targets, value, lineno=line.lineno) for value in _alternatives(line.value)]
+        )
+    return [_Parser(frozenset(attributes)).parsed(each) for each in product(*lines)]
+
+
+def _alternatives(value: ast.expr) -> list[ast.expr]:
+    """Return the expressions that `|` separates, for each combination within an expression."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return [*_alternatives(value.left), *_alternatives(value.right)]
+    if not isinstance(value, ast.Call):
+        return [value]
+    operands = product(*map(_alternatives, value.args))
+    return [ast.Call(value.func, [*each], value.keywords, lineno=value.lineno) for each in operands]
+
+
+class _Parser:
+    def __init__(self, attributes: frozenset[str]) -> None:
+        self._attributes = attributes
+        self._nodes: list[FormNode] = []
+        self._implied: dict[str, Term] = {}
+
+    def parsed(self, lines: Iterable[ast.Assign]) -> ParsedForm:
+        aliases: dict[str, str] = {}
+        for line in lines:
+            target = line.targets[0]
+            names = [target] if isinstance(target, ast.Name) else getattr(target, "elts", [])
+            if not names or not all(isinstance(each, ast.Name) for each in names):
+                raise FormError(f"line {line.lineno} does not assign to names")
+            if isinstance(line.value, ast.Name):
+                aliases[names[0].id] = line.value.id
+            else:
+                self._add(line.value, tuple(each.id for each in names))
+        return ParsedForm(tuple(self._nodes), aliases, self._implied)
+
+    def _add(self, value: ast.expr, outputs: tuple[str, ...]) -> None:
+        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+            raise FormError(f"line {value.lineno} does not call an operator")
+        if value.func.id == "given":
+            self._implied |= {each.arg or "": _term(each.value) for each in value.keywords}
+            self._add(value.args[0], outputs)
+            return
+        operands = tuple(map(self._operand, value.args))
+        named = {each.arg or "": self._operand(each.value) for each in value.keywords}
+        self._nodes.append(FormNode(value.func.id, operands, named, outputs))
+
+    def _operand(self, value: ast.expr) -> Operand:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id != "sqrt":
+            name = f"{value.func.id} {len(self._nodes)}"
+            self._add(value, (name,))
+            return ValueOperand(name)
+        if isinstance(value, ast.Name) and value.id not in self._attributes:
+            return ValueOperand(value.id)
+        if isinstance(value, ast.Constant) and value.value is ...:
+            return ANY_VALUE
+        elements = value.elts if isinstance(value, ast.List) else [value]
+        return ConstantOperand(tuple(map(_term, elements)))
+
+
+def _term(value: ast.expr) -> Term:
+    match value:
+        case ast.Constant(value=bool() | float() | int() | str() as number):
+            return number
+        case ast.Constant(value=each) if each is ...:
+            return None
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=float() | int() as number)):
+            return -number
+        case ast.Name(id=name):
+            return AttributeTerm(name, "same")
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id=name)):
+            return AttributeTerm(name, "negative")
+        case ast.BinOp(left=ast.Constant(value=1), op=ast.Div(), right=ast.Name(id=name)):
+            return AttributeTerm(name, "reciprocal")
+        case ast.Call(func=ast.Name(id="sqrt"), args=[ast.Name(id=name)]):
+            return AttributeTerm(name, "root")
+        case ast.Call(func=ast.Name(id="sqrt"), args=[ast.BinOp(op=ast.Div(), right=ast.Name(id=name))]):
+            return AttributeTerm(name, "root of reciprocal")
+    raise FormError(f"{ast.unparse(value)} is not a constant")
+
+
+def form_problems(
+    form: RecognizedForm, inputs: Collection[str], outputs: Collection[str], attributes: Mapping[str, object]
+) -> Iterator[str]:
+    """Yield the mistakes in a form of an operator with these inputs, outputs and attributes."""
+    try:
+        alternatives = parse_form(form.form, attributes)
+    except FormError as error:
+        yield str(error)
+        return
+    for alternative in alternatives:
+        yield from _problems_of(alternative, set(inputs), outputs, attributes)
+    yield from (f"{name} is not an attribute" for name in form.attributes if name not in attributes)
+
+
+def _problems_of(
+    parsed: ParsedForm, known: set[str], outputs: Collection[str], attributes: Mapping[str, object]
+) -> Iterator[str]:
+    known = {*known, ANY_VALUE.name, *parsed.aliases}
+    for node in parsed.nodes:
+        for operand in (*node.operands, *node.named.values()):
+            if isinstance(operand, ValueOperand) and operand.name not in known:
+                yield f"{operand.name} is neither an input nor a value of an earlier line"
+            if isinstance(operand, ConstantOperand):
+                terms = [each for each in operand.elements or () if isinstance(each, AttributeTerm)]
+                unknown = [each.attribute for each in terms if each.attribute not in attributes]
+                yield from (f"{each} is not an attribute" for each in unknown)
+        known.update(node.outputs)
+    if not known.intersection(outputs):
+        yield "no line assigns to an output"
