@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from opshift.analysis.pages.body_diagram import body_boxes
 from opshift.analysis.pages.diagram import svg
 from opshift.catalogue.data_package import version_data
-from opshift.catalogue.function_text import function_lines
+from opshift.catalogue.function_text import FunctionText, function_text
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
 from opshift.catalogue.type_texts import format_types
@@ -145,10 +145,10 @@ class VersionView:
         if entry.leaving and version.removal:
             yield ConversionRow(version, None, version.removal.removed_in, entry.leaving)
 
-    @property
-    def function(self) -> Sequence[str]:
-        """Lines of the function body; empty for other operators."""
-        return list(function_lines(self.version, self.operator.registry)) if self.version.has_function else []
+    @cached_property
+    def function(self) -> FunctionText | None:
+        """The function body; `None` for other operators."""
+        return function_text(self.version, self.operator.registry) if self.version.has_function else None
 
     @property
     def drawing(self) -> str:
