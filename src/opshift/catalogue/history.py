@@ -137,12 +137,12 @@ def _verb_text(verb: Verb) -> str:
 
 
 def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
-    """Return the types that the target version does not accept; nodes with other types stay unchanged."""
+    """Return what happens to nodes with types that the target version does not accept."""
     types = {kind for types_lost in lost_types(source, target).values() for kind in types_lost}
     if not types:
         return ""
-    casts = f", or casts to a wider type ({source.bridge})" if source.bridge else ""
-    return f"refuses {format_types(types)}{casts}"
+    outcome = "computed in a wider type if the result is the same" if source.bridge else "refused"
+    return f"{outcome}: nodes with {format_types(types)}"
 
 
 def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:

@@ -15,7 +15,15 @@ from opshift.catalogue.data_package import data_files
 from opshift.catalogue.documents import read_documents
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import opset_views
-from opshift.catalogue.pages import document_pages, operator_pages, opset_pages, release_page, runtime_pages
+from opshift.catalogue.pages import (
+    document_pages,
+    home_page,
+    missing_page,
+    operator_pages,
+    opset_pages,
+    release_page,
+    runtime_pages,
+)
 from opshift.catalogue.rendering import Renderer
 from opshift.catalogue.search_index import search_index
 from opshift.model.errors import UsageError
@@ -62,11 +70,13 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     documents = read_documents({str(each.id): paths.version_path(each) for each in versions})
     files = dict(
         chain(
+            home_page(renderer, operators, opsets, runtimes),
             operator_pages(renderer, operators, registry, runtimes),
             opset_pages(renderer, opsets),
             release_page(renderer, opsets, registry),
             runtime_pages(renderer, runtimes, registry),
             document_pages(renderer, documents),
+            missing_page(renderer, url),
         )
     )
     if converter:
