@@ -1,6 +1,6 @@
 """Static site of all definitions: pages, copies as JSON and Markdown, search index and site map."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ from opshift.catalogue.pages import (
     runtime_pages,
 )
 from opshift.catalogue.rendering import Renderer
-from opshift.catalogue.search_index import search_index
+from opshift.catalogue.search_index import SearchEntry, search_index
 from opshift.model.errors import UsageError
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
@@ -85,9 +85,22 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)
     files |= data_files(registry, package)
-    files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), releases, documents)
+    files["search-index.js"] = search_index(
+        views, chain.from_iterable(opsets.values()), releases, documents, _pages(bool(converter))
+    )
     files |= {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
     return files | {"style.css": STYLE.read_text("utf-8") + files["style.css"]}
+
+
+def _pages(converter: bool) -> Iterator[SearchEntry]:
+    """Yield the entries of the search for pages without an operator, an opset or a runtime."""
+    if converter:
+        words = "convert plan reach runs fit check inspect compare diff model onnx opset"
+        yield SearchEntry("Convert a model", "page", paths.CONVERTER, words)
+    yield SearchEntry("Opsets", "page", paths.OPSETS, "opset list release")
+    yield SearchEntry("Changes between opsets", "page", paths.CHANGES, "changed operators between opsets from to")
+    yield SearchEntry("Runtimes", "page", paths.RUNTIMES, "runtime matrix kernels supported where runs")
+    yield SearchEntry("Releases", "page", paths.RELEASES, "release opset version of onnx runtimes targets")
 
 
 def _site_map(url: str, files: Iterable[str]) -> str:

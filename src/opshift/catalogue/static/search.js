@@ -53,8 +53,8 @@ const PASSES = [[exactScore, 1], [tolerantScore, 1], [tolerantScore, 0.5]];
 function prepare(index) {
   return index.map(([title, kind, path, words]) => ({
     title, kind, path, names: titleWords(title), words: words.split(" "),
-    // operators come before sections of the documentation
-    weight: path.startsWith("operators/") ? 1.5 : 1,
+    // pages and commands come before operators, and those before sections of the documentation
+    weight: ["page", "command"].includes(kind) ? 2 : path.startsWith("operators/") ? 1.5 : 1,
     // fixed parts of a message
     parts: kind === "error message" ? title.toLowerCase().split("...").map((each) => each.trim()) : null,
   }));
