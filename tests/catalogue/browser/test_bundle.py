@@ -30,7 +30,7 @@ PYODIDE = {
     "pyodide.asm.mjs": b"module",
     "pyodide.asm.wasm": b"\0asm",
     "python_stdlib.zip": b"library",
-    "pyodide-lock.json": b'{"info": {"version": "1", "python": "3.14.0"}, "packages": {"numpy": {}}}',
+    "pyodide-lock.json": b'{"info": {"python": "3.14.0"}, "packages": {"numpy": {}}}',
 }
 
 
@@ -81,7 +81,7 @@ def test_contains_pyodide_and_a_package_that_converts(
     files = converter_files(opshift.__version__)
     assert files["converter/pyodide.mjs"] == b"loader"
     assert gzip.decompress(files["converter/pyodide.asm.wasm.bin"]) == b"\0asm"
-    info = {"version": "1", "python": "3.14.0"}
+    info = {"python": "3.14.0"}
     assert json.loads(files["converter/pyodide-lock.json"]) == {"info": info, "packages": {}}
     bill = json.loads(files["converter/opshift.cdx.json"])
     licences = {each["name"]: str(each["licenses"]) for each in bill["components"]}

@@ -23,7 +23,8 @@ from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.registry.runtimes.files import RUNTIMES, compiled_runtimes
 
-PYODIDE_URL: Final = "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz"
+PYODIDE_VERSION: Final = "314.0.7"
+PYODIDE_URL: Final = f"https://registry.npmjs.org/pyodide/-/pyodide-{PYODIDE_VERSION}.tgz"
 PYODIDE_SHA512: Final = (
     "d18bd7c4485f11da4b7dbfd790cd8114078c44eab488c517d9bcf31fda4eb6dc"
     "8c716930abe1db139bb2b860fcd8b37bcb6abe48dbe2ffa579244b0e943d91d4"
@@ -60,6 +61,7 @@ UNUSED: Final = (
     "proposals/",
     "data/",
     "opsets/runtimes/",
+    "opsets/examples.yaml",
 )
 """Parts of opshift that the page does not import."""
 
@@ -88,11 +90,10 @@ def converter_files(version: str) -> dict[str, bytes]:
 
 def _components(lock: Mapping[str, Any]) -> list[Component]:
     """Return what the files contain besides opshift: Pyodide, Python, and packages."""
-    info = lock["info"]
-    pyodide, python = str(info["version"]), str(info["python"])
+    python = str(lock["info"]["python"])
     return [
         {
-            **component("pyodide", pyodide, "MPL-2.0", f"pkg:npm/pyodide@{pyodide}"),
+            **component("pyodide", PYODIDE_VERSION, "MPL-2.0", f"pkg:npm/pyodide@{PYODIDE_VERSION}"),
             "hashes": [{"alg": "SHA-512", "content": PYODIDE_SHA512}],
         },
         component("cpython", python, "PSF-2.0", f"pkg:generic/cpython@{python}"),
