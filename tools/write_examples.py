@@ -36,8 +36,10 @@ from opshift.registry.registry import default_registry  # noqa: E402
 
 HEAD: Final = "# Examples by operator, with inputs and outputs. Written by tools/write_examples.py\n"
 
-SIZES: Final = (None, 3, 2)
-"""Sizes to which dimensions are cut, the first being none."""
+SIZES: Final = ((None, None), (3, 3), (2, 2), (3, 1), (2, 1))
+"""Sizes to which the last two dimensions and those before are cut; `None` keeps them."""
+
+Size = tuple[int | None, int | None]
 
 MAX_ELEMENTS: Final = 120
 """Maximum number of elements of all inputs and outputs."""
@@ -91,19 +93,19 @@ def _cases(version: OperatorVersion) -> Iterator[Case]:
 
 
 def _example(
-    version: OperatorVersion, case: Case, size: int | None, count: int
+    version: OperatorVersion, case: Case, size: Size, count: int
 ) -> tuple[int, Mapping[str, Any]] | None:
     """Return an example with its cost; `None` if it is too large, or cannot be computed.
 
     Args:
         version: the operator version.
         case: a model of one node, and its inputs.
-        size: maximum size of dimensions.
+        size: maximum sizes of dimensions, see `SIZES`.
         count: number of inputs to cut.
     """
     try:
         feeds = {
-            name: _cut(value, size if position < count else None)
+            name: _cut(value, size if position < count else SIZES[0])
             for position, (name, value) in enumerate(case.feeds.items())
         }
         if _count(list(feeds.values())) > MAX_ELEMENTS:
@@ -128,7 +130,7 @@ def _example(
     if elements > MAX_ELEMENTS or min(_count([each]) for each in (*feeds.values(), *outputs)) == 0:
         return None
     # few different numbers show little
-    cost = max(elements, 12) + 3 * len(node.attribute) + 5 * len(feeds) + 8 * few
+    cost = max(elements, 12) + 3 * len(node.attribute) + 10 * len(node.input) + 8 * few
     names = [each.name for each in model.graph.output]
     values = {
         "inputs": {name: plain(each) for name, each in feeds.items()},
@@ -146,7 +148,7 @@ def _distinct(values: Sequence[Any]) -> int:
     return len(set(re.findall(r"[^][, ]+", str(plain(values)))))
 
 
-def _cut(value: Any, size: int | None) -> Any:
+def _cut(value: Any, size: Size) -> Any:
     """Return an array with smaller dimensions and rounded numbers.
 
     Raises:
@@ -156,7 +158,9 @@ def _cut(value: Any, size: int | None) -> Any:
         return [_cut(each, size) for each in value]
     if value is None or value.dtype.kind not in "fiubOU" or value.dtype.isbuiltin != 1:
         raise ValueError("a type without a text")
-    cut = value[tuple(slice(size) for _ in value.shape)] if value.ndim else value
+    last, leading = size
+    sizes = [leading] * max(0, value.ndim - 2) + [last] * min(2, value.ndim)
+    cut = value[tuple(map(slice, sizes))] if value.ndim else value
     if cut.dtype.kind != "f":
         return cut
     short = np.round(cut, 2)

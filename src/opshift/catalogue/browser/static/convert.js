@@ -185,6 +185,7 @@ function startConverter(form) {
     result.hidden = false;
     status.textContent = `Finished in ${((performance.now() - started) / 1000).toFixed(1)} s.`;
     report.focus({ preventScroll: true });
+    if (report.getBoundingClientRect().top > innerHeight * 0.7) status.parentElement.scrollIntoView();
   }
 
   /** Convert with the target or the allowed deviations of an offer. */
