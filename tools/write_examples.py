@@ -2,9 +2,9 @@
 
     python tools/write_examples.py
 
-A model has one node, from ONNX's test cases or those of `tests/support/nodes`. Dimensions are cut and numbers are
-rounded as far as the node allows; `onnx.reference` computes the outputs. Of the possible models, the smallest one
-is written. Run it after an operator version was added, or for more readable numbers.
+A model has one node, from ONNX's test cases or those of `tests/support/nodes`. Dimensions are cut and numbers
+are rounded as far as the node allows; `onnx.reference` computes the outputs. Of the possible models, a small
+one with few inputs and different numbers is written. Run it after an operator version was added.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 
 
 def best_example(version: OperatorVersion) -> Mapping[str, Any] | None:
-    """Return the smallest example of a version; `None` if no case can be computed."""
+    """Return the most readable example of a version; `None` if no case can be computed."""
     if version.determinism != "deterministic" or version.removal:
         return None
     found: list[tuple[int, Mapping[str, Any]]] = []

@@ -181,5 +181,3 @@ def by_task(pages: Sequence[DocumentPage]) -> Iterator[tuple[str, list[DocumentP
         yield title, [by_name.pop(name) for name in names if name in by_name]
     if by_name:
         yield "More", list(by_name.values())
-
-

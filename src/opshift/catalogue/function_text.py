@@ -5,7 +5,6 @@ Source: https://onnx.ai/onnx/repo-docs/Syntax.html.
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import NamedTuple
 
 from opshift.model.attributes import GRAPH, read_attribute, type_name

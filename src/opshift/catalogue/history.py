@@ -158,4 +158,6 @@ def _without_containers(types: Iterable[str]) -> list[str]:
     """Return types without sequences and optional values of those that are also tensors."""
     elements = {each: re.sub(r"^.*\(|\)+$", "", each) for each in types}
     tensors = {element for each, element in elements.items() if each == f"tensor({element})"}
-    return [each for each, element in elements.items() if each == f"tensor({element})" or element not in tensors]
+    return [
+        each for each, element in elements.items() if each == f"tensor({element})" or element not in tensors
+    ]

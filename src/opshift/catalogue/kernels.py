@@ -96,7 +96,7 @@ class RuntimeCell(NamedTuple):
     lacking: str
     """Types of the version that no kernel accepts, by type variable."""
     notes: tuple[str, ...]
-    count: tuple[int, int] = (0, 0)
+    accepted: tuple[int, int] = (0, 0)
     """Number of types of the first incomplete type variable with a kernel, and of all its types."""
 
     @property
@@ -104,7 +104,7 @@ class RuntimeCell(NamedTuple):
         """Short text: the state, or the number of types."""
         if self.state is not State.PARTIAL:
             return self.state.label
-        types = "{}/{}".format(*self.count) if self.lacking else "yes"
+        types = "{}/{}".format(*self.accepted) if self.lacking else "yes"
         return f"{types}*" if self.notes else types
 
     @classmethod
@@ -121,12 +121,12 @@ class RuntimeCell(NamedTuple):
         lacking = list(_lacking_types(version, found.kernels))
         text = "; ".join(f"{name}: {', '.join(map(short_type, types))}" for name, types in lacking)
         state = State.PARTIAL if notes or lacking else State.FULL
-        count = (0, 0)
+        accepted = (0, 0)
         if lacking:
             name, types = lacking[0]
             total = len(version.type_constraints[name])
-            count = total - len(types), total
-        return cls(state, texts, text, tuple(notes), count)
+            accepted = total - len(types), total
+        return cls(state, texts, text, tuple(notes), accepted)
 
     @property
     def supported(self) -> bool:
@@ -182,7 +182,9 @@ class OperatorSupport(NamedTuple):
     @property
     def types(self) -> str:
         """Element types that some kernel accepts, separated by spaces."""
-        found = {short_type(each) for kernel in self.kernels for types in kernel.types.values() for each in types}
+        found = {
+            short_type(each) for kernel in self.kernels for types in kernel.types.values() for each in types
+        }
         return " ".join(sorted(each for each in found if "(" not in each))
 
 
@@ -203,13 +205,13 @@ class OpsetShare(NamedTuple):
     """Share of the operators of an opset that a runtime runs; `None` if it does not know the opset."""
 
     opset: int
-    count: int
+    supported: int
     total: int
 
     @property
     def percent(self) -> int:
         """Rounded down: 100 means all."""
-        return 100 * self.count // self.total
+        return 100 * self.supported // self.total
 
     @property
     def level(self) -> int:

@@ -142,8 +142,7 @@ class VersionView:
                 name,
                 self.version.type_descriptions.get(name, ""),
                 tuple(
-                    (short_type(each), name in before and each not in before[name])
-                    for each in sorted(types)
+                    (short_type(each), name in before and each not in before[name]) for each in sorted(types)
                 ),
                 tuple(short_type(each) for each in before.get(name, ()) if each not in types),
             )

@@ -1,6 +1,6 @@
 """Pages of a site, each with its path."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from urllib.parse import urlsplit
 
@@ -52,7 +52,7 @@ def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, 
         domains=list(operators),
         categories=categories.items(),
         removed=[each for each in views if each.newest.version.removal],
-        newest=next(iter(opsets.values()))[-1],
+        newest=_main_opsets(opsets)[-1],
         operators=len(views),
         versions=sum(len(each.versions) for each in views),
         runtimes=len(runtimes),
@@ -180,7 +180,7 @@ def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
         description="All opsets of ONNX with their new, changed and removed operators.",
         domains=list(opsets.items()),
     )
-    yield from _changes_page(renderer, next(iter(opsets.values())))
+    yield from _changes_page(renderer, _main_opsets(opsets))
     for domain, listed in opsets.items():
         for each in listed:
             path, title = paths.opset_path(domain, each.opset), f"{domain} {each.opset}"
@@ -195,6 +195,11 @@ def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
                 newest=listed[-1].opset,
                 changes=_changes_by_class(each.changed),
             )
+
+
+def _main_opsets(opsets: OpsetViews) -> Sequence[OpsetView]:
+    """Return the opsets of ai.onnx; those of the first domain in a site without it."""
+    return opsets.get(DEFAULT_DOMAIN) or next(iter(opsets.values()))
 
 
 def _changes_by_class(
@@ -227,8 +232,13 @@ def _changes_page(renderer: Renderer, opsets: Sequence[OpsetView]) -> Pages:
         "Changes between opsets",
         description="Operators of ONNX that changed between any two opsets.",
         trail=(ALL_OPSETS,),
+        domain=opsets[0].domain,
         rows=rows,
-        effects={"new": "new", **{str(each): label for each, label in CHANGE_LABELS.items()}, "removed": "removed"},
+        effects={
+            "new": "new",
+            **{str(each): label for each, label in CHANGE_LABELS.items()},
+            "removed": "removed",
+        },
         opsets=[each.opset for each in opsets],
     )
 
@@ -255,7 +265,9 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
 
 def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) -> Pages:
     """Yield the list of runtimes, and the page and data of each release."""
-    matrix = [(each[-1], opset_shares(each[-1], DEFAULT_DOMAIN, registry)) for each in runtimes.values()]
+    has_domain = registry.has_domain(DEFAULT_DOMAIN)
+    newest = [each[-1] for each in runtimes.values()] if has_domain else []
+    matrix = [(each, opset_shares(each, DEFAULT_DOMAIN, registry)) for each in newest]
     yield from renderer.page(
         "runtimes.html",
         paths.RUNTIMES,
@@ -263,7 +275,7 @@ def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) ->
         description="Which opsets, operators and types each release of a runtime for ONNX models implements.",
         runtimes=runtimes,
         matrix=matrix,
-        columns=range(1, registry.newest_opset(DEFAULT_DOMAIN) + 1),
+        columns=range(1, len(matrix[0][1]) + 1) if matrix else (),
     )
     for each in chain.from_iterable(runtimes.values()):
         operators = list(operator_support(each, registry))

@@ -5,7 +5,6 @@ from typing import Final
 from opshift.catalogue.history import HistoryEntry
 from opshift.registry.models import Attribute, Deprecation, OperatorVersion, Parameter
 
-
 MAX_LINE: Final = 88
 """Maximum length of a signature on one line."""
 

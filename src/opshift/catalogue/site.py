@@ -98,7 +98,9 @@ def _pages(converter: bool) -> Iterator[SearchEntry]:
         words = "convert plan reach runs fit check inspect compare diff model onnx opset"
         yield SearchEntry("Convert a model", "page", paths.CONVERTER, words)
     yield SearchEntry("Opsets", "page", paths.OPSETS, "opset list release")
-    yield SearchEntry("Changes between opsets", "page", paths.CHANGES, "changed operators between opsets from to")
+    yield SearchEntry(
+        "Changes between opsets", "page", paths.CHANGES, "changed operators between opsets from to"
+    )
     yield SearchEntry("Runtimes", "page", paths.RUNTIMES, "runtime matrix kernels supported where runs")
     yield SearchEntry("Releases", "page", paths.RELEASES, "release opset version of onnx runtimes targets")
 

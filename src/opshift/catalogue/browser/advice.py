@@ -1,4 +1,4 @@
-"""Advice of the page that converts: remedies as controls of the page, and conversions that succeed instead."""
+"""Advice of the page that converts: remedies as controls, and conversions that succeed instead."""
 
 from __future__ import annotations
 

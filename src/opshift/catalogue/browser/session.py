@@ -165,9 +165,7 @@ def plan(path: str, settings: Mapping[str, object]) -> Answer:
         return _with_offers(_conversion(path, report, {}), report, model, settings)
 
 
-def _with_offers(
-    answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]
-) -> Answer:
+def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]) -> Answer:
     """Return an answer with conversions that succeed, if this one is refused."""
 
     def refused_at(opset: int) -> Sequence[Refusal]:
