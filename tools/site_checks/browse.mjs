@@ -180,6 +180,7 @@ async function texts() {
   const shown = () => page.locator("#convert-report").textContent();
   await page.focus("#convert [name=source]:checked");
   await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Tab"); // the button of the sample
   await page.keyboard.press("Tab");
   await page.keyboard.type("y = Softmax <axis = 1> (float[N, 4, 4] x)");
   await page.selectOption("#convert-opset", "9");

@@ -98,7 +98,7 @@ def _numbers(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an array, or a list of them, as nested lists; numbers have 4 significant digits and 5 decimals."""
+    """Return an array, or a list of them, as nested lists, with 4 significant digits and 5 decimals."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
