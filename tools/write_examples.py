@@ -70,7 +70,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 
 def best_example(version: OperatorVersion) -> Mapping[str, Any] | None:
     """Return the most readable example of a version; `None` if no case can be computed."""
-    if version.determinism != "deterministic" or version.removal:
+    if version.determinism == "non_deterministic" or version.removal:
         return None
     found: list[tuple[int, Mapping[str, Any]]] = []
     for case in _cases(version):

@@ -26,7 +26,6 @@ def _outputs(script: str) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.some_cases(20)
 def test_computes_the_recorded_outputs(name: str) -> None:
     example = EXAMPLES[name]
     names, printed = _outputs(example.script)

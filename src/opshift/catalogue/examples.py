@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from opshift.opsets import OPSETS
-from opshift.registry.models import Operator
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.yaml_files import load_yaml
 
 EXAMPLES: Final = OPSETS / "examples.yaml"
@@ -72,8 +72,8 @@ def _examples() -> Mapping[str, Example]:
     return {name: Example(**each) for name, each in load_yaml(EXAMPLES).items()}
 
 
-def example_of(operator: Operator) -> Example | None:
-    """Return the example of an operator, if there is one."""
+def example_of(operator: Operator | OperatorVersion) -> Example | None:
+    """Return the example of an operator, if there is one; that of a version may have another version."""
     return _examples().get(f"{operator.domain}.{operator.name}")
 
 

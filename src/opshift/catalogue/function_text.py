@@ -4,21 +4,31 @@ Source: https://onnx.ai/onnx/repo-docs/Syntax.html.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from opshift.analysis.model_of_text import model_of_text
+from opshift.catalogue.examples import example_of
 from opshift.model.attributes import GRAPH, read_attribute, type_name
 from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
 from opshift.model.errors import OpshiftError
-from opshift.model.messages import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
-from opshift.model.operator_ids import canonical_domain, model_domain
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
+from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
 from opshift.model.tensors import require_tensor
-from opshift.model.types import short_type
+from opshift.model.types import InputFacts, short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 BUILT_BODY = "The body depends on the node: call function_body(node, input_types) of its schema in Python."
-EXAMPLE = "The body depends on the node. With the default attributes and {}:"
+DEFAULT_NODE = "The body depends on the node. With the default attributes and {}:"
+EXAMPLE_NODE = "The body depends on the node. For {} with {}:"
 
 
 class FunctionText(NamedTuple):
@@ -37,22 +47,43 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
     """Return the body of a function; if it depends on the node, that of an example node."""
     if version.body is not None:
         return FunctionText("", "\n".join(_function(version.function_body())))
+    for note, node, types in _example_nodes(version, registry):
+        try:
+            function = version.function_body(node, types, registry=registry)
+        except OpshiftError:  # the body depends on a required attribute, or on a shape
+            continue
+        return FunctionText(note, "\n".join(_function(function)))
+    return FunctionText(BUILT_BODY, "")
+
+
+def _example_nodes(
+    version: OperatorVersion, registry: Registry
+) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts]]]:
+    """Yield nodes with types of their inputs, and a note: without attributes, and that of the example."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )
     types = [_example_type(each, version) for each in inputs]
+    stated = ", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True))
     node = NodeProto(
         op_type=version.name,
         domain=model_domain(version.domain),
         input=[each.name for each in inputs],
         output=[each.name for each in outputs],
     )
-    try:
-        function = version.function_body(node, types, registry=registry)
-    except OpshiftError:  # the body depends on a required attribute, or on a shape
-        return FunctionText(BUILT_BODY, "")
-    stated = ", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True))
-    return FunctionText(EXAMPLE.format(stated), "\n".join(_function(function)))
+    yield DEFAULT_NODE.format(stated), node, types
+    if example := example_of(version):
+        model = model_of_text(example.model, version.since_version, registry)
+        if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
+            facts = {each.name: _facts(each) for each in model.graph.input}
+            stated = ", ".join(f"{name}: {kind}{list(shape)}" for name, (kind, shape) in facts.items())
+            node = model.graph.node[0]
+            yield EXAMPLE_NODE.format(example.node, stated), node, [facts.get(name) for name in node.input]
+
+
+def _facts(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:
+    tensor = value.type.tensor_type
+    return NAME_BY_NUMBER[tensor.elem_type], tuple(each.dim_value for each in tensor.shape.dim)
 
 
 def _example_type(parameter: Parameter, version: OperatorVersion) -> str:

@@ -107,10 +107,14 @@ def _pages(converter: bool) -> Iterator[SearchEntry]:
 
 def _site_map(url: str, files: Iterable[str]) -> str:
     """Return the addresses of all pages. Source: https://www.sitemaps.org/protocol.html."""
-    pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if each.endswith(".html"))
+    pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if _is_listed(each))
     lines = "".join(f"<url><loc>{escape(each)}</loc></url>\n" for each in pages)
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{space}">\n{lines}</urlset>\n'
+
+
+def _is_listed(path: str) -> bool:
+    return path.endswith(".html") and path != paths.MISSING
 
 
 def _llms(views: Iterable[OperatorView]) -> str:

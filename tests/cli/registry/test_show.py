@@ -226,7 +226,16 @@ def test_counts_many_types_and_names_their_set() -> None:
             id="built",
         ),
         pytest.param(
-            "DepthToSpace",
+            "DepthToSpace:28",
+            [
+                "The body depends on the node. For output = DepthToSpace <blocksize: int = 2, mode: string = "
+                '"DCR"> (input) with input: float[1, 8, 2, 3]:',
+                '<domain: "ai.onnx", opset_import: ["" : 28]>',
+            ],
+            id="example",
+        ),
+        pytest.param(
+            "SequenceMap",
             ["The body depends on the node: call function_body(node, input_types) of its schema in Python."],
             id="required attribute",
         ),
