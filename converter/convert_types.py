@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypedDict, Unpack, overload
 
 from opshift.converter.convert import convert_version
-from opshift.converter.options import AllowLike, TypesLike
+from opshift.converter.element_types.requested_types import TypesLike
+from opshift.converter.options import AllowLike
 from opshift.model.files import BytesLike, FileLike, Model, ModelLike, ModelObject, gc_paused
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import Registry

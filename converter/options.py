@@ -30,6 +30,7 @@ from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
     from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.converter.element_types.requested_types import TypesLike
     from opshift.registry.runtimes.runtime import Runtime
 
 KEEP: Literal["keep"] = "keep"
@@ -60,7 +61,6 @@ AllowLike = Allow | Iterable[Allow]
 
 WithoutLike = str | Iterable[str]
 
-TypesLike = str | Mapping[str, str] | Iterable[str]
 RecognizeLike = bool | str | Iterable[str]
 
 EVERY_OPERATOR = "all"

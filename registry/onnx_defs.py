@@ -20,6 +20,8 @@ class OnnxDefs(Record):
     without_inference: tuple[str, ...]
     with_data_propagation: tuple[str, ...]
     function_opsets: dict[str, tuple[int, ...]]
+    folders: dict[str, tuple[str, ...]]
+    """Operators such as `ai.onnx.Softmax`, by the folder of their definition."""
 
 
 @cache

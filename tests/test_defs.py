@@ -17,6 +17,7 @@ from opshift import OpshiftError, UsageError
 from opshift.defs import OpSchema
 from opshift.registry.errors import NotYetIntroduced, OperatorRemoved, UnknownDomain, UnknownOperator
 from opshift.registry.models import Operator
+from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import default_registry
 
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
@@ -97,6 +98,15 @@ def test_a_member_has_the_type_of_onnx(member: str) -> None:
     each = ("", "BatchNormalization", 15)
     ours, theirs = getattr(OURS[each], member), getattr(THEIRS[each], member)
     assert type(ours).__name__ == type(theirs).__name__
+
+
+def test_folders_are_those_of_onnx() -> None:
+    newest = onnx.defs.get_all_schemas()
+    theirs = {
+        (each.file.split("/defs/")[1].split("/")[0], f"{each.domain or 'ai.onnx'}.{each.name}")
+        for each in newest
+    }
+    assert {(folder, name) for folder, names in onnx_defs().folders.items() for name in names} == theirs
 
 
 def _texts(schema: Any) -> dict[tuple[str, str], str]:

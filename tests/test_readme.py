@@ -19,7 +19,13 @@ from opshift.registry.documents.node_builders import node_builders
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = "README.md", "docs/command-line.md", "docs/conversions.md", "docs/registry.md"
+PAGES = (
+    "README.md",
+    "docs/getting-started.md",
+    "docs/command-line.md",
+    "docs/conversions.md",
+    "docs/registry.md",
+)
 
 
 def _model() -> onnx.ModelProto:

@@ -1,4 +1,4 @@
-"""Build the site, and check its search, accessibility and conversions in Chromium.
+"""Build the site, and check its size, search, accessibility and conversions in Chromium.
 
 `python tools/check_site.py` needs Node.js, npm and Chromium. It installs two packages into a temporary
 folder. `--models FOLDER` also converts models of a folder under Node.js and compares the results with
@@ -8,14 +8,18 @@ the command line; `--large` converts a model of 3 GB in Chromium.
 from __future__ import annotations
 
 import argparse
+import fnmatch
+import gzip
 import hashlib
 import json
+import posixpath
+import re
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -53,6 +57,17 @@ WEIGHT_BYTES: Final = 1_000_000_000
 MAX_MEMORY: Final = 400_000_000
 """Maximum resident memory of the process that converts the large model, in bytes."""
 
+MAX_SECONDS: Final = 60
+"""Maximum CPU time of a build, in seconds."""
+
+MAX_BYTES: Final = {
+    "index.html": 60_000,
+    "operators/*/*/index.html": 40_000,
+    "runtimes/*.html": 60_000,
+    "*.html": 90_000,
+}
+"""Maximum compressed size of a page with its style and scripts, by pattern of the path, in bytes."""
+
 MODEL: Final = """
 <ir_version: 8, opset_import: ["" : 17]>
 example (float[N, 4] x) => (float[N, 1] y) {
@@ -81,13 +96,36 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def write_site(folder: Path) -> None:
-    """Build the site, and check its size."""
-    started = time.monotonic()
+    """Build the site, and check the time and the sizes of pages.
+
+    Raises:
+        SystemExit: the build takes too long, or a page is too large.
+    """
+    started = time.process_time()
     loaded = converter_files(opshift.__version__)
     files = build_site(default_registry(), opshift.__version__, converter=digest(loaded))
+    seconds = time.process_time() - started
     write_files({folder / path: text for path, text in files.items()})
     write_files({folder / path: content for path, content in loaded.items()})
-    print(f"built {len(files):,} files in {time.monotonic() - started:.1f} s")
+    print(f"built {len(files):,} files in {seconds:.1f} s of CPU time")
+    if seconds > MAX_SECONDS:
+        raise SystemExit(f"the build takes longer than {MAX_SECONDS} s")
+    sizes = dict(first_loads(files))
+    for pattern, most in MAX_BYTES.items():
+        path = max(fnmatch.filter(sizes, pattern), key=sizes.__getitem__)
+        print(f"{pattern}: at most {sizes[path]:,} bytes ({path})")
+        if sizes[path] > most:
+            raise SystemExit(f"{path} loads more than {most:,} bytes")
+
+
+def first_loads(files: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Yield each page with the compressed size of it and of the files that it loads at once."""
+    sizes = {path: len(gzip.compress(text.encode(), mtime=0)) for path, text in files.items()}
+    for path, text in files.items():
+        if path.endswith(".html"):
+            loaded = re.findall(r'<(?:script src|link rel="(?:stylesheet|icon)" href)="([^"]*)"', text)
+            names = (posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in loaded)
+            yield path, sizes[path] + sum(sizes.get(each, 0) for each in names)
 
 
 def write_reports(folder: Path) -> None:

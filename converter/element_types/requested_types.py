@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from opshift.converter.options import TypesLike
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
 from opshift.opsets import OPSETS
 from opshift.registry.precompiled import load_precompiled
+
+TypesLike = str | Mapping[str, str] | Iterable[str]
 
 KEPT_TYPES = OPSETS / "kept_types.yaml"
 

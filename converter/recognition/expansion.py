@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from opshift.converter.convert import convert_with
 from opshift.converter.options import Options
 from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef
 from opshift.inference.root_scopes import root_scopes
@@ -122,7 +121,7 @@ def expand(
         if variant == BODY:
             removed = f"{call.operator.domain}.{call.operator.name}"
             options = Options.of(None, without=removed, allow=allow, inplace=True, registry=registry)
-            convert_with(model, options)
+            _convert_in_place(model, options)
         else:
             _convert(model, variant, allow, registry)
             _convert(model, call.opset, allow, registry)
@@ -133,7 +132,15 @@ def expand(
 
 def _convert(model: ModelProto, opset: int, allow: frozenset[Allow], registry: Registry) -> None:
     options = Options.of(opset, allow=allow, ir_version="keep", inplace=True, registry=registry)
-    convert_with(model, options)
+    _convert_in_place(model, options)
+
+
+def _convert_in_place(model: ModelProto, options: Options) -> None:
+    result, plan = plan_model(model, options)
+    plan.require_possible()
+    apply_conversion(plan, result, options)
+    if result is not model:
+        model.CopyFrom(result)
 
 
 def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:

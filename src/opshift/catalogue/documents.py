@@ -25,6 +25,18 @@ GENERATED: Final = re.compile(r"<!--.*?-->\s*")
 VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
 """Operator version in a text; `split` keeps it."""
 
+TASKS: Final[Mapping[str, Sequence[str]]] = {
+    "Start": ("getting-started", "commands", "command-line"),
+    "Convert models": ("conversions", "downgrades", "refusals", "errors-elsewhere"),
+    "Run models elsewhere": ("runtimes",),
+    "Many models": ("gate", "ci", "platform-teams", "stores"),
+    "Check models": ("checker-rules", "specification", "specification-editions"),
+    "Look up operators": ("registry", "queries", "changes", "data-package", "site"),
+    "Define operators": ("private-domains", "definition-rules", "proposals", "proposal-rules"),
+    "Inside opshift": ("architecture",),
+}
+"""Pages by task, in the order of the menu."""
+
 MIN_CONTENTS = 4
 """Minimum number of sections of a page with a table of contents."""
 
@@ -45,6 +57,7 @@ class DocumentPage:
     """Page in Markdown; HTML in it is escaped."""
 
     def __init__(self, name: str, text: str, names: frozenset[str], versions: Mapping[str, str]) -> None:
+        self.name = name
         self.path = f"docs/{name}.html"
         self.markdown = GENERATED.sub("", text, count=1)
         self._renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -159,3 +172,12 @@ def read_documents(versions: Mapping[str, str], folder: Path = DOCS) -> list[Doc
     files = sorted(folder.glob("*.md"))
     names = frozenset(each.stem for each in files)
     return [DocumentPage(each.stem, each.read_text("utf-8"), names, versions) for each in files]
+
+
+def by_task(pages: Sequence[DocumentPage]) -> Iterator[tuple[str, list[DocumentPage]]]:
+    """Yield the pages of each task; those that `TASKS` does not name are at the end."""
+    by_name = {each.name: each for each in pages}
+    for title, names in TASKS.items():
+        yield title, [by_name.pop(name) for name in names if name in by_name]
+    if by_name:
+        yield "More", list(by_name.values())

@@ -1,44 +1,89 @@
-"""Function bodies as text."""
+"""Function bodies in the text format of ONNX, which `onnx.parser.parse_function` reads.
 
-from collections.abc import Iterable, Iterator
+Source: https://onnx.ai/onnx/repo-docs/Syntax.html.
+"""
 
-from opshift.model.attributes import graphs_in, read_attribute
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from opshift.analysis.model_of_text import model_of_text
+from opshift.catalogue.examples import example_of
+from opshift.model.attributes import GRAPH, read_attribute, type_name
+from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
 from opshift.model.errors import OpshiftError
-from opshift.model.messages import AttributeProto, NodeProto, TensorProto
-from opshift.model.operator_ids import model_domain
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
+from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
 from opshift.model.tensors import require_tensor
-from opshift.model.types import short_type
-from opshift.registry.bodies import node_text
+from opshift.model.types import InputFacts, short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 BUILT_BODY = "The body depends on the node: call function_body(node, input_types) of its schema in Python."
-EXAMPLE = "The body depends on the node. With the default attributes and {}:"
+DEFAULT_NODE = "The body depends on the node. With the default attributes and {}:"
+EXAMPLE_NODE = "The body depends on the node. For {} with {}:"
 
 
-def function_lines(version: OperatorVersion, registry: Registry) -> Iterator[str]:
-    """Yield the lines of a function body; if it depends on the node, that of an example node."""
+class FunctionText(NamedTuple):
+    """A function body, and a note if it depends on the node."""
+
+    note: str
+    text: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The note and the body."""
+        return [*filter(None, [self.note]), *self.text.splitlines()]
+
+
+def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
+    """Return the body of a function; if it depends on the node, that of an example node."""
     if version.body is not None:
-        yield from str(version.body).splitlines()
-        return
+        return FunctionText("", "\n".join(_function(version.function_body())))
+    for note, node, types in _example_nodes(version, registry):
+        try:
+            function = version.function_body(node, types, registry=registry)
+        except OpshiftError:  # the body depends on a required attribute, or on a shape
+            continue
+        return FunctionText(note, "\n".join(_function(function)))
+    return FunctionText(BUILT_BODY, "")
+
+
+def _example_nodes(
+    version: OperatorVersion, registry: Registry
+) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts]]]:
+    """Yield nodes with types of their inputs, and a note: without attributes, and that of the example."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )
     types = [_example_type(each, version) for each in inputs]
+    stated = ", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True))
     node = NodeProto(
         op_type=version.name,
         domain=model_domain(version.domain),
         input=[each.name for each in inputs],
         output=[each.name for each in outputs],
     )
-    try:
-        function = version.function_body(node, types, registry=registry)
-    except OpshiftError:  # the body depends on a required attribute, or on a shape
-        yield BUILT_BODY
-        return
-    yield EXAMPLE.format(", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True)))
-    yield ", ".join(f"{each.domain or 'ai.onnx'} {each.version}" for each in function.opset_import)
-    yield from _node_lines(function.node, "")
+    yield DEFAULT_NODE.format(stated), node, types
+    if example := example_of(version):
+        model = model_of_text(example.model, version.since_version, registry)
+        if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
+            facts = {each.name: _facts(each) for each in model.graph.input}
+            stated = ", ".join(f"{name}: {kind}{list(shape)}" for name, (kind, shape) in facts.items())
+            node = model.graph.node[0]
+            yield EXAMPLE_NODE.format(example.node, stated), node, [facts[name] for name in node.input]
+
+
+def _facts(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:
+    tensor = value.type.tensor_type
+    return NAME_BY_NUMBER[tensor.elem_type], tuple(each.dim_value for each in tensor.shape.dim)
 
 
 def _example_type(parameter: Parameter, version: OperatorVersion) -> str:
@@ -47,19 +92,66 @@ def _example_type(parameter: Parameter, version: OperatorVersion) -> str:
     return short_type(chosen)
 
 
-def _node_lines(nodes: Iterable[NodeProto], indent: str) -> Iterator[str]:
+def _function(function: FunctionProto) -> Iterator[str]:
+    imports = ", ".join(f'"{each.domain}" : {each.version}' for each in function.opset_import)
+    yield f'<domain: "{canonical_domain(function.domain)}", opset_import: [{imports}]>'
+    attributes = ", ".join((*function.attribute, *map(_attribute, function.attribute_proto)))
+    stated = f" <{attributes}>" if attributes else ""
+    yield f"{function.name}{stated} ({', '.join(function.input)}) => ({', '.join(function.output)}) {{"
+    yield from _nodes(function.node)
+    yield "}"
+
+
+def _nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
-        attributes = {each.name: _plain_value(each) for each in node.attribute if not any(graphs_in(each))}
-        yield indent + node_text(node.op_type, node.input, node.output, attributes)
-        for attribute in node.attribute:
-            for graph in graphs_in(attribute):
-                yield f"{indent}  {attribute.name}({', '.join(each.name for each in graph.input)}):"
-                yield from _node_lines(graph.node, f"{indent}    ")
-                yield f"{indent}    return {', '.join(each.name for each in graph.output)}"
+        domain = f"{node.domain}." if node.domain else ""
+        # parameters of a node that are graphs follow on lines of their own
+        texts = [_attribute(each) for each in node.attribute]
+        stated = f" <{', '.join(texts)}>" if texts else ""
+        inputs = ", ".join(each or '""' for each in node.input)
+        outputs = ", ".join(each or '""' for each in node.output)
+        yield from f"  {outputs} = {domain}{node.op_type}{stated} ({inputs})".splitlines()
 
 
-def _plain_value(attribute: AttributeProto) -> object:
-    value = read_attribute(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    return list(require_tensor(value).values) if isinstance(value, TensorProto) else value
+def _attribute(attribute: AttributeProto) -> str:
+    name = f"{attribute.name}: {type_name(attribute.type).lower()}"
+    if attribute.ref_attr_name:
+        return f"{name} = @{attribute.ref_attr_name}"
+    if attribute.type == GRAPH:
+        lines = list(_graph(attribute.g))
+        return f"{name} = " + "\n    ".join(lines)
+    return f"{name} = {_value(read_attribute(attribute))}"
+
+
+def _graph(graph: GraphProto) -> Iterator[str]:
+    inputs, outputs = (
+        ", ".join(f"{_type(each.type.tensor_type.elem_type)}{each.name}" for each in values)
+        for values in (graph.input, graph.output)
+    )
+    yield f"{graph.name} ({inputs}) => ({outputs}) {{"
+    yield from _nodes(graph.node)
+    yield "}"
+
+
+def _type(number: int) -> str:
+    return f"{NAME_BY_NUMBER[number]} " if number else ""
+
+
+def _value(value: object) -> str:
+    match value:
+        case TensorProto():
+            tensor = require_tensor(value)
+            dims = f"[{', '.join(map(str, tensor.dims))}]" if tensor.dims else ""
+            return f"{tensor.element_type}{dims} {{{', '.join(map(_value, tensor.values))}}}"
+        case bytes():
+            return json.dumps(value.decode())
+        case str():
+            return json.dumps(value)
+        case float():
+            shortest = (f"{value:.{digits}g}" for digits in range(6, 10))
+            text = next((each for each in shortest if round_to_float32(float(each)) == value), repr(value))
+            return text if set(text) & set(".en") else f"{text}.0"
+        case int():
+            return str(value)
+    assert isinstance(value, Iterable)
+    return f"[{', '.join(map(_value, value))}]"

@@ -1,6 +1,7 @@
 """Versions of an operator, and how nodes are converted between them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
@@ -137,12 +138,12 @@ def _verb_text(verb: Verb) -> str:
 
 
 def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
-    """Return the types that the target version does not accept; nodes with other types stay unchanged."""
+    """Return what happens to nodes with types that the target version does not accept."""
     types = {kind for types_lost in lost_types(source, target).values() for kind in types_lost}
     if not types:
         return ""
-    casts = f", or casts to a wider type ({source.bridge})" if source.bridge else ""
-    return f"refuses {format_types(types)}{casts}"
+    outcome = "computed in a wider type if the result is the same" if source.bridge else "refused"
+    return f"{outcome}: nodes with {format_types(types)}"
 
 
 def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
@@ -150,4 +151,13 @@ def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
     changes = [change for change in diff(old, new) if change.kind in ("input_types", "output_types")]
     added = {kind for change in changes for kind in change.new - change.old}
     removed = {kind for change in changes for kind in change.old - change.new}
-    return types_change_text(added, removed, "accepts ")
+    return types_change_text(_without_containers(added), _without_containers(removed), "accepts ")
+
+
+def _without_containers(types: Iterable[str]) -> list[str]:
+    """Return types without sequences and optional values of those that are also tensors."""
+    elements = {each: re.sub(r"^.*\(|\)+$", "", each) for each in types}
+    tensors = {element for each, element in elements.items() if each == f"tensor({element})"}
+    return [
+        each for each, element in elements.items() if each == f"tensor({element})" or element not in tensors
+    ]

@@ -1,15 +1,46 @@
-"""Kernels of operator versions in runtimes, as text."""
+"""Kernels of operator versions in runtimes, as text and as cells of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
 from opshift.catalogue.type_texts import format_types
+from opshift.model.types import short_type
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Kernel, Runtime
+
+
+class State(StrEnum):
+    """Support of an operator version by a runtime, from the best to the worst."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    BODY = "body"
+    MISSING = "missing"
+    NEWER = "newer"
+
+    @property
+    def label(self) -> str:
+        """Short text for a cell."""
+        return _LABELS[self][0]
+
+    @property
+    def meaning(self) -> str:
+        """Sentence that describes the state."""
+        return _LABELS[self][1]
+
+
+_LABELS = {
+    State.FULL: ("yes", "kernels for all types of the version"),
+    State.PARTIAL: ("partly", "kernels for some types, such as 9 of 16, or with conditions (*)"),
+    State.BODY: ("expanded", "no kernel, but the runtime computes the function body of the operator"),
+    State.MISSING: ("no", "no kernel"),
+    State.NEWER: ("newer", "the runtime does not know the opset of the version"),
+}
 
 
 class VersionKernels(NamedTuple):
@@ -58,20 +89,59 @@ def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[Ve
 
 
 class RuntimeCell(NamedTuple):
-    """Support of an operator version: the types of each kernel, and restrictions."""
+    """Support of an operator version: the types of each kernel, those without one, and restrictions."""
 
-    texts: tuple[str, ...]
+    state: State
+    kernels: tuple[str, ...]
+    lacking: str
+    """Types of the version that no kernel accepts, by type variable."""
     notes: tuple[str, ...]
-    supported: bool
+    accepted: tuple[int, int] = (0, 0)
+    """Number of types of the first incomplete type variable with a kernel, and of all its types."""
+
+    @property
+    def label(self) -> str:
+        """Short text: the state, or the number of types."""
+        if self.state is not State.PARTIAL:
+            return self.state.label
+        types = "{}/{}".format(*self.accepted) if self.lacking else "yes"
+        return f"{types}*" if self.notes else types
 
     @classmethod
     def of(cls, version: OperatorVersion, runtime: Runtime) -> RuntimeCell:
         """Return the support of an operator version in a runtime."""
         found = VersionKernels.of(version, runtime)
+        if not found.kernels:
+            is_newer = version.since_version > runtime.opsets.get(version.domain, 0)
+            state = State.BODY if found.expanded else State.NEWER if is_newer else State.MISSING
+            return cls(state, (), "", ())
         notes = [each.reason for each in runtime.restrictions_of(version.id)]
         notes += (each.reason for each in runtime.errors_of(version.id))
-        texts = tuple(dict.fromkeys(found.cells))
-        return cls(texts, tuple(notes if found.kernels else ()), bool(found.kernels) or found.expanded)
+        texts = tuple(dict.fromkeys(map(kernel_types, found.kernels)))
+        lacking = list(_lacking_types(version, found.kernels))
+        text = "; ".join(f"{name}: {', '.join(map(short_type, types))}" for name, types in lacking)
+        state = State.PARTIAL if notes or lacking else State.FULL
+        accepted = (0, 0)
+        if lacking:
+            name, types = lacking[0]
+            total = len(version.type_constraints[name])
+            accepted = total - len(types), total
+        return cls(state, texts, text, tuple(notes), accepted)
+
+    @property
+    def supported(self) -> bool:
+        """Whether the runtime runs some nodes of the version."""
+        return self.state in (State.FULL, State.PARTIAL, State.BODY)
+
+
+def _lacking_types(
+    version: OperatorVersion, kernels: Sequence[Kernel]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each type variable with the types that no kernel accepts."""
+    for name, types in version.type_constraints.items():
+        accepted = {each for kernel in kernels for each in kernel.types.get(name, types)}
+        if lacking := [each for each in types if each not in accepted]:
+            yield name, lacking
 
 
 class RuntimeRow(NamedTuple):
@@ -80,6 +150,8 @@ class RuntimeRow(NamedTuple):
     first: Runtime
     last: Runtime
     cells: tuple[RuntimeCell, ...]
+    is_newest: bool
+    """Whether `last` is the newest release of the runtime."""
 
     def as_dict(self, operator: Operator) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -96,4 +168,69 @@ def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) 
         ]
         for cells, group in groupby(reversed(pairs), key=lambda pair: pair[1]):
             same = [runtime for runtime, _ in group]
-            yield RuntimeRow(same[-1], same[0], cells)
+            yield RuntimeRow(same[-1], same[0], cells, same[0] is releases[-1])
+
+
+class OperatorSupport(NamedTuple):
+    """Support of an operator by a runtime, at the newest opset that the runtime knows."""
+
+    version: OperatorVersion
+    cell: RuntimeCell
+    kernels: tuple[Kernel, ...]
+    """The kernels of all versions of the operator."""
+
+    @property
+    def types(self) -> str:
+        """Element types that some kernel accepts, separated by spaces."""
+        found = {
+            short_type(each) for kernel in self.kernels for types in kernel.types.values() for each in types
+        }
+        return " ".join(sorted(each for each in found if "(" not in each))
+
+
+def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorSupport]:
+    """Yield the support of each operator with a kernel, or in the newest opsets of a runtime."""
+    for domain in registry.domains():
+        opset = runtime.opsets.get(domain)
+        for operator in registry.operators(domain):
+            kernels = runtime.operators.get(f"{domain}.{operator.name}", ())
+            version = operator.at(opset) if opset else None
+            if version is None and kernels:  # of versions that the opset removed
+                version = operator.versions[-1]
+            if version and (kernels or not version.deprecated):
+                yield OperatorSupport(version, RuntimeCell.of(version, runtime), kernels)
+
+
+class OpsetShare(NamedTuple):
+    """Share of the operators of an opset that a runtime runs; `None` if it does not know the opset."""
+
+    opset: int
+    supported: int
+    total: int
+
+    @property
+    def percent(self) -> int:
+        """Rounded down: 100 means all."""
+        return 100 * self.supported // self.total
+
+    @property
+    def level(self) -> int:
+        """Level from 1 to 5, for a colour."""
+        return min(5, 1 + self.percent // 20)
+
+
+def opset_shares(runtime: Runtime, domain: str, registry: Registry) -> list[OpsetShare | None]:
+    """Return the share of each opset of a domain."""
+    supported = {
+        version: RuntimeCell.of(version, runtime).supported
+        for operator in registry.operators(domain)
+        for version in operator.versions
+        if not version.deprecated
+    }
+    known = runtime.opsets.get(domain, 0)
+    shares: list[OpsetShare | None] = []
+    for opset in range(1, registry.newest_opset(domain) + 1):
+        at = (operator.at(opset) for operator in registry.operators(domain))
+        found = [supported[each] for each in at if each and each in supported]
+        shares.append(OpsetShare(opset, sum(found), len(found)) if opset <= known else None)
+    return shares

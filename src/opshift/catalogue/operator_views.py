@@ -3,16 +3,28 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 from opshift.analysis.pages.body_diagram import body_boxes
 from opshift.analysis.pages.diagram import svg
+from opshift.catalogue.categories import category_of
 from opshift.catalogue.data_package import version_data
-from opshift.catalogue.function_text import function_lines
+from opshift.catalogue.example_conversions import ExampleConversion, example_conversions
+from opshift.catalogue.examples import Example, example_of
+from opshift.catalogue.function_text import FunctionText, function_text
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
-from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
-from opshift.catalogue.type_texts import format_types
+from opshift.catalogue.signature import (
+    attribute_texts,
+    availability,
+    option_text,
+    replacement_text,
+    signature_text,
+    value_text,
+)
+from opshift.catalogue.words import change_subject
 from opshift.model.plain_data import Json
+from opshift.model.types import short_type
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
@@ -36,15 +48,22 @@ SHORT_RULES: Final[Mapping[str, str]] = {
 """Texts about rules of one expression, which have no documentation of their own."""
 
 
-class ComparisonRow(NamedTuple):
-    """Row of the comparison with the previous version."""
+class ChangeLine(NamedTuple):
+    """Equal changes of some attributes or parameters."""
 
-    change_class: ChangeClass
-    kind: str
-    subject: str
+    subjects: tuple[str, ...]
+    about: str
+    """What changed: the default, the types; empty if `new` says it."""
     old: str
     new: str
-    purpose: str
+
+
+class ChangeGroup(NamedTuple):
+    """Changes with the same effect on models."""
+
+    change_class: ChangeClass
+    effect: str
+    lines: tuple[ChangeLine, ...]
 
 
 class ConversionRow(NamedTuple):
@@ -57,10 +76,19 @@ class ConversionRow(NamedTuple):
 
 
 class TypeRow(NamedTuple):
-    """Type, and its mark in each column: `yes`, `new`, `removed` or nothing."""
+    """Element type, and whether each version of an operator allows it."""
 
     type: str
-    marks: tuple[str, ...]
+    allowed: tuple[bool, ...]
+
+
+class TypeVariable(NamedTuple):
+    """Type variable of a version: its types, each with whether it is new, and those that were removed."""
+
+    name: str
+    description: str
+    types: tuple[tuple[str, bool], ...]
+    removed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,6 +118,11 @@ class VersionView:
             yield replacement_text(event, self.version.removal)
 
     @property
+    def signature(self) -> str:
+        """The signature as a node."""
+        return signature_text(self.version)
+
+    @property
     def parameters(self) -> Iterator[tuple[str, Sequence[tuple[str, str, str, str]]]]:
         """Title and rows of the tables of inputs and outputs: name, type, option and description."""
         for title, listed in (("Inputs", self.version.inputs), ("Outputs", self.version.outputs)):
@@ -101,11 +134,20 @@ class VersionView:
         return [attribute_texts(*each) for each in self.version.attributes.items()]
 
     @property
-    def types(self) -> Sequence[TypeRow]:
-        """Types of each type variable, marked if the previous version differs."""
+    def types(self) -> list[TypeVariable]:
+        """The type variables, compared with the previous version."""
         before = self.entry.before.type_constraints if self.entry.before else {}
-        pairs = [(before.get(name, now), now) for name, now in self.version.type_constraints.items()]
-        return _type_rows(pairs)
+        return [
+            TypeVariable(
+                name,
+                self.version.type_descriptions.get(name, ""),
+                tuple(
+                    (short_type(each), name in before and each not in before[name]) for each in sorted(types)
+                ),
+                tuple(short_type(each) for each in before.get(name, ()) if each not in types),
+            )
+            for name, types in self.version.type_constraints.items()
+        ]
 
     @property
     def shape_rule(self) -> str:
@@ -125,9 +167,9 @@ class VersionView:
         return most_severe_class(self.changes) if self.entry.before else None
 
     @property
-    def differences(self) -> Iterator[ComparisonRow]:
-        """Rows of the comparison with the previous version, most severe first."""
-        return comparison_rows(self.changes)
+    def differences(self) -> list[ChangeGroup]:
+        """The changes from the previous version, most severe first."""
+        return comparison_groups(self.changes)
 
     @property
     def conversions(self) -> Iterator[ConversionRow]:
@@ -145,10 +187,10 @@ class VersionView:
         if entry.leaving and version.removal:
             yield ConversionRow(version, None, version.removal.removed_in, entry.leaving)
 
-    @property
-    def function(self) -> Sequence[str]:
-        """Lines of the function body; empty for other operators."""
-        return list(function_lines(self.version, self.operator.registry)) if self.version.has_function else []
+    @cached_property
+    def function(self) -> FunctionText | None:
+        """The function body; `None` for other operators."""
+        return function_text(self.version, self.operator.registry) if self.version.has_function else None
 
     @property
     def drawing(self) -> str:
@@ -190,49 +232,75 @@ class OperatorView:
     @property
     def types(self) -> Sequence[TypeRow]:
         """Types in the constraints of each version."""
-        found = [_types(each.version.type_constraints.values()) for each in self.versions]
-        return _type_rows([(each, each) for each in found])
+        found = [
+            frozenset(map(short_type, chain.from_iterable(each.version.type_constraints.values())))
+            for each in self.versions
+        ]
+        return [
+            TypeRow(kind, tuple(kind in types for types in found))
+            for kind in sorted(frozenset().union(*found))
+        ]
+
+    @property
+    def category(self) -> str:
+        """Title of the category."""
+        return category_of(self.operator)
+
+    @property
+    def example(self) -> Example | None:
+        """A model of one node with numbers."""
+        return example_of(self.operator)
+
+    @property
+    def example_conversions(self) -> list[ExampleConversion]:
+        """Conversions of the example to older opsets; none without an example."""
+        example = self.example
+        return list(example_conversions(example, self.operator, self.registry)) if example else []
 
 
-def comparison_rows(changes: Iterable[ClassifiedChange]) -> Iterator[ComparisonRow]:
-    """Yield rows of the comparison of two versions, most severe first."""
+def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
+    """Return the changes between two versions by their effect, most severe first."""
     severity = list(ChangeClass).index
+    found: dict[tuple[ChangeClass, str], dict[tuple[str, str, str], list[str]]] = {}
     for each in sorted(changes, key=lambda each: -severity(each.change_class)):
         change = each.change
-        old, new = _sides(change.kind, change.old, change.new)
-        kind = change.kind.replace("_", " ")
-        yield ComparisonRow(each.change_class, kind, change.subject, old, new, each.purpose)
-
-
-def _types(constraints: Iterable[Iterable[str]]) -> frozenset[str]:
-    return frozenset(kind for types in constraints for kind in types)
-
-
-def _type_rows(columns: Sequence[tuple[Iterable[str], Iterable[str]]]) -> list[TypeRow]:
-    """Return rows of all types, for columns of the types before and now."""
-    sets = [(frozenset(before), frozenset(now)) for before, now in columns]
-    marks = {(True, True): "yes", (False, True): "new", (True, False): "removed", (False, False): ""}
+        key = (change_subject(change.kind), *_sides(change.kind, change.old, change.new))
+        lines = found.setdefault((each.change_class, each.purpose), {})
+        lines.setdefault(key, []).append(change.subject)
     return [
-        TypeRow(kind, tuple(marks[kind in before, kind in now] for before, now in sets))
-        for kind in sorted(_types(each for pair in sets for each in pair))
+        ChangeGroup(*effect, tuple(ChangeLine(tuple(subjects), *key) for key, subjects in lines.items()))
+        for effect, lines in found.items()
     ]
 
 
 def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
     """Return the texts of both sides of a change; only types that differ are listed."""
     if isinstance(old, frozenset) and isinstance(new, frozenset):
-        removed, added = format_types(old - new), format_types(new - old)
-        return removed and f"also {removed}", added and f"also {added}"
-    absent = {"added": (0,), "removed": (1,)}.get(kind.rpartition("_")[2], ())
-    texts = tuple("absent" if side in absent else _value(each) for side, each in enumerate((old, new)))
-    return ("", "") if old is None and new is None and not absent else (texts[0], texts[1])
+        removed, added = (", ".join(sorted(map(short_type, each))) for each in (old - new, new - old))
+        return removed and f"no longer {removed}", added and f"also {added}"
+    if kind.endswith("_added"):
+        return "", _with_value("added", kind, new)
+    if kind.endswith("_removed"):
+        return _with_value("", kind, old), "removed"
+    return ("", "") if old is None and new is None else (_value(old), _value(new))
+
+
+def _with_value(event: str, kind: str, value: object) -> str:
+    """Return an event with the default of an attribute, or the number of values of a parameter."""
+    text = "" if value is None else _value(value)
+    stated = f"default {text}" if text and kind.startswith("attribute") else text
+    return ", ".join(filter(None, (event, stated)))
 
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     match value:
+        case "single":
+            return "required"
+        case ((_, *_), _) | ((), _):  # the source of an output's type, which only its description explains
+            return ""
         case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
             parameter = Parameter(name="", type="", option=option, min_arity=least, homogeneous=homogeneous)
-            return option_text(parameter) or "single"
-    return "none" if value is None else str(value)
+            return option_text(parameter) or "required"
+    return "none" if value is None else value_text(value)

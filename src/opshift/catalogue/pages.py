@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
+from urllib.parse import urlsplit
 
 from opshift.catalogue import paths
-from opshift.catalogue.documents import DocumentPage
-from opshift.catalogue.kernels import runtime_rows, versions_without_kernel
-from opshift.catalogue.operator_views import OperatorView, VersionView, comparison_rows
+from opshift.catalogue.documents import DocumentPage, by_task
+from opshift.catalogue.kernels import State, operator_support, opset_shares, runtime_rows
+from opshift.catalogue.operator_views import ConversionRow, OperatorView, VersionView, comparison_groups
 from opshift.catalogue.opset_views import OpsetView, release_with
 from opshift.catalogue.rendering import Links, Pages, Renderer
+from opshift.catalogue.words import CHANGE_LABELS
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import classify
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import to_plain_data
@@ -24,23 +28,42 @@ OpsetViews = Mapping[str, Sequence[OpsetView]]
 Runtimes = Mapping[str, Sequence[Runtime]]
 """Releases of each runtime, oldest first."""
 
-OPERATORS, ALL_OPSETS = ("Operators", paths.HOME), ("Opsets", paths.OPSETS)
+OPERATORS, ALL_OPSETS = ("Operators", f"{paths.HOME}#operators"), ("Opsets", paths.OPSETS)
 """Links to the pages above others."""
+
+ABOUT = (
+    "opshift converts ONNX models up and down between opsets. It knows every version of every operator, and "
+    "which runtimes implement it."
+)
+
+
+def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
+    """Yield the first page: what opshift is, and all operators by category."""
+    views = list(chain.from_iterable(operators.values()))
+    categories: dict[str, list[OperatorView]] = {}
+    for each in views:
+        if not each.newest.version.removal:
+            categories.setdefault(each.category, []).append(each)
+    return renderer.page(
+        "home.html",
+        paths.HOME,
+        "opshift: ONNX operators and model conversion",
+        description=ABOUT,
+        domains=list(operators),
+        categories=sorted(categories.items(), key=lambda item: (item[0] in operators, item[0])),
+        removed=[each for each in views if each.newest.version.removal],
+        newest=_main_opsets(opsets)[-1],
+        operators=len(views),
+        versions=sum(len(each.versions) for each in views),
+        runtimes=len(runtimes),
+        releases=sum(map(len, runtimes.values())),
+    )
 
 
 def operator_pages(
     renderer: Renderer, operators: OperatorViews, registry: Registry, runtimes: Runtimes
 ) -> Pages:
-    """Yield the pages about all operators: home, domains, operators and versions."""
-    views = list(chain.from_iterable(operators.values()))
-    yield from renderer.page(
-        "home.html",
-        paths.HOME,
-        "Operator catalogue",
-        domains=list(operators.items()),
-        operators=len(views),
-        versions=sum(len(each.versions) for each in views),
-    )
+    """Yield the pages about all operators: domains, operators and versions."""
     for domain, listed in operators.items():
         path = paths.domain_path(domain)
         newest = registry.newest_opset(domain)
@@ -48,6 +71,7 @@ def operator_pages(
             "domain.html",
             path,
             domain,
+            description=f"The {len(listed)} operators of {domain}, with their versions.",
             trail=(OPERATORS,),
             data={"domain": domain, "newest_opset": newest, "operators": list(map(_summary, listed))},
             domain=domain,
@@ -74,6 +98,7 @@ def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -
         "operator.html",
         paths.operator_path(domain, name),
         f"{domain}.{name}",
+        description=f"{view.summary}. Signature, example, versions, runtimes and conversions of {name}.",
         trail=(OPERATORS, (domain, paths.domain_path(domain))),
         data={
             "versions": [each.entry.as_dict() for each in view.versions],
@@ -84,7 +109,16 @@ def _operator_page(renderer: Renderer, view: OperatorView, runtimes: Runtimes) -
         rows=[(each, _release(view, each.version)) for each in reversed(view.versions)],
         numbers=[each.version.since_version for each in view.versions],
         runtimes=rows,
+        states=list(State),
+        conversions=_steps(view),
+        example_conversions=view.example_conversions,
     )
+
+
+def _steps(view: OperatorView) -> list[ConversionRow]:
+    """Return the conversions between all versions of an operator, the newest first."""
+    rows = [row for each in reversed(view.versions) for row in each.conversions]
+    return list({(row.source, row.opset): row for row in rows}.values())
 
 
 def _release(view: OperatorView, version: OperatorVersion) -> str:
@@ -103,6 +137,7 @@ def _version_pages(renderer: Renderer, view: VersionView) -> Pages:
         "version.html",
         path,
         title,
+        description=f"{name} as opset {version.since_version} defines it: {view.operator.summary}.",
         trail=trail,
         data=view.as_dict(),
         here=here,
@@ -120,14 +155,15 @@ def _comparison_pages(
     yield from renderer.page(
         "comparison.html",
         paths.comparison_path(old, new),
-        f"{new.domain}.{new.name} {old.since_version} and {new.since_version}",
+        f"{new.domain}.{new.name} {old.since_version} to {new.since_version}",
+        description=f"What changed in {new.name} from version {old.since_version} to {new.since_version}.",
         trail=(*_trail(new), (new.name, paths.operator_path(new.domain, new.name))),
-        here=f"{old.since_version} and {new.since_version}",
+        here=f"{old.since_version} to {new.since_version}",
         data={"old": str(old.id), "new": str(new.id), "changes": [each.as_dict() for each in changes]},
         view=view,
         old=old,
         new=new,
-        rows=list(comparison_rows(changes)),
+        groups=comparison_groups(changes),
     )
 
 
@@ -136,8 +172,15 @@ def _trail(version: OperatorVersion) -> Links:
 
 
 def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
-    """Yield the list of opsets, and the page of each."""
-    yield from renderer.page("opsets.html", paths.OPSETS, "Opsets", domains=list(opsets.items()))
+    """Yield the list of opsets, the page of each, and the changes between all opsets of the first domain."""
+    yield from renderer.page(
+        "opsets.html",
+        paths.OPSETS,
+        "Opsets",
+        description="All opsets of ONNX with their new, changed and removed operators.",
+        domains=list(opsets.items()),
+    )
+    yield from _changes_page(renderer, _main_opsets(opsets))
     for domain, listed in opsets.items():
         for each in listed:
             path, title = paths.opset_path(domain, each.opset), f"{domain} {each.opset}"
@@ -145,11 +188,59 @@ def opset_pages(renderer: Renderer, opsets: OpsetViews) -> Pages:
                 "opset.html",
                 path,
                 title,
+                description=f"New, changed and removed operators of opset {each.opset} of {domain}.",
                 trail=(ALL_OPSETS,),
                 data=each.as_dict(),
                 opset=each,
                 newest=listed[-1].opset,
+                changes=_changes_by_class(each.changed),
             )
+
+
+def _main_opsets(opsets: OpsetViews) -> Sequence[OpsetView]:
+    """Return the opsets of ai.onnx; those of the first domain in a site without it."""
+    return opsets.get(DEFAULT_DOMAIN) or next(iter(opsets.values()))
+
+
+def _changes_by_class(
+    changed: Sequence[VersionView],
+) -> list[tuple[ChangeClass, list[tuple[str, list[VersionView]]]]]:
+    """Return changed versions by their class, most severe first, and those with the same change together."""
+    found: dict[ChangeClass, dict[str, list[VersionView]]] = {}
+    for each in changed:
+        assert each.change_class
+        found.setdefault(each.change_class, {}).setdefault(each.entry.change, []).append(each)
+    severity = list(ChangeClass).index
+    return [(key, list(found[key].items())) for key in sorted(found, key=severity, reverse=True)]
+
+
+def _changes_page(renderer: Renderer, opsets: Sequence[OpsetView]) -> Pages:
+    rows: list[tuple[int, VersionView, str, str]] = []
+    for each in reversed(opsets[1:]):
+        rows += ((each.opset, view, "new", view.operator.summary) for view in each.new)
+        rows += (
+            (each.opset, view, str(view.change_class), view.entry.change or "Only texts changed.")
+            for view in each.changed
+        )
+        rows += (
+            (each.opset, view, "removed", (view.version.removal and view.version.removal.mapping) or "")
+            for view in each.removed
+        )
+    return renderer.page(
+        "changes.html",
+        paths.CHANGES,
+        "Changes between opsets",
+        description="Operators of ONNX that changed between any two opsets.",
+        trail=(ALL_OPSETS,),
+        domain=opsets[0].domain,
+        rows=rows,
+        effects={
+            "new": "new",
+            **{str(each): label for each, label in CHANGE_LABELS.items()},
+            "removed": "removed",
+        },
+        opsets=[each.opset for each in opsets],
+    )
 
 
 def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> Pages:
@@ -164,6 +255,7 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
         "releases.html",
         paths.RELEASES,
         "Releases",
+        description="The newest opsets and IR version that each release of ONNX and of runtimes supports.",
         data=data,
         products=products,
         variants=registry.releases.variants,
@@ -173,27 +265,80 @@ def release_page(renderer: Renderer, opsets: OpsetViews, registry: Registry) -> 
 
 def runtime_pages(renderer: Renderer, runtimes: Runtimes, registry: Registry) -> Pages:
     """Yield the list of runtimes, and the page and data of each release."""
-    yield from renderer.page("runtimes.html", paths.RUNTIMES, "Runtimes", runtimes=runtimes)
+    has_domain = registry.has_domain(DEFAULT_DOMAIN)
+    newest = [each[-1] for each in runtimes.values()] if has_domain else []
+    matrix = [(each, opset_shares(each, DEFAULT_DOMAIN, registry)) for each in newest]
+    yield from renderer.page(
+        "runtimes.html",
+        paths.RUNTIMES,
+        "Runtimes",
+        description="Which opsets, operators and types each release of a runtime for ONNX models implements.",
+        runtimes=runtimes,
+        matrix=matrix,
+        columns=range(1, len(matrix[0][1]) + 1) if matrix else (),
+    )
     for each in chain.from_iterable(runtimes.values()):
+        operators = list(operator_support(each, registry))
+        shown = {name for row in operators for name in (str(row.version.id), _full_name(row.version))}
         yield from renderer.page(
             "runtime.html",
             paths.runtime_path(each),
             each.name,
+            description=f"Operators, versions and types that {each.name} implements.",
             trail=(("Runtimes", paths.RUNTIMES),),
             data=to_plain_data(each),
             runtime=each,
-            operators=each.operators.items(),
-            missing=list(versions_without_kernel(each, registry)),
+            operators=operators,
+            states=list(State),
+            domains=list(dict.fromkeys(row.version.domain for row in operators)),
+            types=sorted({kind for row in operators for kind in row.types.split()}),
+            notes={name: note for name, note in each.notes.items() if name not in shown},
         )
+
+
+def _full_name(version: OperatorVersion) -> str:
+    return f"{version.domain}.{version.name}"
 
 
 def document_pages(renderer: Renderer, documents: Sequence[DocumentPage]) -> Pages:
     """Yield the pages of the documentation, and the same in Markdown."""
-    yield from renderer.page("documents.html", paths.DOCUMENTS, "Documentation", documents=documents)
-    for each in documents:
+    tasks = list(by_task(documents))
+    ordered = [each for _, pages in tasks for each in pages]
+    yield from renderer.page(
+        "documents.html",
+        paths.DOCUMENTS,
+        "Documentation",
+        description="How to convert, check and compare ONNX models with opshift, by task.",
+        tasks=tasks,
+    )
+    for before, each, after in zip([None, *ordered], ordered, [*ordered[1:], None], strict=False):
         copy = f"{each.path.removesuffix('.html')}.md"
         trail = (("Documentation", paths.DOCUMENTS),)
         yield from renderer.page(
-            "document.html", each.path, each.title, trail=trail, copies=(("md", copy),), document=each
+            "document.html",
+            each.path,
+            each.title,
+            description=each.summary,
+            trail=trail,
+            copies=(("md", copy),),
+            document=each,
+            tasks=tasks,
+            before=before,
+            after=after,
         )
         yield copy, each.markdown
+
+
+def missing_page(renderer: Renderer, url: str) -> Pages:
+    """Yield the page that hosts show for addresses without a page; its links are absolute.
+
+    `url` is the address of the site; by default, it is the root of its host.
+    """
+    base = urlsplit(url).path.rstrip("/")
+    return renderer.page(
+        "missing.html",
+        paths.MISSING,
+        "Page not found",
+        description="This page does not exist.",
+        to=lambda target: f"{base}/{target}",
+    )

@@ -7,7 +7,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.runtime import Runtime
 
 HOME, OPSETS, RELEASES, DOCUMENTS = "index.html", "opsets.html", "releases.html", "docs/index.html"
-CONVERTER, RUNTIMES = "convert.html", "runtimes/index.html"
+CONVERTER, RUNTIMES, CHANGES, MISSING = "convert.html", "runtimes/index.html", "changes.html", "404.html"
 
 
 def domain_path(domain: str) -> str:

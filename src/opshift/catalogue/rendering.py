@@ -11,9 +11,9 @@ from typing import Final
 from opshift.analysis.pages.diagram import ARROW
 from opshift.analysis.pages.markdown import printable
 from opshift.catalogue import paths
-from opshift.catalogue.history import METHODS
 from opshift.catalogue.kernels import kernel_types
 from opshift.catalogue.markdown_copy import markdown_copy
+from opshift.catalogue.words import CHANGE_LABELS, METHOD_LABELS
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 from opshift.registry.runtimes.runtime import versions_text
@@ -25,6 +25,17 @@ Links = tuple[tuple[str, str], ...]
 
 Pages = Iterator[tuple[str, str]]
 """Paths and contents of files."""
+
+
+def _sections(converter: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each part of a site, its page, and the start of the paths of its pages."""
+    yield "Operators", f"{paths.HOME}#operators", "operators/"
+    yield "Opsets", paths.OPSETS, "opsets"
+    yield "Runtimes", paths.RUNTIMES, "runtimes/"
+    yield "Releases", paths.RELEASES, paths.RELEASES
+    if converter:
+        yield "Convert", paths.CONVERTER, paths.CONVERTER
+    yield "Docs", paths.DOCUMENTS, "docs/"
 
 
 class Renderer:
@@ -68,7 +79,9 @@ class Renderer:
             "runtime_path": paths.runtime_path,
             "kernel_types": kernel_types,
             "versions_text": versions_text,
-            "methods": METHODS,
+            "method_labels": METHOD_LABELS,
+            "change_labels": CHANGE_LABELS,
+            "sections": list(_sections(converter)),
             "arrow": ARROW,
             "converter": converter,
         }
@@ -79,9 +92,9 @@ class Renderer:
         path: str,
         title: str,
         *,
+        description: str,
         trail: Links = (),
         data: Mapping[str, object] | None = None,
-        markdown: str = "",
         **content: object,
     ) -> Pages:
         """Yield a page and its copies in Markdown and JSON, each with its path.
@@ -90,17 +103,24 @@ class Renderer:
             template: name of the template.
             path: path of the page.
             title: title of the page.
+            description: a sentence for search engines.
             trail: pages above this one.
             data: content of the copy in JSON, if there is one.
-            markdown: content of the copy in Markdown; by default, that of the page.
             content: further variables of the template.
         """
         to = partial(paths.link, page=path)
         stem = path.removesuffix("html")
         copies = [(each, stem + each) for each in ("json", "md") if each == "md" or data is not None]
-        variables = {"path": path, "title": title, "trail": trail, "copies": copies, "to": to}
-        page = self._templates.get_template(template).render(variables, **content)
+        variables = {
+            "path": path,
+            "title": title,
+            "description": description.replace("`", ""),
+            "trail": trail,
+            "copies": copies,
+            "to": to,
+        }
+        page = self._templates.get_template(template).render(variables | content)
         yield path, page
-        yield f"{stem}md", markdown or markdown_copy(page)
+        yield f"{stem}md", markdown_copy(page)
         if data is not None:
             yield f"{stem}json", json.dumps(json_values(data), indent=1, allow_nan=False) + "\n"

@@ -32,9 +32,13 @@ def search_index(
     opsets: Iterable[OpsetView],
     runtimes: Iterable[Runtime],
     documents: Iterable[DocumentPage],
+    pages: Iterable[SearchEntry],
 ) -> str:
-    """Return the index as a script, because browsers do not read other files without a server."""
-    entries = [*_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
+    """Return the index as a script, because browsers do not read other files without a server.
+
+    `pages` are further pages of the site.
+    """
+    entries = [*pages, *_operators(operators), *_opsets(opsets), *_documents(documents), *_messages()]
     entries += (SearchEntry(each.name, "runtime", runtime_path(each), "") for each in runtimes)
     # ASCII: the script is valid in any encoding, and has no line separators of JavaScript
     return f"self.searchIndex = {json.dumps(entries, separators=(',', ':'))};\n"
@@ -67,7 +71,8 @@ def _documents(pages: Iterable[DocumentPage]) -> Iterator[SearchEntry]:
     for page in pages:
         for section in page.sections:
             words = _words([section.text], MAX_WORDS)
-            yield SearchEntry(section.title, page.title, f"{page.path}#{section.anchor}", words)
+            kind = "command" if section.title.startswith("opshift ") else page.title
+            yield SearchEntry(section.title, kind, f"{page.path}#{section.anchor}", words)
 
 
 def _messages() -> Iterator[SearchEntry]:

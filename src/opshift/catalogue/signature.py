@@ -1,7 +1,12 @@
 """Signatures of operator versions as text."""
 
+from typing import Final
+
 from opshift.catalogue.history import HistoryEntry
 from opshift.registry.models import Attribute, Deprecation, OperatorVersion, Parameter
+
+MAX_LINE: Final = 88
+"""Maximum length of a signature on one line."""
 
 
 def availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
@@ -31,9 +36,38 @@ def option_text(parameter: Parameter) -> str:
     return f"variadic, at least {parameter.min_arity}{kind}"
 
 
+def signature_text(version: OperatorVersion) -> str:
+    """Return a node with all attributes and their defaults; optional inputs and outputs have a question mark.
+
+    Example: `output = Softmax <axis = -1> (input)`.
+    """
+    marks = {"single": "", "optional": "?", "variadic": ", ..."}
+    inputs, outputs = (
+        ", ".join(f"{each.name}{marks[each.option]}" for each in listed)
+        for listed in (version.inputs, version.outputs)
+    )
+    stated = [f"{name}{_default_text(each)}" for name, each in version.attributes.items()]
+    attributes = f" <{', '.join(stated)}>" if stated else ""
+    text = f"{outputs} = {version.name}{attributes} ({inputs})"
+    if len(text) <= MAX_LINE:
+        return text
+    lines = "".join(f"    {each},\n" for each in stated)
+    attributes = f" <\n{lines}>" if stated else ""
+    return f"{outputs} = {version.name}{attributes} ({inputs})"
+
+
+def _default_text(attribute: Attribute) -> str:
+    if attribute.required:
+        return ""
+    if attribute.default is None:
+        return "?"
+    text = value_text(attribute.default)
+    return f' = "{text}"' if isinstance(attribute.default, str) else f" = {text}"
+
+
 def attribute_texts(name: str, attribute: Attribute) -> tuple[str, ...]:
     """Return name, type, default, allowed values and description of an attribute."""
-    default = _value(attribute.default) if attribute.default is not None else attribute.absent or "none"
+    default = value_text(attribute.default) if attribute.default is not None else attribute.absent or "none"
     if attribute.required:
         default = "required"
     return name, attribute.type, default, _allowed_values(attribute), attribute.description
@@ -41,19 +75,19 @@ def attribute_texts(name: str, attribute: Attribute) -> tuple[str, ...]:
 
 def _allowed_values(attribute: Attribute) -> str:
     if attribute.values is not None:
-        return ", ".join(map(_value, attribute.values))
+        return ", ".join(map(value_text, attribute.values))
     low, high = attribute.minimum, attribute.maximum
     if low is None and high is None:
         return ""
     if high is None:
-        return f"at least {_value(low)}"
-    return f"at most {_value(high)}" if low is None else f"{_value(low)} to {_value(high)}"
+        return f"at least {value_text(low)}"
+    return f"at most {value_text(high)}" if low is None else f"{value_text(low)} to {value_text(high)}"
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
     """Format an attribute value; a list is put in brackets."""
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(value_text, value))}]"
     if isinstance(value, float):
         text = f"{value:.7g}"  # a float32 has about 7 significant digits
         return f"{text}.0" if text.lstrip("-").isdecimal() else text

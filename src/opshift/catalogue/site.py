@@ -1,6 +1,6 @@
 """Static site of all definitions: pages, copies as JSON and Markdown, search index and site map."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Final
@@ -15,9 +15,17 @@ from opshift.catalogue.data_package import data_files
 from opshift.catalogue.documents import read_documents
 from opshift.catalogue.operator_views import OperatorView
 from opshift.catalogue.opset_views import opset_views
-from opshift.catalogue.pages import document_pages, operator_pages, opset_pages, release_page, runtime_pages
+from opshift.catalogue.pages import (
+    document_pages,
+    home_page,
+    missing_page,
+    operator_pages,
+    opset_pages,
+    release_page,
+    runtime_pages,
+)
 from opshift.catalogue.rendering import Renderer
-from opshift.catalogue.search_index import search_index
+from opshift.catalogue.search_index import SearchEntry, search_index
 from opshift.model.errors import UsageError
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
@@ -62,11 +70,13 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     documents = read_documents({str(each.id): paths.version_path(each) for each in versions})
     files = dict(
         chain(
+            home_page(renderer, operators, opsets, runtimes),
             operator_pages(renderer, operators, registry, runtimes),
             opset_pages(renderer, opsets),
             release_page(renderer, opsets, registry),
             runtime_pages(renderer, runtimes, registry),
             document_pages(renderer, documents),
+            missing_page(renderer, url),
         )
     )
     if converter:
@@ -75,17 +85,36 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
         files["sitemap.xml"] = _site_map(url, files)
     files["llms.txt"] = _llms(views)
     files |= data_files(registry, package)
-    files["search-index.js"] = search_index(views, chain.from_iterable(opsets.values()), releases, documents)
+    files["search-index.js"] = search_index(
+        views, chain.from_iterable(opsets.values()), releases, documents, _pages(bool(converter))
+    )
     files |= {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
     return files | {"style.css": STYLE.read_text("utf-8") + files["style.css"]}
 
 
+def _pages(converter: bool) -> Iterator[SearchEntry]:
+    """Yield the entries of the search for pages without an operator, an opset or a runtime."""
+    if converter:
+        words = "convert plan reach runs fit check inspect compare diff model onnx opset"
+        yield SearchEntry("Convert a model", "page", paths.CONVERTER, words)
+    yield SearchEntry("Opsets", "page", paths.OPSETS, "opset list release")
+    yield SearchEntry(
+        "Changes between opsets", "page", paths.CHANGES, "changed operators between opsets from to"
+    )
+    yield SearchEntry("Runtimes", "page", paths.RUNTIMES, "runtime matrix kernels supported where runs")
+    yield SearchEntry("Releases", "page", paths.RELEASES, "release opset version of onnx runtimes targets")
+
+
 def _site_map(url: str, files: Iterable[str]) -> str:
     """Return the addresses of all pages. Source: https://www.sitemaps.org/protocol.html."""
-    pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if each.endswith(".html"))
+    pages = (f"{url.rstrip('/')}/{quote(each)}" for each in files if _is_listed(each))
     lines = "".join(f"<url><loc>{escape(each)}</loc></url>\n" for each in pages)
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{space}">\n{lines}</urlset>\n'
+
+
+def _is_listed(path: str) -> bool:
+    return path.endswith(".html") and path != paths.MISSING
 
 
 def _llms(views: Iterable[OperatorView]) -> str:

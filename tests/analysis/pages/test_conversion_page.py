@@ -59,7 +59,7 @@ def test_page_of_refused_plan_has_reasons_and_remedies() -> None:
     report = refused()
     page = conversion_page(report).markdown
     assert "**Refused.** Nodes and features that cannot be converted: 1." in page
-    assert sections(page)[:2] == ["Versions", "Refusals"]
+    assert sections(page)[:2] == ["Refusals", "Versions"]
     assert "What to do: pass --allow approximate" in page
     assert "| graph, node 'first' | `ai.onnx.Det:11` |" in page
     (group,) = report.refusal_groups()

@@ -31,7 +31,6 @@ PYODIDE = {
     "pyodide.asm.wasm": b"\0asm",
     "python_stdlib.zip": b"library",
     "pyodide-lock.json": b'{"info": {"python": "3.14.0"}, "packages": {"numpy": {}}}',
-    "package.json": b'{"version": "1"}',
 }
 
 

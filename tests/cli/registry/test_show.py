@@ -197,24 +197,45 @@ def test_counts_many_types_and_names_their_set() -> None:
 @pytest.mark.parametrize(
     ("operator", "lines"),
     [
-        pytest.param("Mish:18", ["ai.onnx 1", "softplus = Softplus(X)", "gate = Tanh(softplus)"], id="fixed"),
+        pytest.param(
+            "Mish:18",
+            [
+                '<domain: "ai.onnx", opset_import: ["" : 1]>',
+                "Mish (X) => (Y) {",
+                "  softplus = Softplus (X)",
+                "  gate = Tanh (softplus)",
+            ],
+            id="fixed",
+        ),
         pytest.param(
             "LeakyRelu:16",
-            ["ai.onnx 16", "alpha_number = Constant <value_float=@alpha>()"],
+            [
+                '<domain: "ai.onnx", opset_import: ["" : 16]>',
+                "LeakyRelu <alpha: float = 0.01> (X) => (Y) {",
+                "  alpha_number = Constant <value_float: float = @alpha> ()",
+            ],
             id="attribute reference",
         ),
         pytest.param(
             "Softmax:13",
             [
                 "The body depends on the node. With the default attributes and input: float:",
-                "ai.onnx 13",
-                "const = Constant <value=[-1]>()",
-                "reducemax = ReduceMax <axes=(-1,)>(input)",
+                '<domain: "ai.onnx", opset_import: ["" : 13]>',
+                "Softmax (input) => (output) {",
             ],
             id="built",
         ),
         pytest.param(
-            "DepthToSpace",
+            "DepthToSpace:28",
+            [
+                "The body depends on the node. For output = DepthToSpace <blocksize: int = 2, mode: string = "
+                '"DCR"> (input) with input: float[1, 8, 2, 3]:',
+                '<domain: "ai.onnx", opset_import: ["" : 28]>',
+            ],
+            id="example",
+        ),
+        pytest.param(
+            "SequenceMap",
             ["The body depends on the node: call function_body(node, input_types) of its schema in Python."],
             id="required attribute",
         ),

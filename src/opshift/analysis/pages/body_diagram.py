@@ -11,7 +11,10 @@ def body_boxes(version: OperatorVersion) -> list[Box]:
     boxes = [Box(each.name) for each in version.inputs]
     producers = {each.name: position for position, each in enumerate(version.inputs)}
     for node in version.body.nodes:
-        values = " ".join(f"{name}={value}" for name, value in node.attributes.items())
+        values = " ".join(
+            f"{name}={list(value) if isinstance(value, tuple) else value}"
+            for name, value in node.attributes.items()
+        )
         sources = dict.fromkeys(producers[name] for name in node.inputs if name in producers)
         producers.update(dict.fromkeys(node.outputs, len(boxes)))
         boxes.append(Box(f"{node.op_type} {values}".strip(), tuple(sources), "node"))

@@ -20,8 +20,8 @@ def conversion_page(
     """Return the page; long tables are cut, with a note. `result` is the text of the converted model."""
     sections = {
         "Resulting model": [code_block(result) if result else ""],
-        "Versions": _versions(report),
         "Refusals": _refusals(report.refusal_groups()),
+        "Versions": _versions(report),
         "Changes": changes_section(report),
         "Recognized": _recognized(report),
         "Allowed": _allowed(report),

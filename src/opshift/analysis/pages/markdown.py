@@ -89,7 +89,11 @@ def _fence(text: str, least: int) -> str:
 
 def printable(text: str) -> str:
     """Escape control characters except line ends."""
+    if text.isprintable():  # most texts: saves a pass in Python
+        return text
     lines = (line.replace("\t", " ") for line in text.splitlines())
-    return "\n".join(
-        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines
-    )
+    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

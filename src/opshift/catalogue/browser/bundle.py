@@ -23,7 +23,8 @@ from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.registry.runtimes.files import RUNTIMES, compiled_runtimes
 
-PYODIDE_URL: Final = "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz"
+PYODIDE_VERSION: Final = "314.0.7"
+PYODIDE_URL: Final = f"https://registry.npmjs.org/pyodide/-/pyodide-{PYODIDE_VERSION}.tgz"
 PYODIDE_SHA512: Final = (
     "d18bd7c4485f11da4b7dbfd790cd8114078c44eab488c517d9bcf31fda4eb6dc"
     "8c716930abe1db139bb2b860fcd8b37bcb6abe48dbe2ffa579244b0e943d91d4"
@@ -60,6 +61,7 @@ UNUSED: Final = (
     "proposals/",
     "data/",
     "opsets/runtimes/",
+    "opsets/examples.yaml",
 )
 """Parts of opshift that the page does not import."""
 
@@ -72,27 +74,26 @@ def converter_files(version: str) -> dict[str, bytes]:
     """
     files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
     with tarfile.open(fileobj=io.BytesIO(_pyodide())) as archive:
-        for name in (*PLAIN, LOCK, COMPRESSED, "package.json"):
+        for name in (*PLAIN, LOCK, COMPRESSED):
             member = archive.extractfile(f"package/{name}")
             assert member is not None
             files[name] = member.read()
     files[f"{COMPRESSED}.bin"] = _compress(files.pop(COMPRESSED))
-    pyodide = str(json.loads(files.pop("package.json"))["version"])
     files[LOCK] = json.dumps({**json.loads(files[LOCK]), "packages": {}}).encode()
     packages = {path: content for name in IMPORTED for path, content in _package(name)}
     files["packages.bin"] = _archive({**packages, **_opshift()})
     files |= {f"{name}.bin": _archive(dict(_package(name))) for name in ON_DEMAND}
     files["runtimes.bin"] = _archive(_runtimes())
-    files[SOFTWARE_BILL] = software_bill(version, _components(pyodide, json.loads(files[LOCK]))).encode()
+    files[SOFTWARE_BILL] = software_bill(version, _components(json.loads(files[LOCK]))).encode()
     return {f"{FOLDER}/{name}": content for name, content in files.items()}
 
 
-def _components(pyodide: str, lock: Mapping[str, Any]) -> list[Component]:
-    """Return what the files contain besides opshift: a version of Pyodide, Python, and packages."""
+def _components(lock: Mapping[str, Any]) -> list[Component]:
+    """Return what the files contain besides opshift: Pyodide, Python, and packages."""
     python = str(lock["info"]["python"])
     return [
         {
-            **component("pyodide", pyodide, "MPL-2.0", f"pkg:npm/pyodide@{pyodide}"),
+            **component("pyodide", PYODIDE_VERSION, "MPL-2.0", f"pkg:npm/pyodide@{PYODIDE_VERSION}"),
             "hashes": [{"alg": "SHA-512", "content": PYODIDE_SHA512}],
         },
         component("cpython", python, "PSF-2.0", f"pkg:generic/cpython@{python}"),

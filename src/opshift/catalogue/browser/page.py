@@ -8,7 +8,7 @@ from opshift.catalogue.paths import CONVERTER
 from opshift.catalogue.rendering import Pages, Renderer
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.registry import default_registry
-from opshift.registry.runtimes.files import runtime_files
+from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.steps import Allow
 
 ALLOWED: Final[Mapping[Allow, str]] = {
@@ -21,6 +21,38 @@ ALLOWED: Final[Mapping[Allow, str]] = {
     "drop-training": "training information that the IR version lacks is lost",
     "drop-devices": "device configurations that the IR version lacks are lost",
 }
+
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "convert": "Convert the model to the target.",
+    "plan": "List what a conversion to the target would change, or what prevents it.",
+    "reach": "List the opsets to which the model can be converted.",
+    "runs": "List the runtimes that run the model.",
+    "fit": "Convert the model so that one runtime implements all nodes.",
+    "inspect": "Show opsets, operators, inputs and outputs.",
+    "check": "List the rules of the ONNX specification that the model breaks.",
+}
+"""Commands with a sentence for each."""
+
+MIN_SHARE: Final = 0.75
+"""Share of runtimes that support the default target."""
+
+SAMPLE: Final = """\
+<ir_version: 8, opset_import: ["" : 17]>
+sample (float[N, 4] x, float[4] scale, float[4] bias) => (float[N, 4] y) {
+    normal = LayerNormalization <axis = -1> (x, scale, bias)
+    active = HardSwish (normal)
+    y = Softmax <axis = -1> (active)
+}
+"""
+"""A model to try the page with."""
+
+
+def _common_opset() -> int:
+    """Return the newest opset of ai.onnx that most runtimes support in their newest release."""
+    newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
+    opsets = sorted(get_runtime(name).opsets.get(DEFAULT_DOMAIN, 0) for name in newest.values())
+    return opsets[int((1 - MIN_SHARE) * len(opsets))]
 
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
@@ -38,11 +70,15 @@ def converter_page(renderer: Renderer, digest: str) -> Pages:
         "convert.html",
         CONVERTER,
         "Convert a model",
+        description="Convert an ONNX model to another opset in the browser, without uploading it.",
         targets=targets,
         opsets=opsets,
         runtimes=dict(sorted(runtimes.items())),
         all_runtimes=ALL_RUNTIMES,
-        chosen=str(registry.releases.released_opset(DEFAULT_DOMAIN)),
+        chosen=str(_common_opset()),
+        newest=str(registry.releases.released_opset(DEFAULT_DOMAIN)),
+        commands=COMMANDS,
+        sample=SAMPLE,
         allow=ALLOWED,
         digest=digest,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from opshift.analysis.comparison.result import Comparison
 from opshift.analysis.model_summary import ModelSummary, ValueSummary
@@ -15,11 +16,19 @@ from opshift.analysis.runs import Runs, RuntimeResult, group_releases
 from opshift.checker.findings import Finding
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import short_label
-from opshift.runtimes.verdicts import MAY_RUN, RUNS
+from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import DoesNotFit, FitReport
     from opshift.runtimes.check_support import MissingKernel
+
+
+VERDICT_WORDS: Final = {
+    RUNS: "run the unchanged model",
+    MAY_RUN: "may run it",
+    AFTER_CONVERSION: "run it after a conversion",
+    DOES_NOT_RUN: "do not run it",
+}
 
 
 def error_page(error: OpshiftError) -> Document:
@@ -100,11 +109,10 @@ def reach_page(name: str, found: Reach) -> Document:
 def runs_page(name: str, found: Runs) -> Document:
     """Return the page about the runtimes that run a model."""
     rows = [(code_span(name), *cells) for name, cells in group_releases(found.results, _runs_cells)]
-    verdicts = [each.verdict for each in found.results]
-    count, possible = verdicts.count(RUNS), verdicts.count(MAY_RUN)
+    counts = Counter(each.verdict for each in found.results)
     heads = ("runtime", "verdict", "opsets to convert to", "reasons and notes")
-    more = f", and {possible} more may run it" if possible else ""
-    verdict = f"**{count} of {len(found.results)} runtimes run the unchanged model{more}.**"
+    stated = ", ".join(f"{words}: {counts[verdict]:,}" for verdict, words in VERDICT_WORDS.items())
+    verdict = f"**Of {len(found.results):,} runtimes: {stated}.**"
     return _document(name, verdict, *limited_table(heads, rows))
 
 

@@ -20,10 +20,12 @@ from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.document import Document
 from opshift.analysis.pages.markdown import code_span
 from opshift.catalogue.browser import result_pages
+from opshift.catalogue.browser.advice import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import Options, Target, read_allow
+from opshift.converter.refusals import Refusal
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.external_data import external_files
 from opshift.converter.streaming.output_file import output_pieces
@@ -31,7 +33,7 @@ from opshift.converter.streaming.weights import Weights, open_without_weights
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import read_bytes, serialize_model
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.plain_data import json_values
 from opshift.model.tensor_pieces import Piece, total_size, unconverted
 from opshift.registry.registry import default_registry
@@ -51,6 +53,7 @@ class Answer(TypedDict, total=False):
     """
 
     possible: bool
+    offers: Sequence[Offer]
     html: str
     page: str
     markdown: str
@@ -95,7 +98,7 @@ def _answer(
 ) -> Answer:
     return {
         "possible": possible,
-        "html": document.body(),
+        "html": with_controls(document.body()),
         "page": document.html(),
         "markdown": document.markdown,
         "json": json.dumps(json_values(data), indent=2, allow_nan=False) + "\n",
@@ -125,7 +128,7 @@ def convert(path: str, settings: Mapping[str, object]) -> Answer:
             result, plan = convert_with(model, options)
         except ConversionRefused:
             report = Report.of(plan_with(model, options))
-            return _conversion(path, report, located)
+            return _with_offers(_conversion(path, report, located), report, model, settings)
         report = conversion_report(plan, result, options)
         pieces = _pieces(report, message, model, weights, file)
         report = replace(report, sizes=(file.size, total_size(pieces)))
@@ -166,7 +169,21 @@ def plan(path: str, settings: Mapping[str, object]) -> Answer:
     """List the changes of a conversion, and their cost."""
     with open_source(path) as file, Weights(file) as weights:
         model = read_bytes(weights.message(), file.place)
-        return _conversion(path, plan_with_cost(model, _options(settings), file.size), {})
+        report = plan_with_cost(model, _options(settings), file.size)
+        return _with_offers(_conversion(path, report, {}), report, model, settings)
+
+
+def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Mapping[str, object]) -> Answer:
+    """Return an answer with conversions that succeed, if this one is refused."""
+
+    def refused_at(opset: int) -> Sequence[Refusal]:
+        return plan_with(model, _options({**settings, "target": [str(opset)]})).refusals
+
+    if report.refusals:
+        source = opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 0)
+        allowed = read_allow(settings.get("allow", ()))  # type: ignore[arg-type]
+        answer["offers"] = list(offers(report.refusals, source, allowed, refused_at))
+    return answer
 
 
 def inspect(path: str, _: Mapping[str, object]) -> Answer:

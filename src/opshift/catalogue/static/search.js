@@ -47,14 +47,16 @@ function tolerantScore(term, entry) {
   return entry.words.some((word) => distance(term, word, 1) <= 1) ? 10 : 0;
 }
 
+// Factors of scores: pages and commands come before operators, and those before sections of the documentation.
+const WEIGHTS = { page: 2, command: 2, operators: 1.5, opsets: 1.5 };
+
 // Ways to match, from the strictest to the most tolerant: the score of a term, and the share of terms that match.
 const PASSES = [[exactScore, 1], [tolerantScore, 1], [tolerantScore, 0.5]];
 
 function prepare(index) {
   return index.map(([title, kind, path, words]) => ({
     title, kind, path, names: titleWords(title), words: words.split(" "),
-    // operators come before sections of the documentation
-    weight: path.startsWith("operators/") ? 1.5 : 1,
+    weight: WEIGHTS[kind] ?? WEIGHTS[path.split("/")[0]] ?? 1,
     // fixed parts of a message
     parts: kind === "error message" ? title.toLowerCase().split("...").map((each) => each.trim()) : null,
   }));

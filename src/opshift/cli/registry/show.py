@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from opshift.catalogue.function_text import function_lines
+from opshift.catalogue.function_text import function_text
 from opshift.catalogue.history import HistoryEntry, history_of
 from opshift.catalogue.signature import attribute_texts, availability, option_text, replacement_text
 from opshift.catalogue.type_texts import summarize_types
@@ -64,7 +64,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
     _write_signature(page, version, registry)
     if version.has_function:
         page.heading("Function body")
-        for line in function_lines(version, registry):
+        for line in function_text(version, registry).lines:
             page.line(line)
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), "", "")

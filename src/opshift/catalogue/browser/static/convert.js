@@ -11,10 +11,13 @@ function bytes(count) {
 const MAX_TEXT = 1e6;
 
 function startConverter(form) {
-  const [file, text, opset, other, drop, hint, status, notice, result, downloads, report] = [
-    "file", "text", "opset", "other", "drop", "hint", "status", "notice", "result", "downloads", "report",
+  const [file, text, opset, other, drop, hint, status, notice, result, downloads, report, offers, progress, cancel,
+    sample, options] = [
+    "file", "text", "opset", "other", "drop", "hint", "status", "notice", "result", "downloads", "report", "offers",
+    "progress", "cancel", "sample", "options",
   ].map((name) => document.getElementById(`convert-${name}`));
   const buttons = form.querySelectorAll("button");
+  let clock = 0;
   let worker = null;
   let addresses = [];
   let converted = null;
@@ -40,9 +43,13 @@ function startConverter(form) {
       return;
     }
     if (!status.textContent) status.textContent = "Loading the converter\u2026";
+    watch();
     worker.onerror = (event) => stop(event.message || "The converter cannot be loaded.");
     worker.onmessage = ({ data }) => {
-      if (data.ready && !form.hasAttribute("aria-busy")) status.textContent = "The converter is ready.";
+      if (data.ready && !form.hasAttribute("aria-busy")) {
+        status.textContent = "The converter is ready.";
+        unwatch();
+      }
       if (data.failure) stop(data.failure);
       if (data.answer) show(data.answer);
     };
@@ -55,8 +62,21 @@ function startConverter(form) {
     fail(reason);
   }
 
+  /** Show that work takes longer than a second, and offer to cancel it. */
+  function watch() {
+    unwatch();
+    clock = setTimeout(() => { progress.hidden = cancel.hidden = false; }, 1000);
+  }
+
+  function unwatch() {
+    clearTimeout(clock);
+    progress.hidden = cancel.hidden = true;
+  }
+
   function setBusy(isBusy) {
     form.toggleAttribute("aria-busy", isBusy);
+    if (isBusy) watch();
+    else unwatch();
     for (const each of buttons) each.disabled = isBusy;
   }
 
@@ -152,14 +172,43 @@ function startConverter(form) {
       link("as Markdown", `${stem}-${command}.md`, blob(answer.markdown, "text/markdown")),
       link("as JSON", `${stem}-${command}.json`, blob(answer.json, "application/json")),
     );
+    offers.replaceChildren(...(answer.offers ?? []).map((each) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = each.label;
+      button.onclick = () => accept(each);
+      return button;
+    }));
     // the session escapes all texts of the model, and the policy of the page forbids scripts in it
     report.innerHTML = answer.html;
     result.classList.toggle("refused", !answer.possible);
     result.hidden = false;
     status.textContent = `Finished in ${((performance.now() - started) / 1000).toFixed(1)} s.`;
     report.focus({ preventScroll: true });
+    if (report.getBoundingClientRect().top > innerHeight * 0.7) status.parentElement.scrollIntoView();
   }
 
+  /** Convert with the target or the allowed deviations of an offer. */
+  function accept({ target, allow = [] }) {
+    if (target) form.elements.target.value = target;
+    for (const each of form.elements.allow) each.checked ||= allow.includes(each.value);
+    run("convert");
+  }
+
+  report.addEventListener("click", ({ target }) => {
+    if (target.hash === "#convert-options") options.open = true;
+  });
+  cancel.addEventListener("click", () => {
+    stop("");
+    status.textContent = "Cancelled.";
+  });
+  sample.addEventListener("click", () => {
+    form.elements.source.value = "text";
+    text.value = sample.dataset.text;
+    form.elements.target.value = "11";
+    showSource();
+    run("convert");
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     run(event.submitter?.value ?? "convert");

@@ -1,0 +1,106 @@
+"""Examples of operators: models of one node, with numbers that `onnx.reference` computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from opshift.opsets import OPSETS
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.yaml_files import load_yaml
+
+EXAMPLES: Final = OPSETS / "examples.yaml"
+
+SCRIPT: Final = '''\
+import numpy as np
+import onnx.parser
+from onnx.reference import ReferenceEvaluator
+
+model = onnx.parser.parse_model({raw}"""
+{model}""")
+inputs = {{
+{inputs}
+}}
+for output in ReferenceEvaluator(model).run(None, inputs):
+    print(output)
+'''
+
+NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
+"""Types of NumPy whose name is not that in the text of a model."""
+
+INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
+"""Type before the name of a graph input in the text of a model."""
+
+
+class Example(NamedTuple):
+    """A model of one node in the text format of ONNX, with its inputs and outputs."""
+
+    model: str
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+    @property
+    def node(self) -> str:
+        """The node as text."""
+        return self.model.partition("{\n")[2].rpartition("}")[0].strip()
+
+    @property
+    def script(self) -> str:
+        """Python that computes the outputs."""
+        inputs = [f"    {name!r}: {self._array(name, value)}," for name, value in self.inputs.items()]
+        raw = "r" if "\\" in self.model else ""
+        return SCRIPT.format(model=self.model, raw=raw, inputs="\n".join(inputs))
+
+    def _array(self, name: str, value: Any) -> str:
+        found = re.search(rf"{INPUT}{re.escape(name)}\b", self.model)
+        assert found, name
+        kind = NUMPY.get(found[2], f"np.{found[2]}")
+        if found[1]:
+            return f"[{', '.join(f'np.array({_literal(each)}, {kind})' for each in value)}]"
+        return f"np.array({_literal(value)}, {kind})"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """The name of each input and output, and its numbers with a line for each row."""
+        return [(name, array_text(value)) for name, value in (*self.inputs.items(), *self.outputs.items())]
+
+
+@cache
+def _examples() -> Mapping[str, Example]:
+    return {name: Example(**each) for name, each in load_yaml(EXAMPLES).items()}
+
+
+def example_of(operator: Operator | OperatorVersion) -> Example | None:
+    """Return the example of an operator, if there is one; that of a version may have another version."""
+    return _examples().get(f"{operator.domain}.{operator.name}")
+
+
+def array_text(value: Any, indent: int = 0) -> str:
+    """Return nested lists with a line for each row."""
+    if not isinstance(value, list) or not any(isinstance(each, list) for each in value):
+        return _numbers(value)
+    rows = [array_text(each, indent + 1) for each in value]
+    return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(rows)}]"
+
+
+def _literal(value: Any) -> str:
+    return re.sub(r"\b(nan|inf)\b", r"np.\1", repr(value))
+
+
+def _numbers(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_numbers, value))}]"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def plain(value: Any) -> Any:
+    """Return an array, or a list of them, as nested lists, with 4 significant digits and 5 decimals."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return float(f"{round(value, 5) + 0:.4g}") if isinstance(value, float) else value

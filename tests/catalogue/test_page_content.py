@@ -1,0 +1,186 @@
+"""Content of the pages about operators, opsets and runtimes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opshift.catalogue.history import history_of
+from opshift.catalogue.kernels import RuntimeCell, State, kernel_types, opset_shares, runtime_rows
+from opshift.catalogue.operator_views import comparison_groups
+from opshift.catalogue.words import METHOD_LABELS, change_subject
+from opshift.model.plain_data import json_values
+from opshift.registry.changes.classify import classify
+from opshift.registry.record import to_plain_data
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime, runtime_files
+
+if TYPE_CHECKING:
+    from support.site_pages import Page
+
+pytestmark = pytest.mark.full  # the site of all definitions takes seconds to build
+
+REGISTRY = default_registry()
+VERSIONS = REGISTRY.get_all_schemas_with_history()
+
+
+def test_all_pairs_of_versions_are_compared(files: Mapping[str, str]) -> None:
+    for operator in REGISTRY.operators():
+        for old, new in combinations(operator.versions, 2):
+            path = f"operators/{operator.domain}/{operator.name}/{old.since_version}-{new.since_version}"
+            changes = json_values({"changes": [each.as_dict() for each in classify(old, new)]})
+            assert json.loads(files[f"{path}.json"]).items() >= changes.items()
+            groups = comparison_groups(classify(old, new))
+            assert files[f"{path}.html"].count('class="badge') == len(groups)
+            changed = {
+                (line.about, subject) for group in groups for line in group.lines for subject in line.subjects
+            }
+            assert changed == {
+                (change_subject(each.change.kind), each.subject) for each in classify(old, new)
+            }
+
+
+def test_operators_list_the_kernels_of_runtimes(files: Mapping[str, str]) -> None:
+    table = files["operators/ai.onnx/Gelu/index.html"].partition('<h2 id="runtimes">')[2].partition("<h2")[0]
+    rows = [each for each in table.split("<tr")[2:] if "onnxruntime-1." in each]
+    runtime = get_runtime("onnxruntime-1.20.1")
+    types = kernel_types(runtime.operators["ai.onnx.Gelu"][0])
+    assert any('class="state partial">1/4' in each and f"<p>Types: {types}</p>" in each for each in rows)
+    assert all("<p>Source: kernel registry of onnxruntime-1." in each for each in rows)
+    assert sum('class="older"' in each for each in rows) == len(rows) - 1
+    assert len(rows) < len(runtime_files())  # releases with the same kernels share a row
+
+
+@pytest.mark.parametrize(
+    ("name", "opset", "state"),
+    [
+        ("Conv", 1, State.PARTIAL),
+        ("Gelu", 20, State.PARTIAL),
+        ("Not", 1, State.FULL),
+        ("Mish", 18, State.BODY),
+        ("ImageDecoder", 20, State.MISSING),
+        ("Attention", 25, State.NEWER),
+    ],
+)
+def test_cells_show_the_state_of_a_version(name: str, opset: int, state: State) -> None:
+    cell = RuntimeCell.of(REGISTRY.get_schema(name, opset), get_runtime("onnxruntime-1.20.1"))
+    assert cell.state is state
+    assert cell.supported == (state in (State.FULL, State.PARTIAL, State.BODY))
+    assert bool(cell.kernels) == (state in (State.FULL, State.PARTIAL))
+
+
+def test_share_of_operators_falls_with_newer_opsets() -> None:
+    shares = opset_shares(get_runtime("onnxruntime-1.20.1"), "ai.onnx", REGISTRY)
+    assert [each.opset for each in shares if each] == list(range(1, 22))
+    assert shares[21:] == [None] * (REGISTRY.newest_opset() - 21)
+    assert all(each.supported <= each.total and 1 <= each.level <= 5 for each in shares if each)
+
+
+def test_releases_without_a_version_have_no_kernel_of_it() -> None:
+    operator = REGISTRY.operator("Gelu", "ai.onnx")
+    assert operator
+    rows = runtime_rows(
+        operator, {"onnxruntime": [get_runtime("onnxruntime-1.16"), get_runtime("onnxruntime-1.17")]}
+    )
+    assert [[each.supported for each in row.cells] for row in rows] == [[True], [False]]
+
+
+def test_every_runtime_has_a_page_and_data(files: Mapping[str, str]) -> None:
+    for name in runtime_files():
+        runtime = get_runtime(name)
+        data = json.loads(files[f"runtimes/{name}.json"])
+        assert data == json_values(to_plain_data(runtime))
+        page = files[f"runtimes/{name}.html"]
+        assert runtime.evidence.date in page
+        names = {each.rpartition(".")[2] for each in runtime.operators}
+        assert all(
+            f">{each}</a>" in page
+            for each in names
+            if any(map(REGISTRY.operator, [each], REGISTRY.domains()))
+        )
+        assert f'href="{name}.html"' in files["runtimes/index.html"]
+
+
+def test_opset_page_lists_changes(files: Mapping[str, str]) -> None:
+    text = files["opsets/ai.onnx/13.html"]
+    changed = text.partition('id="changed"')[2].partition("<h2")[0]
+    assert ">Softmax 13</a>" in changed
+    assert ">NegativeLogLikelihoodLoss 13</a>" in changed
+    assert "Elu" not in changed
+
+
+def test_differences_have_the_old_value_first(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/Softmax/13.html"]
+    assert "<code>axis</code> default: <del>1</del>" in text
+    assert re.search("<del>1</del> .*? <ins>-1</ins>", text)
+    assert text.index('id="inputs"') < text.index('id="changes"')
+
+
+def test_function_bodies_are_drawn_and_listed(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/HardSwish/14.html"].partition('<h2 id="function">')[2]
+    for node in ("HardSigmoid", "Mul"):
+        assert re.search(rf"<text [^>]*>{node}", text)
+        assert f"{node} " in text.partition("<pre")[2] or f"{node}(" in text.partition("<pre")[2]
+    assert 'id="function"' not in files["operators/ai.onnx/Conv/11.html"]
+
+
+def test_conditions_of_a_kernel_are_evidence(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/Resize/index.html"]
+    assert "<p>Condition: the attribute <code>mode</code> must" in text
+    assert "Condition: the attribute `mode` must" in files["operators/ai.onnx/Resize/index.md"]
+
+
+def test_operators_have_an_example_and_its_conversions(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/Gelu/index.md"]
+    assert "Y = Gelu" in text
+    assert "* To opset 9 to 19: 5 nodes exact: 2 x Mul, Div, Erf, Add" in text
+    assert "* To opset 1 to 8: refused" in text
+    assert "## Example" not in files["operators/com.microsoft/Gelu/index.md"]
+
+
+def test_first_page_has_all_operators_by_category(
+    files: Mapping[str, str], pages: Mapping[str, Page]
+) -> None:
+    text = files["index.html"]
+    links = [each for each in pages["index.html"].links if each.endswith("/index.html") and "/" in each]
+    paths = {f"operators/{each.domain}/{each.name}/index.html" for each in REGISTRY.operators()}
+    assert paths <= set(links)
+    for title in ("Mathematics", "Neural networks", "Object detection", "com.microsoft"):
+        assert f"<h3>{title}</h3>" in text
+    assert "Other operators" not in text
+    assert "Affine" not in text.partition("removed operators</summary>")[0].partition('id="categories"')[
+        2
+    ].replace("AffineGrid", "")
+
+
+def test_changes_between_opsets_are_those_of_the_opsets(files: Mapping[str, str]) -> None:
+    rows = re.findall(r'<tr data-row data-opset="(\d+)" data-effect="([\w-]+)">', files["changes.html"])
+    for opset in range(2, REGISTRY.newest_opset() + 1):
+        data = json.loads(files[f"opsets/ai.onnx/{opset}.json"])
+        effects = [effect for number, effect in rows if int(number) == opset]
+        assert effects.count("new") == len(data["new"])
+        assert effects.count("removed") == len(data["removed"])
+        assert len(effects) == sum(len(data[each]) for each in ("new", "changed", "removed"))
+
+
+def test_copies_have_the_history_of_the_registry(files: Mapping[str, str]) -> None:
+    for operator in REGISTRY.operators():
+        for entry in history_of(operator):
+            version = entry.version
+            path = f"operators/{version.domain}/{version.name}/{version.since_version}"
+            assert json.loads(files[f"{path}.json"])["history"] == json_values(entry.as_dict())
+            text = files[f"{path}.md"].partition("## Conversions")[2]
+            for step in filter(None, (entry.up, entry.down, entry.arriving, entry.leaving)):
+                assert f"* {METHOD_LABELS[step.how]} version" in text, path
+
+
+def test_shape_rules_are_described(files: Mapping[str, str]) -> None:
+    for version in VERSIONS:
+        path = f"operators/{version.domain}/{version.name}/{version.since_version}.md"
+        assert "The rule `" not in files[path], path
+    assert "The output has the shape of the first input." in files["operators/ai.onnx/Relu/14.md"]
