@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from opshift.converter.apply import apply_conversion
 from opshift.converter.options import Options
+from opshift.converter.plan.planner import plan_model
 from opshift.converter.recognition.patterns import BODY, InputRef, NodeRef
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
