@@ -44,6 +44,9 @@ class RecognizedForm(Record):
     form: Annotated[str, Checked(min_length=1)]
     """The assignments, see the module."""
 
+    def __hash__(self) -> int:
+        return hash((self.source, self.form))
+
 
 class NodeExample(Record):
     """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
@@ -54,6 +57,9 @@ class NodeExample(Record):
     """Attributes; a name of a size stands for it."""
     types: dict[str, str] = field(default_factory=dict)
     """Element types of inputs that differ from the first allowed one, such as `bool`."""
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.inputs.items()))
 
 
 class AttributeTerm(NamedTuple):
