@@ -58,7 +58,7 @@ class ReadmeHook(MetadataHookInterface):
 
 
 def package_readme(text: str, repository: str) -> str:
-    """Return README.md with links to a repository, and without diagrams, which package indexes do not draw."""
+    """Return README.md with links to a repository, without diagrams, which package indexes do not draw."""
     text = re.sub(r"^```mermaid\n.*?^```\n\n", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r'\b(src|srcset)="(?!https?:)', rf'\1="{repository}/raw/main/', text)
     text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{repository}/raw/main/", text)

@@ -1,8 +1,8 @@
 """Compare conversions of models to float16 with those of onnxconverter-common.
 
-`python tools/compare_types.py FOLDER --other PYTHON` converts each model of a folder, runs the results and the originals
-on the same inputs, and counts the models whose outputs are within 1e-2. PYTHON has onnxconverter-common; without it,
-only opshift is measured.
+`python tools/compare_types.py FOLDER --other PYTHON` converts each model of a folder, runs the results and
+the originals on the same inputs, and counts the models whose outputs are within 1e-2. PYTHON has
+onnxconverter-common; without it, only opshift is measured.
 """
 
 from __future__ import annotations
