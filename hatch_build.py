@@ -1,8 +1,9 @@
-"""Build hook that compiles definitions and routes, and writes their data, into the wheel."""
+"""Build hooks: compiled definitions and routes, and their data, in the wheel; README.md in the metadata."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 FILES: Final = (
     "registry/compiled.json",
@@ -45,6 +47,24 @@ class CompiledFilesHook(BuildHookInterface[Any]):
         """Remove the temporary folder."""
         if hasattr(self, "_folder"):
             shutil.rmtree(self._folder)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Use README.md, with absolute links, as the text of the package index."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the field `readme`."""
+        text = Path(self.root, "README.md").read_text("utf-8")
+        readme = package_readme(text, metadata["urls"]["Repository"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": readme}
+
+
+def package_readme(text: str, repository: str) -> str:
+    """Return README.md with links to a repository, without diagrams, which package indexes do not draw."""
+    text = re.sub(r"^```mermaid\n.*?^```\n\n", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r'\b(src|srcset)="(?!https?:)', rf'\1="{repository}/raw/main/', text)
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{repository}/raw/main/", text)
+    return re.sub(r"(?<!!)(\[[^]]*\]\()(?!https?:|#)", rf"\1{repository}/blob/main/", text)
 
 
 def compile_into(folder: Path) -> None:

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from onnx import TensorProto, helper
 from support.mistakes import VALID
 from support.sarif import read_run
 
+import opshift
 from opshift.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
@@ -108,10 +110,60 @@ def test_scripts_of_action_contain_no_expressions() -> None:
         assert step.get("shell", "bash") == "bash"
 
 
+def documented_workflows() -> list[str]:
+    """Return the workflows in the pages about CI."""
+    pages = "".join((ROOT / each).read_text("utf-8") for each in ("docs/ci.md", "docs/gate.md"))
+    return [each for each in re.findall(r"^```yaml\n(.*?)^```", pages, re.M | re.S) if "\njobs:" in each]
+
+
+def workflows() -> list[dict[str, Any]]:
+    """Return the workflows of the project and those that its pages show."""
+    files = [each.read_text("utf-8") for each in sorted((ROOT / ".github/workflows").glob("*.yml"))]
+    return [yaml.safe_load(each) for each in (*files, *documented_workflows())]
+
+
 def test_other_actions_are_pinned() -> None:
-    used = [each["uses"] for each in STEPS if "uses" in each]
-    assert used
-    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", each) for each in used)
+    jobs = [job for each in workflows() for job in each["jobs"].values()]
+    steps = [*STEPS, *(step for job in jobs for step in job["steps"])]
+    used = [each["uses"] for each in steps if "uses" in each]
+    assert len(used) > 10
+    assert all(re.fullmatch(r"[\w-]+(/[\w-]+)+@[0-9a-f]{40}", each) for each in used)
+
+
+def test_workflows_have_only_the_permissions_that_they_need() -> None:
+    for each in workflows():
+        assert each["permissions"] == {}
+        for job in each["jobs"].values():
+            assert "write" not in {**job["permissions"], "security-events": "", "id-token": ""}.values()
+
+
+def test_files_of_the_project_have_one_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert citation["version"] == project["version"] == opshift.__version__
+    assert citation["repository-code"] == project["urls"]["Repository"]
+
+
+def test_issue_forms_have_fields() -> None:
+    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text("utf-8"))
+        assert path.name == "config.yml" or {"name", "description", "body"} <= form.keys()
+
+
+@pytest.mark.full
+def test_zizmor_finds_nothing(tmp_path: Path) -> None:
+    zizmor = shutil.which("zizmor", path=str(Path(sys.executable).parent))
+    if zizmor is None:
+        pytest.skip("zizmor is not installed")
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for position, text in enumerate(documented_workflows()):
+        (folder / f"documented{position}.yml").write_text(text, encoding="utf-8")
+    sources = [ROOT / ".github", ROOT / "action.yml", tmp_path]
+    done = subprocess.run(
+        [zizmor, "--offline", "--no-progress", *sources], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 class Job:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,11 @@ from opshift.registry.documents.node_builders import node_builders
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+COMMAND_LINE = (ROOT / "docs/command-line.md").read_text("utf-8")
 PAGES = (
-    "README.md",
-    "docs/getting-started.md",
-    "docs/command-line.md",
-    "docs/conversions.md",
+    "README.md", "docs/command-line.md", "docs/conversions.md", "docs/getting-started.md", "docs/guarantees.md", "docs/python.md",
     "docs/registry.md",
-)
+)  # fmt: skip
 
 
 def _model() -> onnx.ModelProto:
@@ -82,7 +82,7 @@ def test_commands_by_symptom_run(command: str, tmp_path: Path, monkeypatch: pyte
 
 def test_lists_every_command() -> None:
     assert [
-        each.name for each in COMMANDS if not re.search(rf"^\| `opshift {each.name}\b", README, re.M)
+        each.name for each in COMMANDS if not re.search(rf"^\| `opshift {each.name}\b", COMMAND_LINE, re.M)
     ] == []
 
 
@@ -96,3 +96,19 @@ def test_links_to_headings_exist() -> None:
     for target, heading in re.findall(r"\]\(([^)#]*)#([^)]+)\)", README):
         text = (ROOT / (target or "README.md")).read_text("utf-8")
         assert heading in [each.lower().replace(" ", "-") for each in re.findall(r"^#+ (.*)$", text, re.M)]
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 200
+
+
+def test_package_index_renders_the_readme() -> None:
+    """Warnings of the renderer are those of `twine check`."""
+    renderer = pytest.importorskip("readme_renderer.markdown")
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Repository"]
+    text = runpy.run_path(str(ROOT / "hatch_build.py"))["package_readme"](README, repository)
+    rendered = renderer.render(text)
+    assert rendered
+    assert "mermaid" not in rendered
+    links = re.findall(r'(?:href|src)="([^"#]+)"', rendered)
+    assert [each for each in links if not each.startswith(("https://", "http://"))] == []

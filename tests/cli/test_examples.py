@@ -1,4 +1,4 @@
-"""The commands in the table of README.md, and the examples of the help, succeed."""
+"""The commands in the table of docs/command-line.md, and the examples of the help, succeed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[..., Result]
 
 ROOT = Path(__file__).parents[2]
 
-ROWS = re.findall(r"^\| `opshift ([^`]*)`", (ROOT / "README.md").read_text("utf-8"), re.M)
+ROWS = re.findall(r"^\| `opshift ([^`]*)`", (ROOT / "docs/command-line.md").read_text("utf-8"), re.M)
 
 EXAMPLES = dict.fromkeys(
     [

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
@@ -129,8 +129,20 @@ def runs(
 Cells = TypeVar("Cells")
 
 
+class NamedRuntime(Protocol):
+    """Something about a runtime with a name such as `onnxruntime-1.31.1`."""
+
+    @property
+    def runtime(self) -> str:
+        """Name of the runtime."""
+        ...
+
+
+AboutRuntime = TypeVar("AboutRuntime", bound=NamedRuntime)
+
+
 def group_releases(
-    results: Iterable[RuntimeResult], cells: Callable[[RuntimeResult], Cells]
+    results: Iterable[AboutRuntime], cells: Callable[[AboutRuntime], Cells]
 ) -> Iterator[tuple[str, Cells]]:
     """Yield a name and cells for consecutive releases of a runtime with the same cells."""
     rows = groupby(results, lambda each: (each.runtime.rpartition("-")[0], cells(each)))

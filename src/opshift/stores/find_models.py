@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatch
+from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 
 MODEL_PATTERN = "*.onnx"
-"""Names of the files that are models in a folder."""
+"""Names, in small letters, of the files that are models in a folder."""
 
 LIST = "-"
 """Name that represents a list of names on standard input, one in each line."""
@@ -47,7 +47,7 @@ def find_models(
     Args:
         names: files, folders, globs such as `zoo/**/*.onnx`, URLs of these, and `-` for a list on standard
             input. A folder of a list has a URL that ends with a slash.
-        pattern: the names of the files that are models in a folder.
+        pattern: the names, in small letters, of the files that are models in a folder.
         lines: the list that `-` stands for, by default that on standard input.
 
     Raises:
@@ -113,7 +113,7 @@ def _require_any(found: Iterator[FoundModel], place: str, problem: str) -> Itera
 
 def _below(folder: str, pattern: str) -> Iterator[FoundModel]:
     for relative in _files(folder):
-        if fnmatch(os.path.basename(relative), pattern):
+        if fnmatchcase(os.path.basename(relative).lower(), pattern):
             yield FoundModel(_join(folder, relative), relative)
 
 
@@ -166,7 +166,8 @@ def _files(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
         reason = f"cannot be listed: {error.strerror}"
         raise UsageError(reason, place=folder, remedy="correct the path, or its permissions") from error
     for entry in entries:
-        if entry.is_file():
+        # reading a link to a missing file raises an error that names it
+        if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):
             yield entry.name
         elif depth > 1 and entry.is_dir(follow_symlinks=False):
             for relative in _files(entry.path, depth - 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -61,11 +62,11 @@ def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
         "refused",
     ]
     assert [line[35:] for line in rows.splitlines()] == [
-        "model",
-        "zoo/a.onnx",
-        "zoo/b.onnx  InvalidModel",
-        "zoo/d.onnx",
-        "zoo/more/c.onnx  operator.no-equivalent (2)",
+        "model in zoo/",
+        "a.onnx",
+        "b.onnx  InvalidModel",
+        "d.onnx",
+        "more/c.onnx  operator.no-equivalent (2)",
     ]
     assert rows.splitlines()[1].split()[:5] == ["convertible", "10", "->", "6", "0"]
     assert (
@@ -73,7 +74,7 @@ def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
         "  The target has no equivalent of the operator.\n"
         "  help: convert to opset 7 or later\n"
     ) in f"\n{causes}"
-    assert "  zoo/more/c.onnx: graph, node 'sin1': ai.onnx.Sin:7: " in causes
+    assert "  more/c.onnx: graph, node 'sin1': ai.onnx.Sin:7: " in causes
     last = result.stdout.splitlines()[-1]
     assert last.startswith("4 models: 1 convertible, 1 failed, 1 unchanged, 1 refused (")
 
@@ -274,7 +275,7 @@ def test_name_cannot_control_the_terminal(run: Run, zoo: Path) -> None:
     (zoo / "b.onnx").rename(zoo / "\x1b[31mb\n.onnx")
     result = run("plan", "zoo", "-t", "6")
     assert "\x1b" not in result.stdout
-    assert r"zoo/\x1b[31mb\n.onnx  InvalidModel" in result.stdout
+    assert r"  \x1b[31mb\n.onnx  InvalidModel" in result.stdout
 
 
 def test_worker_that_dies_is_a_result(run: Run, zoo: Path) -> None:
@@ -350,7 +351,7 @@ def test_terminal_gets_failures_after_fifty_models(zoo: Path, width: int) -> Non
     output, code = run_in_terminal(width, "plan", "zoo", "-t", "6")
     assert code == 1
     assert output.count("convertible") == 50 + 1  # in rows and the summary
-    assert "zoo/z.onnx" in output.partition("Causes")[0]
+    assert " z.onnx" in output.partition("Causes")[0]
     assert "further rows are those of failures" in " ".join(output.split())
     output, _ = run_in_terminal(width, "plan", "zoo", "-t", "6", "--verbose")
     assert output.count("convertible") == 61 + 1
@@ -388,3 +389,24 @@ def test_memory_does_not_grow_with_models(zoo: Path) -> None:
         peaks.append(int(completed.stderr) // 1024)
     assert peaks[1] < 300
     assert peaks[1] - peaks[0] < 15
+
+
+DAMAGED = {
+    "pointer.onnx": b"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 1\n",
+    "other.onnx": b"version https://git-lfs.github.com/spec/v1\noid sha256:bb\nsize 2\n",
+    "page.onnx": b"<!DOCTYPE html><html></html>",
+    "empty.onnx": b"",
+}
+
+
+def test_groups_files_by_kind_with_a_remedy_each(run: Run, zoo: Path) -> None:
+    for name, content in DAMAGED.items():
+        (zoo / name).write_bytes(content)
+    (zoo / "gone.onnx").symlink_to("nowhere.onnx")
+    (zoo / "b.onnx").rename(zoo / "LOUD.ONNX")
+    causes = run("plan", "zoo", "-t", "6").stdout.partition("Causes")[2]
+    pointers = causes.partition("git lfs pull\n")[2].partition("\n\n")[0]
+    assert [each.split(":")[0].strip() for each in pointers.splitlines()][:1] == ["other.onnx"]
+    assert "pointer.onnx" in pointers
+    for name in ("page.onnx", "empty.onnx", "gone.onnx", "LOUD.ONNX"):
+        assert re.search(rf"InvalidModel: 1 model, 1 finding\n  help: .*\n(  .*\n)?  {name}: ", causes)

@@ -85,6 +85,20 @@ def test_reads_several_models(run: Run, device: str) -> None:
     assert "title=runtime.missing" in found
 
 
+def test_prints_a_row_for_each_runtime_and_what_it_lacks(run: Run, device: str) -> None:
+    result = run("runs", ".", "-r", device)
+    row = next(each for each in result.stdout.splitlines() if each.startswith("acme-2.1"))
+    assert row.split(maxsplit=3)[1:] == ["1", "1", "Abs:13 (float)"]
+    summary = json.loads(run("runs", ".", "-r", device, "--format", "json").stdout.splitlines()[-1])[
+        "summary"
+    ]
+    assert summary["runtimes"]["acme-2.1"]["does not run"] == 1
+    result = run("runs", ".")
+    assert result.exit_code == 0
+    assert "Causes" not in result.stdout
+    assert any(each.startswith("onnxruntime 1.") for each in result.stdout.splitlines())
+
+
 def test_refuses_unknown_runtimes_before_it_reads_models(run: Run) -> None:
     result = run("runs", "missing.onnx", "-r", "onnxruntime-0.1")
     assert result.exit_code == 2

@@ -1,5 +1,6 @@
 """Run of a command over several models."""
 
+import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -35,7 +36,8 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
     if LIST in names:  # other processes cannot read standard input
         options = options._replace(jobs=1)
     with models_named(names, options.files_from) as models:
-        show_results(_results(models, options, inspect), options, columns, "Inspecting")
+        results = _results(models, options, inspect)
+        show_results(results, options, columns, "Inspecting", common_folder(names, options.files_from))
 
 
 @contextmanager
@@ -55,9 +57,12 @@ def models_named(names: Sequence[str], files_from: str | None) -> Iterator[Itera
 
 
 def show_results(
-    results: Generator[GateResult], options: GateOptions, columns: Sequence[str], task: str
+    results: Generator[GateResult], options: GateOptions, columns: Sequence[str], task: str, folder: str = ""
 ) -> None:
-    """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure."""
+    """Print each result as it arrives, and a summary, also if interrupted; exit with 1 after a failure.
+
+    Texts print the names of models without `folder`.
+    """
     page, summary = page_for(), Summary()
     is_quiet = options.quiet or (page.is_terminal and options.form is not Format.TEXT)
     progress_bar = show_progress(task, quiet=is_quiet, unit="models", page=page)
@@ -68,7 +73,7 @@ def show_results(
 
             sarif = stack.enter_context(open_sarif(options.sarif, options.command))
             writers.append(FindingsOutput(sarif))
-        writers.append(_writer(options, summary, page, columns))
+        writers.append(_writer(options, summary, page, columns, folder))
         try:
             with progress_bar as progress, closing(results):
                 for result in results:
@@ -87,14 +92,25 @@ def show_results(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _writer(options: GateOptions, summary: Summary, page: Page, columns: Sequence[str]) -> Writer:
+def common_folder(names: Sequence[str], files_from: str | None) -> str:
+    """Return the only folder that is named, with a slash at its end; empty if other models may be named."""
+    if len(names) != 1 or files_from is not None or not os.path.isdir(names[0]):
+        return ""
+    return os.path.join(os.path.normpath(names[0]), "") if os.path.normpath(names[0]) != os.curdir else ""
+
+
+def _writer(
+    options: GateOptions, summary: Summary, page: Page, columns: Sequence[str], folder: str
+) -> Writer:
     findings = findings_writer(options.form, options.command)
     if findings:
         return FindingsOutput(findings)
     if options.form is Format.JSON:
         return JsonLinesWriter(summary)
     max_rows = MAX_ROWS if page.is_terminal and not options.verbose else None
-    return TextWriter(summary, page, options.command, columns, quiet=options.quiet, max_rows=max_rows)
+    return TextWriter(
+        summary, page, options.command, columns, quiet=options.quiet, max_rows=max_rows, folder=folder
+    )
 
 
 @contextmanager

@@ -1,11 +1,18 @@
 """Numbers of models by result, and of findings by cause, with a few examples of each."""
 
+from __future__ import annotations
+
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from opshift.cli.findings.finding import Finding, Severity
-from opshift.cli.gate.inspect_file import GateResult
+from opshift.cli.gate.inspect_file import FAILED, GateResult
+
+if TYPE_CHECKING:
+    from opshift.cli.runtimes.runtime_table import RuntimeTable
 
 MAX_EXAMPLES = 3
 """Number of examples that are kept for each cause, so that memory does not grow with the models."""
@@ -48,7 +55,8 @@ class Summary:
         self.models = 0
         self.failed = 0
         self.results: Counter[str] = Counter()
-        self._causes: dict[str, RuleCount] = {}
+        self._causes: dict[tuple[str, str], RuleCount] = {}
+        self.runtimes: RuntimeTable | None = None
         self._started = time.monotonic()
 
     def add(self, result: GateResult) -> None:
@@ -56,14 +64,24 @@ class Summary:
         self.models += 1
         self.failed += not result.model.ok
         self.results[result.word] += 1
-        seen = set[str]()
+        if "runtimes" in result.model.data:
+            self._add_runtimes(result.model.data)
+        seen = set[tuple[str, str]]()
         for finding in result.model.findings:
-            cause = self._causes.setdefault(finding.rule, RuleCount(finding.rule, finding.level))
+            # files of one kind, such as Git LFS pointers, have one remedy
+            key = finding.rule, finding.help if result.word == FAILED else ""
+            cause = self._causes.setdefault(key, RuleCount(finding.rule, finding.level))
             cause.add(finding)
-            if finding.rule not in seen:
-                seen.add(finding.rule)
+            if key not in seen:
+                seen.add(key)
                 cause.models += 1
                 cause.examples += [finding][: MAX_EXAMPLES - len(cause.examples)]
+
+    def _add_runtimes(self, data: Mapping[str, object]) -> None:
+        from opshift.cli.runtimes.runtime_table import RuntimeTable  # other commands do not need it
+
+        self.runtimes = self.runtimes or RuntimeTable()
+        self.runtimes.add(data)
 
     @property
     def causes(self) -> list[RuleCount]:
@@ -79,11 +97,13 @@ class Summary:
 
     def as_dict(self, *, interrupted: bool) -> dict[str, object]:
         """Return plain data for JSON."""
+        runtimes = {"runtimes": self.runtimes.as_dict()} if self.runtimes else {}
         return {
             "models": self.models,
             "ok": self.models - self.failed,
             "results": dict(self.results),
             "causes": [each.as_dict() for each in self.causes],
+            **runtimes,
             "interrupted": interrupted,
             "seconds": round(self.seconds, 1),
         }

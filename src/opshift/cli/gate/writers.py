@@ -77,7 +77,8 @@ class TextWriter:
     """Row per model, then the causes of failures with examples, and the numbers of models by result.
 
     The widths of columns cannot depend on later rows, so the name of the model, which may be long, is last.
-    With `max_rows`, models without findings get no row after that many models.
+    With `max_rows`, models without findings get no row after that many models. Names start after `folder`,
+    which is printed once.
     """
 
     def __init__(
@@ -89,10 +90,12 @@ class TextWriter:
         *,
         quiet: bool,
         max_rows: int | None,
+        folder: str = "",
     ) -> None:
         self._command = command
         self._summary, self._page, self._columns = summary, page, columns
         self._quiet, self._max_rows = quiet, 0 if quiet else max_rows
+        self._folder = folder
         self._has_title = False
 
     def add(self, result: GateResult) -> None:
@@ -104,7 +107,8 @@ class TextWriter:
         if result.model.ok and self._max_rows is not None and number > self._max_rows:
             return
         if not self._has_title:
-            self._page.title(self._row("result", self._columns, "model"))
+            name = f"model in {self._folder}" if self._folder else "model"
+            self._page.title(self._row("result", self._columns, name))
             self._has_title = True
         counts = dict.fromkeys((each.rule for each in found if each.level != "note"), 0)
         for each in found:
@@ -112,7 +116,8 @@ class TextWriter:
                 counts[each.rule] += 1
         causes = ", ".join(rule if count == 1 else f"{rule} ({count:,})" for rule, count in counts.items())
         cells = [result.cells.get(each.strip(), "") for each in self._columns]
-        row = self._row(result.word, cells, f"{result.model.file}  {causes}".rstrip())
+        name = result.model.file.removeprefix(self._folder)
+        row = self._row(result.word, cells, f"{name}  {causes}".rstrip())
         self._page.line(row, style="" if result.model.ok else "red")
 
     def _row(self, word: str, cells: Sequence[str], model: str) -> str:
@@ -127,11 +132,16 @@ class TextWriter:
         """Print the causes and the numbers of models."""
         summary, page = self._summary, self._page
         causes = summary.causes
+        if summary.runtimes:
+            # notes about thousands of nodes that some runtime lacks: the table counts them
+            causes = [each for each in causes if each.level == "error"]
+            page.blank()
+            summary.runtimes.write(page)
         if causes:
             page.heading("Causes")
         rules = rules_of(self._command) if causes else {}
         for each in causes[:MAX_CAUSES]:
-            _write_cause(page, each, rules[each.rule].title if each.rule in rules else "")
+            _write_cause(page, each, rules[each.rule].title if each.rule in rules else "", self._folder)
         if len(causes) > MAX_CAUSES:
             page.blank()
             page.line(f"and {len(causes) - MAX_CAUSES:,} more causes; --format json lists all")
@@ -143,7 +153,7 @@ class TextWriter:
             page.line(f"{after}{verdict}", style="red" if summary.failed else "green")
 
 
-def _write_cause(page: Page, cause: RuleCount, title: str) -> None:
+def _write_cause(page: Page, cause: RuleCount, title: str, folder: str) -> None:
     page.blank()
     numbers = f"{count_text(cause.models, 'model')}, {count_text(cause.findings, 'finding')}"
     page.line(f"{cause.rule}: {numbers}", style="red" if cause.level == "error" else "bold magenta")
@@ -153,7 +163,8 @@ def _write_cause(page: Page, cause: RuleCount, title: str) -> None:
         page.prose(f"help: {cause.help}", indent=2)
     for advice, examples in groupby(cause.examples, key=lambda each: each.help):
         for each in examples:
-            page.prose(": ".join(filter(None, (each.file, each.place, each.message))), indent=2)
+            name = each.file.removeprefix(folder)
+            page.prose(": ".join(filter(None, (name, each.place, each.message))), indent=2)
         if advice and not cause.help:
             page.prose(f"help: {advice}", indent=4)
     if cause.models > len(cause.examples):

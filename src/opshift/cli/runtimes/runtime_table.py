@@ -1,0 +1,88 @@
+"""Table of the runtimes that run several models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from opshift.analysis.runtime_support.check_support import MissingKernel
+from opshift.analysis.runtime_support.runs import group_releases
+from opshift.analysis.runtime_support.target_runtimes import missing_label
+from opshift.analysis.runtime_support.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS, VERDICTS
+from opshift.cli.page import Column, Page, number
+from opshift.model.message_text import counted_labels
+
+OTHER_VERSION = "an older opset or IR version"
+
+MAX_REASONS = 2
+"""Maximum number of reasons in a row."""
+
+
+@dataclass
+class RuntimeCount:
+    """Numbers of models by verdict of a runtime, and by what prevents that it runs them unchanged."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The numbers, and the most frequent reasons of the worst verdict with some."""
+        numbers = [f"{self.verdicts[each]:,}" if self.verdicts[each] else "" for each in VERDICTS]
+        worst = next((each for each in (DOES_NOT_RUN, AFTER_CONVERSION) if self.reasons.get(each)), "")
+        reasons = self.reasons[worst].most_common() if worst else []
+        return (*numbers, counted_labels(reasons, MAX_REASONS))
+
+
+class _Row(NamedTuple):
+    runtime: str
+    cells: tuple[str, ...]
+
+
+class RuntimeTable:
+    """Counts of all runtimes, in the order of their names."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, RuntimeCount] = {}
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Count the answers for one model, in the form of JSON."""
+        for each in data.get("runtimes", ()):
+            count = self._counts.setdefault(each["runtime"], RuntimeCount())
+            verdict = each["verdict"]
+            count.verdicts[verdict] += 1
+            if verdict not in (RUNS, MAY_RUN):
+                count.reasons.setdefault(verdict, Counter()).update(_reasons(each))
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def write(self, page: Page) -> None:
+        """Print a row for releases with the same numbers."""
+        found = (_Row(name, count.cells) for name, count in self._counts.items())
+        rows = group_releases(found, lambda row: row.cells)
+        columns: list[Column | str] = [
+            Column("runtime", "cyan"),
+            *(number(each) for each in VERDICTS),
+            "missing in models",
+        ]
+        page.table(columns, [(name, *cells) for name, cells in rows])
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {
+            name: {**count.verdicts, "reasons": {each: dict(found) for each, found in count.reasons.items()}}
+            for name, count in self._counts.items()
+        }
+
+
+def _reasons(result: Mapping[str, Any]) -> set[str]:
+    """Return the operators and refusals that prevent a runtime from running a model."""
+    conversion = result.get("conversion") or {}
+    support = conversion.get("support") if result["verdict"] == DOES_NOT_RUN else None
+    if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):
+        return set(conversion["refusals"])
+    found = (support or result["support"])["missing"]
+    return {missing_label(MissingKernel(**each)) if each["operator"] else OTHER_VERSION for each in found}
