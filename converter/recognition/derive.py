@@ -162,23 +162,21 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
 
 
 def _settings(operator: Operator) -> Iterator[Setting]:
-    """Yield the examples of an operator, or a basic setting and those that differ in at most two facts."""
+    """Yield the examples of an operator, then a basic setting and those that differ in few facts."""
     version = operator.versions[-1]
     choices = list(_attribute_choices(version))
-    if operator.examples:
-        for example in operator.examples:
-            for extra, fixed in choices:
-                if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
-                    yield _example_setting(example, version, extra, fixed, is_static=True)
-            yield _example_setting(example, version, ({}, {}), {}, is_static=False)
-        return
+    for example in operator.examples:
+        for extra, fixed in choices:
+            if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
+                yield _example_setting(example, version, extra, fixed, is_static=True)
+        yield _example_setting(example, version, ({}, {}), {}, is_static=False)
     types = _element_types(version)
     required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
     optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
     presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
     for indices in product(*(range(len(each)) for each in (choices, presences, types, FACTS))):
-        if sum(map(bool, indices)) <= 2:
+        if sum(map(bool, indices)) <= (1 if operator.examples else 2):
             attributes, fixed = choices[indices[0]]
             given = presences[indices[1]], types[indices[2]], FACTS[indices[3]]
             yield Setting(attributes, fixed, (_inputs(version, *given, 0), _inputs(version, *given, 1)))

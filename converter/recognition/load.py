@@ -13,7 +13,6 @@ from opshift.converter.recognition.patterns import Pattern, from_data, to_data
 from opshift.converter.rewrite.routes import ROUTES
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_results import share_results
-from opshift.opsets import OPSETS
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry, default_registry
 
