@@ -122,7 +122,7 @@ class Builder:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("pattern", patterns())
+@pytest.mark.parametrize("pattern", list(patterns()))
 def test_form_computes_operator(pattern: Pattern) -> None:
     inputs = inputs_of(pattern)
     model = Builder(pattern).model(inputs)
