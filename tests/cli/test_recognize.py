@@ -20,7 +20,9 @@ def swish(folder: Path) -> Path:
         <ir_version: 10, opset_import: ["" : 24]>
         g (float[2, 4] x) => (float[2, 4] y, float[2, 4] z, float[2, 4] t)
         { s = Sigmoid (x)  y = Mul (x, s)  t = Sigmoid (y)  z = Mul (y, t) }
-        """.replace("  y", "\ny").replace("  t", "\nt").replace("  z", "\nz")
+        """.replace("  y", "\ny")
+        .replace("  t", "\nt")
+        .replace("  z", "\nz")
     )
     path = folder / "swish.onnx"
     onnx.save(model, path)

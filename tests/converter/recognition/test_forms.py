@@ -54,7 +54,10 @@ def inputs_of(pattern: Pattern) -> dict[int, Array]:
     found = {}
     for ref in sorted(refs):
         default = (3, 8) if ref.position == 0 else (8,)
-        dims = tuple(map(size_of, shapes[ref.position])) if ref.position in shapes else default
+        given = shapes.get(ref.position)
+        if given is not None and given[1] == "_":  # the length, which follows from the other sizes
+            given = (given[0], "S" if ref.position else "L", *given[2:])
+        dims = default if given is None else tuple(map(size_of, given))
         found[ref.position] = RANDOM.standard_normal(dims).astype(np.float32)
     return found
 
@@ -113,7 +116,7 @@ class Builder:
         found = next((dims for ref, dims in self.pattern.shapes if ref == NodeRef(index, 0)), None)
         if found is None:  # a Reshape of flat keys
             return [-1, SIZES["S"], SIZES["E"]]
-        return [-1 if each == "_" and position == 0 else size_of(each) for position, each in enumerate(found)]
+        return [-1 if each == "_" and position < 2 else size_of(each) for position, each in enumerate(found)]
 
     def _constant(self, value: Any, dtype: Any) -> str:
         name = f"c{len(self.initializers)}"
