@@ -25,6 +25,7 @@ COMPILED = {
     "opshift/registry/compiled.json",
     "opshift/registry/descriptions.json",
     "opshift/rewriting/compiled.json",
+    "opshift/converter/recognition/compiled.json",
     "opshift/data/operators.json",
     "opshift/data/schema.json",
 }

@@ -202,6 +202,8 @@ class Candidate:
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the node, without defaults."""
         found = {**self._pattern.attributes, **match.attributes}
+        copies = self._pattern.copies.items()
+        found |= {name: found[other] for name, other in copies if other in found}
         result = {}
         for name, value in found.items():
             attribute = self._operator.attributes.get(name)

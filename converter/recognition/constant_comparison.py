@@ -76,10 +76,14 @@ class Comparison(NamedTuple):
             attribute.type == "FLOAT" and not self._gives(value, hole, element, element_type)
         ):
             return False
-        return self._set(attributes, hole.attribute, value)
+        # Of all numbers that round to the element, models have the one with few digits.
+        short = round_to_float32(float(f"{value:.6g}")) if attribute.type == "FLOAT" else value
+        exact = self._replace(is_close=False)
+        is_short = short != value and exact._gives(short, hole, element, element_type)  # own class
+        return self._set(attributes, hole.attribute, short if is_short else value)
 
     def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:
-        """Return whether a solved attribute gives the element again."""
+        """Return whether an attribute gives the element."""
         try:
             again = FUNCTIONS[hole.function].apply(value)
         except (ArithmeticError, ValueError):

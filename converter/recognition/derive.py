@@ -48,12 +48,16 @@ Sides = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Attributes in both expansions."""
 
 
+SideInputs = tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
+"""Inputs in both expansions."""
+
+
 class Setting(NamedTuple):
     """Attributes and inputs of a node in both expansions; `fixed` are the attributes that agree."""
 
     attributes: Sides
     fixed: Mapping[str, Any]
-    inputs: tuple[tuple[InputFact | None, ...], tuple[InputFact | None, ...]]
+    inputs: SideInputs
 
 
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
@@ -76,9 +80,11 @@ def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
             found.append(graphs)
             common = _generalized(graphs, setting)
             if common is not None:
-                nodes, outputs = common
+                nodes, outputs, copies = common
                 fixed = dict(setting.fixed)
-                pattern = Pattern(operator.domain, operator.name, variant, False, "", fixed, nodes, outputs)
+                pattern = Pattern(
+                    operator.domain, operator.name, variant, False, "", fixed, nodes, outputs, copies=copies
+                )
                 key = _structure(pattern)
                 merged[key] = _merged(merged[key], pattern) if key in merged else pattern
     yield from (each for each in merged.values() if _is_recognizable(each, operator))
@@ -162,23 +168,24 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
 
 
 def _settings(operator: Operator) -> Iterator[Setting]:
-    """Yield the examples of an operator, or a basic setting and those that differ in at most two facts."""
+    """Yield the examples of an operator, then a basic setting and those that differ in few facts."""
     version = operator.versions[-1]
     choices = list(_attribute_choices(version))
-    if operator.examples:
-        for example in operator.examples:
-            for extra, fixed in choices:
-                if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
-                    yield _example_setting(example, version, extra, fixed, is_static=True)
-            yield _example_setting(example, version, ({}, {}), {}, is_static=False)
-        return
     types = _element_types(version)
+    for example in operator.examples:
+        for extra, fixed in choices:
+            if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
+                yield _example_setting(example, version, extra, fixed, is_static=True)
+        yield _example_setting(example, version, ({}, {}), {}, is_static=False)
+        for element_type in types[1:]:
+            setting = _example_setting(example, version, ({}, {}), {}, is_static=True)
+            yield setting._replace(inputs=_with_type(setting.inputs, types[0], element_type))
     required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
     optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
     presences = [required.union(each) for count in range(size + 1) for each in combinations(optional, count)]
     for indices in product(*(range(len(each)) for each in (choices, presences, types, FACTS))):
-        if sum(map(bool, indices)) <= 2:
+        if sum(map(bool, indices)) <= (1 if operator.examples else 2):
             attributes, fixed = choices[indices[0]]
             given = presences[indices[1]], types[indices[2]], FACTS[indices[3]]
             yield Setting(attributes, fixed, (_inputs(version, *given, 0), _inputs(version, *given, 1)))
@@ -208,6 +215,14 @@ def _example_setting(
     (first, inputs_before), (second, inputs_after) = sides
     agreed = {name: value for name, value in first.items() if name in fixed or value == second[name]}
     return Setting((first, second), agreed, (inputs_before, inputs_after))
+
+
+def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
+    before, after = (
+        tuple(each._replace(element_type=new) if each and each.element_type == old else each for each in side)
+        for side in inputs
+    )
+    return before, after
 
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
@@ -322,8 +337,8 @@ def _type_of(operator: OperatorVersion, position: int, element_type: str) -> str
 
 def _generalized(
     graphs: list[ExactGraph], setting: Setting
-) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef]] | None:
-    """Return the nodes that both expansions have in common; `None` if their structures differ."""
+) -> tuple[tuple[PatternNode, ...], Mapping[int, NodeRef], Mapping[str, str]] | None:
+    """Return what both expansions have in common, and attributes that equal others; `None` if they differ."""
     first, second = graphs
     if len(first.nodes) != len(second.nodes) or first.outputs != second.outputs:
         return None
@@ -344,9 +359,13 @@ def _generalized(
                 return None
             slots[slot] = one if is_value else _constant(one, other, holes)
         nodes.append(PatternNode(*a[:2], slots))
-    if _unsolved(nodes, holes):
-        return None
-    return tuple(nodes), first.outputs
+    unsolved = _unsolved(nodes, holes)
+    values = {name: pair for name, *pair in holes if name not in unsolved}
+    pairs = {name: pair for name, *pair in holes if name in unsolved}
+    copies = {
+        name: other for name, pair in pairs.items() for other, solved in values.items() if solved == pair
+    }
+    return (tuple(nodes), first.outputs, copies) if unsolved == copies.keys() else None
 
 
 def _unsolved(nodes: list[PatternNode], holes: list[tuple[str, Any, Any]]) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
+from opshift.model.read_only_dict import ReadOnlyDict
 
 
 class InputRef(NamedTuple):
@@ -77,6 +78,7 @@ class Pattern(NamedTuple):
         outputs: output of a node for each output of the operator, by position; 0 exists always.
         shapes: dimensions that values must have, see `RecognizedForm`.
         types: element types that the first input may have; empty for all.
+        copies: attributes that are equal to another one, which constants determine.
     """
 
     domain: str
@@ -89,6 +91,7 @@ class Pattern(NamedTuple):
     outputs: Mapping[int, NodeRef]
     shapes: tuple[tuple[InputRef | NodeRef, tuple[int | str, ...]], ...] = ()
     types: tuple[str, ...] = ()
+    copies: Mapping[str, str] = ReadOnlyDict()
 
     @property
     def op_types(self) -> frozenset[str]:
@@ -145,7 +148,7 @@ def to_data(pattern: Pattern) -> list[Any]:
         for name, value in pattern.attributes.items()
     }
     shapes = [[list(ref), list(dims)] for ref, dims in pattern.shapes]
-    return [*pattern[:5], attributes, nodes, outputs, shapes, list(pattern.types)]
+    return [*pattern[:5], attributes, nodes, outputs, shapes, list(pattern.types), dict(pattern.copies)]
 
 
 def _ref_data(ref: Ref) -> list[Any]:
@@ -165,7 +168,7 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    domain, operator, variant, is_form, approximate, attributes, nodes, outputs, shapes, types = data
+    domain, operator, variant, is_form, approximate, attributes, nodes, outputs, shapes, types, copies = data
     return Pattern(
         domain,
         operator,
@@ -180,6 +183,7 @@ def from_data(data: list[Any]) -> Pattern:
         {int(position): NodeRef(*ref) for position, ref in outputs.items()},
         tuple((_value_ref(ref), tuple(dims)) for ref, dims in shapes),
         tuple(types),
+        copies,
     )
 
 

@@ -21,8 +21,11 @@ from opshift.converter.recognition.load import compiled_patterns, operator_names
 from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
-from opshift.inference.function_scope import CallScope
+from opshift.model.repeated_fields import remove_messages
 from opshift.inference.root_scopes import root_scopes
+from opshift.inference.call_facts import CallFacts, CallSite
+from opshift.inference.function_scope import CallScope
+from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
@@ -94,8 +97,12 @@ class _Pass:
         if not anchors:
             return
         located: list[tuple[ContainerProto, list[_Located]]] = []
-        for scope, container, path in root_scopes(self._model, self._model, self._registry):
+        scopes = list(root_scopes(self._model, self._model, self._registry))
+        for scope, _, _ in scopes:
             declare_nodes(scope)
+        if self._model.functions:
+            _add_call_facts([scope for scope, _, _ in scopes])
+        for scope, container, path in scopes:
             found = list(self._visit(scope, path, anchors))
             if found:
                 located.append((container, found))
@@ -190,6 +197,23 @@ class _Pass:
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
         """Return the operator version at the opset of a graph; `None` if that lacks the operator."""
         return view.scope.operator(pattern.operator, model_domain(pattern.domain))
+
+
+def _add_call_facts(scopes: Sequence[CallScope]) -> None:
+    """Let the scopes of functions know the facts on which all their calls agree."""
+    calls: defaultdict[int, list[CallSite]] = defaultdict(list)
+    pending: list[Scope] = [*scopes]
+    for scope in pending:  # a list that grows by the subgraphs
+        for record in scope.node_records:
+            proto = scope.proto_of(record)
+            if scope.is_call(record):
+                index = scopes[0].functions.find(proto)
+                assert index is not None
+                calls[index].append(CallSite(scope.node_of(record), proto, scope))
+            pending += map(scope.child, graphs_of(proto))
+    functions = [scope for scope in scopes if scope.is_function]
+    for index, group in calls.items():
+        functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
 
 
 def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:

@@ -419,6 +419,12 @@ MISTAKES = {
         f"    - {{op_type: Relu, inputs: [Z], outputs: [Y]}} {HERE}",
         "Relu reads 'Z', which no input or earlier node defines",
     ),
+    "form that reads an unknown value": Mistake(
+        "form.valid",
+        "shape: same_as_first\n",
+        f"shape: same_as_first\nrecognize:\n- source: a test\n  form: Y = Relu(Z) {HERE}\n",
+        "recognize.0.form: Z is neither an input nor a value of an earlier line",
+    ),
     # Texts
     "missing text": Mistake(
         "text.missing",

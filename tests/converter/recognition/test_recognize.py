@@ -1,0 +1,245 @@
+"""Recognition: nodes that express an operator become a node of it, and all others remain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from support.execution import op_types, run
+
+import opshift
+from opshift import convert, convert_version, plan_version
+
+SWISH = "s = Sigmoid (x)  y = Mul (x, s)"
+MISH = "p = Softplus (x)  t = Tanh (p)  y = Mul (t, x)"
+RMS = (
+    "q = Mul (x, x)  m = ReduceMean <keepdims = 1> (q, axes)  v = Add (m, epsilon)  d = Sqrt (v)"
+    "  n = Div (x, d)  y = Mul (n, scale)"
+)
+CONSTANTS = "float epsilon = {1e-6}, int64[1] axes = {-1}, float[4] scale = {1, 2, 3, 4}"
+FEEDS = {"x": np.array([[-3, -0.5, 0, 2], [1, 0.25, -1, 7]], np.float32)}
+
+
+def model_of(
+    body: str, *, opset: int = 24, x: str = "float[N, 4]", y: str = "float[N, 4] y", constants: str = ""
+) -> onnx.ModelProto:
+    """Return a model with the body, one node per double space."""
+    nodes = "\n".join(body.split("  "))
+    return onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : {opset}]> g ({x} x) => ({y}) <{constants}> {{ {nodes} }}'
+    )
+
+
+def recognized(model: onnx.ModelProto, **arguments: Any) -> list[str]:
+    """Return the operators of a model after recognition."""
+    return op_types(convert_version(model, recognize=True, **arguments))
+
+
+def test_recognizes_body_of_function() -> None:
+    model = model_of(SWISH)
+    converted = convert(model, recognize=True)
+    assert op_types(converted.model) == ["Swish"]
+    np.testing.assert_allclose(run(model, FEEDS), run(converted.model, FEEDS), rtol=1e-6)
+    (node,) = converted.report.recognized
+    assert (node.operator, node.nodes, node.rounding) == ("ai.onnx.Swish:24", 2, "")
+    assert "recognized: 1 x ai.onnx.Swish:24 from 2 nodes" in str(converted.report)
+    assert converted.report.nodes == (2, 1)
+
+
+def test_does_nothing_by_default() -> None:
+    assert op_types(convert_version(model_of(SWISH), 25)) == ["Sigmoid", "Mul"]
+
+
+def test_keeps_name_of_last_node() -> None:
+    model = model_of(SWISH)
+    model.graph.node[1].name = "last"
+    (node,) = convert_version(model, recognize=True).graph.node
+    assert (node.name, node.output[0]) == ("last", "y")
+
+
+@pytest.mark.parametrize("wanted", ["Swish", "ai.onnx.Swish", ["Mish", "Swish"]])
+def test_recognizes_named_operators_only(wanted: str | list[str]) -> None:
+    model = model_of(
+        f"{SWISH.replace('y =', 'a =')}  h = HardSigmoid <alpha = 0.16666667> (a)  y = Mul (a, h)"
+    )
+    assert op_types(convert_version(model, recognize=wanted)) == ["Swish", "HardSigmoid", "Mul"]
+
+
+@pytest.mark.parametrize(("opset", "expected"), [(23, ["Sigmoid", "Mul"]), (24, ["Swish"])])
+def test_operator_has_to_exist_at_target(opset: int, expected: list[str]) -> None:
+    assert recognized(model_of(SWISH, opset=17), target=opset) == expected
+
+
+def test_plan_recognizes_in_copy() -> None:
+    model = model_of(SWISH)
+    plan = plan_version(model, recognize=True)
+    assert plan.recognition is not None
+    assert list(plan.recognition.sentences()) == ["1 x ai.onnx.Swish:24 from 2 nodes"]
+    assert op_types(model) == ["Sigmoid", "Mul"]
+
+
+def test_operator_in_operator() -> None:
+    model = model_of(
+        "p = Exp (x)  one = Add (p, c)  l = Log (one)  t = Tanh (l)  y = Mul (x, t)",
+        constants="float c = {1}",
+    )
+    assert recognized(model, allow="approximate") == ["Mish"]
+
+
+def test_restores_downgrade_without_record() -> None:
+    model = model_of(
+        "y = RMSNormalization <epsilon = 0.001> (x, scale)", constants="float[4] scale = {1, 2, 3, 4}"
+    )
+    low = convert_version(model, 17)
+    assert len(low.graph.node) > 1
+    assert convert_version(low, 24, recognize="RMSNormalization").graph.node[0] == model.graph.node[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "y", "reason"),
+    [
+        (f"{SWISH}  z = Neg (s)", "float[N, 4] y, float[N, 4] z", "'s' is read elsewhere"),
+        (SWISH, "float[N, 4] y, float[N, 4] s", "'s' is read elsewhere"),
+        (f"{RMS}  z = Neg (d)", "float[N, 4] y, float[N, 1] z", "'d' is read elsewhere"),
+        (f"{RMS}", "float[N, 4] y, float[N, 4] n", "'n' is read elsewhere"),
+    ],
+)
+def test_keeps_values_that_others_read(body: str, y: str, reason: str) -> None:
+    model = model_of(body, y=y, constants=CONSTANTS)
+    plan = plan_version(model, recognize=["Swish", "RMSNormalization"], allow="approximate")
+    assert plan.recognition is not None
+    assert not plan.recognition.nodes
+    assert reason in {each.reason for each in plan.recognition.near_misses}
+
+
+def test_keeps_values_that_subgraphs_read() -> None:
+    then, otherwise = "t () => (float[N, 4] a) { a = Neg (s) }", "e () => (float[N, 4] b) { b = Abs (s) }"
+    body = f"branch = If <then_branch = {then}, else_branch = {otherwise}> (c)"
+    model = model_of(f"{SWISH}  {body}", y="float[N, 4] y, float[N, 4] branch", constants="bool c = {1}")
+    assert recognized(model) == ["Sigmoid", "Mul", "If"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(SWISH.replace("(x, s)", "(s, s)"), id="other operand"),
+        pytest.param(SWISH.replace("Sigmoid", "Tanh"), id="other operator"),
+        pytest.param(MISH.replace("(t, x)", "(t, p)"), id="other value"),
+        pytest.param(
+            "c = Cast <to = 10> (x)  s = Sigmoid (c)  d = Cast <to = 1> (s)  y = Mul (x, d)",
+            id="cast between",
+        ),
+        pytest.param("k = Mul (x, scale)  s = Sigmoid (k)  y = Mul (x, s)", id="alpha of several numbers"),
+        pytest.param(RMS.replace("(q, axes)", "(q, other)"), id="first axis"),
+        pytest.param(RMS.replace("Sqrt", "Exp"), id="no root"),
+        pytest.param(RMS.replace("(m, epsilon)", "(m, scale)"), id="epsilon of several numbers"),
+        pytest.param(
+            RMS.replace("<keepdims = 1>", "<keepdims = 0>").replace("(m, epsilon)", "(m, epsilon)"),
+            id="no axis",
+        ),
+    ],
+)
+def test_keeps_other_formulas(body: str) -> None:
+    model = model_of(
+        body, x="float[4, 4]", y="float[4, 4] y", constants=f"{CONSTANTS}, int64[1] other = {{0}}"
+    )
+    before = op_types(model)
+    found = op_types(
+        convert_version(model, recognize=["Swish", "Mish", "RMSNormalization"], allow="approximate")
+    )
+    assert found == before
+
+
+@pytest.mark.parametrize(
+    ("x", "scale"),
+    [
+        ("float[N, 1]", "float[4] scale = {1, 2, 3, 4}"),
+        ("float[4]", "float[2, 4] scale = {1, 2, 3, 4, 5, 6, 7, 8}"),
+    ],
+)
+def test_keeps_formula_that_broadcasts_data(x: str, scale: str) -> None:
+    constants = CONSTANTS.replace("float[4] scale = {1, 2, 3, 4}", scale)
+    model = model_of(RMS, x=x, y="float[N, 4] y", constants=constants)
+    assert "RMSNormalization" not in op_types(
+        convert_version(model, recognize="RMSNormalization", allow="approximate")
+    )
+
+
+def test_difference_in_rounding_has_to_be_allowed() -> None:
+    model = model_of("e = Exp (x)  a = Add (e, c)  y = Log (a)", constants="float c = {1}")
+    plan = plan_version(model, recognize="Softplus")
+    assert plan.recognition is not None
+    (miss,) = plan.recognition.near_misses
+    assert miss.reason == "the exponential overflows for large numbers; allow=approximate accepts it"
+    converted = convert(model, recognize="Softplus", allow="approximate")
+    assert op_types(converted.model) == ["Softplus"]
+    assert converted.report.recognized[0].rounding == "the exponential overflows for large numbers"
+
+
+def test_recognizes_in_subgraphs_and_functions() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 24, "f" : 1]>
+    g (float[N, 4] x, bool c) => (float[N, 4] y, float[N, 4] z)
+    {
+        y = If <then_branch = t () => (float[N, 4] a) { s = Sigmoid (x)  a = Mul (x, s) },
+                else_branch = e () => (float[N, 4] b) { b = Neg (x) }> (c)
+        z = f.twice (x)
+    }
+    <domain: "f", opset_import: ["" : 24]>
+    twice (i) => (o) { s = Sigmoid (i)  o = Mul (s, i) }
+    """
+    model = convert_version(onnx.parser.parse_model(text), recognize="Swish")
+    then_branch = model.graph.node[0].attribute[0].g
+    assert [each.op_type for each in then_branch.node] == ["Swish"]
+    assert [each.op_type for each in model.functions[0].node] == ["Swish"]
+
+
+def test_function_of_the_model_hides_operator() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 24]>
+    g (float[4] x) => (float[4] y) { s = Sigmoid (x)  y = Mul (x, s) }
+    <domain: "", opset_import: ["" : 24]>
+    Swish (i) => (o) { o = Neg (i) }
+    """
+    assert recognized(onnx.parser.parse_model(text)) == ["Sigmoid", "Mul"]
+
+
+def test_removes_unread_constants_only() -> None:
+    model = model_of(RMS.replace("(x, x)", "(x, x)"), constants=f"{CONSTANTS}, float unread = {{1}}")
+    result = convert_version(model, recognize="RMSNormalization", allow="approximate")
+    assert {each.name for each in result.graph.initializer} == {"scale", "unread"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("Gulu", "'Gulu' is not an operator; did you mean"),
+        ("Conv", "Conv has no function body"),
+        ("com.acme.Blur", "'com.acme.Blur' is not an operator"),
+    ],
+)
+def test_refuses_operators_without_pattern(wanted: str, message: str) -> None:
+    with pytest.raises(opshift.UsageError, match=message):
+        convert_version(model_of(SWISH), recognize=wanted)
+
+
+def test_refuses_record_of_recognized_nodes() -> None:
+    with pytest.raises(opshift.UsageError, match="pass only one of reversible and recognize"):
+        convert_version(model_of(SWISH), 25, recognize=True, reversible=True)
+
+
+def test_removes_record_of_earlier_conversion() -> None:
+    model = model_of("y = Swish (x)")
+    low = convert_version(model, 17, reversible=True)
+    converted = convert(low, 23, recognize="Gelu")
+    assert converted.model.metadata_props
+    assert not converted.report.recognized
+
+
+def test_large_chain_in_linear_time() -> None:
+    body = "  ".join(f"s{i} = Sigmoid (v{i})  v{i + 1} = Mul (v{i}, s{i})" for i in range(300))
+    model = model_of(body.replace("v0", "x").replace("v300 ", "y "))
+    assert recognized(model, allow="approximate") == ["Swish"] * 300
