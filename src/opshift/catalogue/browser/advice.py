@@ -39,7 +39,7 @@ class Offer(TypedDict, total=False):
 
 
 def with_controls(html: str) -> str:
-    """Return the HTML of a report with controls of the page in its remedies; all causes but the first are folded."""
+    """Return the HTML of a report whose remedies name controls; all causes but the first are folded."""
     for pattern, words in REMEDIES:
         html = re.sub(pattern, words, html)
     html = CAUSE.sub(r"<details><summary>\1</summary>\n\2</details>\n", html)
