@@ -61,9 +61,13 @@ class Example(NamedTuple):
         return f"np.array({_literal(value)}, {kind})"
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
-        """The name of each input and output, and its numbers with a line for each row."""
-        return [(name, array_text(value)) for name, value in (*self.inputs.items(), *self.outputs.items())]
+    def rows(self) -> list[tuple[str, str, bool]]:
+        """The name of each input and output, its numbers with a line for each row, and if it is an output."""
+        return [
+            (name, array_text(value), is_output)
+            for is_output, values in ((False, self.inputs), (True, self.outputs))
+            for name, value in values.items()
+        ]
 
 
 @cache

@@ -30,7 +30,7 @@ STRINGS = f"{HEAD} (string[2] x) => (string[2, M] y, int64[2] n) {{ y, n = Strin
         ),
         (
             "<h3>a</h3>\n<p>b</p>\n<h3>c</h3>\n<p>d</p>\n<h2>e</h2>",
-            "<details><summary>a</summary>\n<p>b</p>\n</details>\n"
+            "<details open><summary>a</summary>\n<p>b</p>\n</details>\n"
             "<details><summary>c</summary>\n<p>d</p>\n</details>\n<h2>e</h2>",
         ),
         ("<h3>a</h3>\n<p>b</p>\n", "<details open><summary>a</summary>\n<p>b</p>\n</details>\n"),

@@ -39,11 +39,11 @@ class Offer(TypedDict, total=False):
 
 
 def with_controls(html: str) -> str:
-    """Return the HTML of a report in which remedies name controls of the page, and causes are folded."""
+    """Return the HTML of a report whose remedies name controls; all causes but the first are folded."""
     for pattern, words in REMEDIES:
         html = re.sub(pattern, words, html)
-    is_open = " open" if len(CAUSE.findall(html)) == 1 else ""
-    return CAUSE.sub(rf"<details{is_open}><summary>\1</summary>\n\2</details>\n", html)
+    html = CAUSE.sub(r"<details><summary>\1</summary>\n\2</details>\n", html)
+    return html.replace("<details>", "<details open>", 1)
 
 
 def offers(
