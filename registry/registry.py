@@ -33,7 +33,7 @@ from opshift.registry.installed import DefinitionFiles
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import is_precompiled, load_precompiled, load_texts
 from opshift.registry.releases import Releases
-from opshift.registry.registry import Selectable
+from opshift.registry.selectable import Selectable
 
 if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion

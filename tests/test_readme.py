@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 COMMAND_LINE = (ROOT / "docs/command-line.md").read_text("utf-8")
 PAGES = (
-    "README.md", "docs/command-line.md", "docs/conversions.md", "docs/getting-started.md", "docs/guarantees.md", "docs/python.md",
-    "docs/registry.md",
+    "README.md", "docs/command-line.md", "docs/conversions.md", "docs/getting-started.md",
+    "docs/guarantees.md", "docs/python.md", "docs/registry.md",
 )  # fmt: skip
 
 

@@ -21,10 +21,9 @@ from opshift.converter.recognition.load import compiled_patterns, operator_names
 from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
-from opshift.model.repeated_fields import remove_messages
-from opshift.inference.root_scopes import root_scopes
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope
+from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert

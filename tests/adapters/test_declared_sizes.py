@@ -26,7 +26,6 @@ IS_COMPARED = "compared with a constant in the same function"
 IS_LAZY = "a range, whose length is checked by int64() or constant() before it is read"
 
 REVIEWED = {
-    "core/verbs.py _": "the position is that of an input in the definition",
     "emit/indices.py _constant_positions": "the only caller compares the product with a constant",
     "emit/shapes.py broadcast_shape": IS_RANK,
     "ops/com_microsoft/fused_products.py _transposed": IS_RANK,

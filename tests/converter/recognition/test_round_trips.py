@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import pytest
 from support.cases import own_cases, published_cases
-from support.published import Case
 
 import opshift
 from opshift.registry.models import OperatorVersion
+
+if TYPE_CHECKING:
+    from support.published import Case
 
 REGISTRY = opshift.default_registry()
 

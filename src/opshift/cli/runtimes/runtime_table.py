@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from opshift.runtimes.check_support import MissingKernel
 from opshift.analysis.runs import group_releases
-from opshift.runtimes.target_runtimes import missing_label
-from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS, VERDICTS
 from opshift.cli.page import Column, Page, number
 from opshift.model.message_text import counted_labels
+from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.target_runtimes import missing_label
+from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS, VERDICTS
 
 OTHER_VERSION = "an older opset or IR version"
 
