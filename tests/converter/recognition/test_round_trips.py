@@ -59,7 +59,7 @@ def expanded(model: onnx.ModelProto, version: OperatorVersion) -> onnx.ModelProt
     for options in ({"target": first - 1}, {"without": f"ai.onnx.{version.name}"}):
         if options.get("target") != 0:
             try:
-                found: onnx.ModelProto = opshift.convert_version(model, **options)  # type: ignore[call-overload]
+                found: onnx.ModelProto = opshift.convert_version(model, **options)
             except opshift.ConversionRefused:
                 continue
             return found
