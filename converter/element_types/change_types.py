@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from opshift.converter.element_types.choose_types import GraphTypes, TypedValue, has_stated_type
+from opshift.converter.element_types.choose_types import has_stated_type
 from opshift.converter.element_types.element_change import ElementChange
+from opshift.converter.element_types.graph_types import GraphTypes, TypedValue
 from opshift.converter.internal_types.node_writer import NodeWriter
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_type
 from opshift.inference.constants import read_constant_node

@@ -8,15 +8,16 @@ readers need, so that they need no casts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from opshift.converter.element_types.graph_types import GraphTypes, NodeTypes, TypedValue
 from opshift.converter.element_types.integer_bounds import (
     INT32,
-    Bounds,
     bounds_of_output,
     bounds_of_stored,
 )
-from opshift.converter.element_types.requested_types import EXACT_CHANGES, INTEGERS, kept_operators
+from opshift.converter.element_types.kept_regions import keep_regions
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
 from opshift.inference.scope import Scope
@@ -31,83 +32,6 @@ from opshift.registry.models import OperatorVersion, Parameter
 SIZE_OPERATORS = ("Shape", "Size")
 
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
-
-
-@dataclass
-class TypedValue:
-    """Value of a graph whose type can change.
-
-    Attributes:
-        old: its element type, or the type string of a sequence or optional.
-        new: the same with the new element type.
-        is_new: whether the value has the new type; `None` until the readers determine it.
-        can_change: whether all of its elements are in the range of the new type.
-        needs_old, needs_new: whether a reader needs this type.
-        is_result: whether the graph returns it.
-    """
-
-    old: str
-    new: str
-    is_new: bool | None
-    can_change: bool = True
-    needs_old: bool = False
-    needs_new: bool = False
-    is_result: bool = False
-
-    @property
-    def passes_subgraphs(self) -> bool:
-        """Whether the value can have the new type as an input or output of a subgraph."""
-        # the bounds of integers that a loop carries are unknown
-        return self.can_change and self.old != INTEGERS[0]
-
-    def settle(self) -> None:
-        """Determine the type by the readers: casts are exact only to the wider type, so it is the old one."""
-        if self.is_new is None:
-            self.is_new = self.can_change and not self.needs_old
-
-
-@dataclass
-class NodeTypes:
-    """Types of a node's inputs and outputs with changeable types, by position: whether they are new."""
-
-    inputs: dict[int, bool] = field(default_factory=dict)
-    outputs: dict[int, bool | None] = field(default_factory=dict)
-
-
-@dataclass
-class GraphTypes:
-    """Types of the values of a graph, and of those that its nodes need, by position of the node."""
-
-    scope: Scope
-    path: str
-    parent: GraphTypes | None
-    values: dict[str, TypedValue] = field(default_factory=dict)
-    nodes: dict[int, NodeTypes] = field(default_factory=dict)
-    children: dict[int, GraphTypes] = field(default_factory=dict)
-    """By identity of the subgraph."""
-    bounds: dict[str, Bounds] = field(default_factory=dict)
-    """Known bounds of int64 values."""
-    sizes: set[str] = field(default_factory=set)
-    """Values that depend on sizes of dimensions and on constants alone."""
-
-    def find(self, name: str) -> TypedValue | None:
-        """Return a value of this graph or of an enclosing one; `None` if its type does not change."""
-        graph: GraphTypes | None = self
-        while graph is not None:
-            if name in graph.values or graph.scope.is_local(name):
-                return graph.values.get(name)
-            graph = graph.parent
-        return None
-
-    def bounds_of(self, name: str) -> Bounds | None:
-        """Return the bounds of an int64 value of this graph or of an enclosing one, if they are known."""
-        if name in self.bounds or self.parent is None or self.scope.is_local(name):
-            return self.bounds.get(name)
-        return self.parent.bounds_of(name)
-
-    def is_size(self, name: str) -> bool:
-        """Return whether a value depends on sizes alone."""
-        return name in self.sizes or (self.parent is not None and self.parent.is_size(name))
 
 
 class TypeChoice:
@@ -151,8 +75,10 @@ class TypeChoice:
                 self.reasons[node_place(path, node)] = error
         for value in container.output:
             self._add_result(value.name, graph)
+        if self._narrows and (between := keep_regions(graph)):
+            self.kept["other nodes between them"] = self.kept.get("other nodes between them", 0) + between
         if parent is None:
-            _settle(graph)
+            graph.settle()
         return graph
 
     def new_type(self, old: str | None) -> str | None:
@@ -184,7 +110,8 @@ class TypeChoice:
             # callers can only pass numbers that the new type has
             if is_interface and not self.keeps_interface:
                 graph.bounds.update(dict.fromkeys(inputs, INT32))
-            known = ((name, bounds_of_stored(name, graph.scope)) for name in stored)
+            constants = (name for name in stored if name not in inputs or self._is_old_ir)
+            known = ((name, bounds_of_stored(name, graph.scope)) for name in constants)
             graph.bounds.update((name, bounds) for name, bounds in known if bounds)
         for name in inputs:
             self._add(graph, name, is_new=not (is_interface and self.keeps_interface))
@@ -398,15 +325,7 @@ def _is_stored(name: str, graph: GraphTypes) -> bool:
 
 
 def _read(value: TypedValue, *, is_new: bool) -> None:
-    value.needs_new |= is_new
     value.needs_old |= not is_new
-
-
-def _settle(graph: GraphTypes) -> None:
-    for value in graph.values.values():
-        value.settle()
-    for each in graph.children.values():
-        _settle(each)
 
 
 def kept_sentence(kept: Mapping[str, int]) -> str:
