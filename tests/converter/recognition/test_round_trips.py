@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import pytest
 from support.cases import own_cases, published_cases
-from support.published import Case
 
 import opshift
 from opshift.registry.models import OperatorVersion
+
+if TYPE_CHECKING:
+    from support.published import Case
 
 REGISTRY = opshift.default_registry()
 
@@ -57,7 +59,7 @@ def expanded(model: onnx.ModelProto, version: OperatorVersion) -> onnx.ModelProt
     for options in ({"target": first - 1}, {"without": f"ai.onnx.{version.name}"}):
         if options.get("target") != 0:
             try:
-                found: onnx.ModelProto = opshift.convert_version(model, **options)  # type: ignore[call-overload]
+                found: onnx.ModelProto = opshift.convert_version(model, **options)
             except opshift.ConversionRefused:
                 continue
             return found
