@@ -9,7 +9,7 @@ from typing import Final
 
 from opshift.converter.recognition.derive import derive
 from opshift.converter.recognition.forms import form_patterns
-from opshift.converter.recognition.patterns import Pattern, from_data, to_data
+from opshift.converter.recognition.patterns import IndexedPattern, Pattern, from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_results import share_results
 from opshift.registry.precompiled import CompiledFile
@@ -27,17 +27,22 @@ def operator_names(registry: Registry) -> tuple[str, ...]:
     return tuple(each.name for each in registry.operators(DEFAULT_DOMAIN) if each.is_recognizable)
 
 
-def compiled_patterns(op_type: str, registry: Registry) -> tuple[Pattern, ...]:
+def compiled_patterns(op_type: str, registry: Registry) -> tuple[IndexedPattern, ...]:
     """Return the patterns of an operator of the default domain."""
     if registry.operator(op_type) != default_registry().operator(op_type):
-        return tuple(patterns_of(op_type, DEFAULT_DOMAIN, registry))
+        return indexed_patterns(op_type, DEFAULT_DOMAIN, registry)
     return _compiled(op_type)
 
 
 @share_results
-def _compiled(op_type: str) -> tuple[Pattern, ...]:
+def _compiled(op_type: str) -> tuple[IndexedPattern, ...]:
     with _COMPILING:
-        return tuple(map(from_data, json.loads(patterns_text(op_type))))
+        return tuple(IndexedPattern.of(from_data(each)) for each in json.loads(patterns_text(op_type)))
+
+
+def indexed_patterns(op_type: str, domain: str, registry: Registry) -> tuple[IndexedPattern, ...]:
+    """Return the patterns of an operator, see `patterns_of`."""
+    return tuple(map(IndexedPattern.of, patterns_of(op_type, domain, registry)))
 
 
 def patterns_text(op_type: str) -> str:

@@ -9,8 +9,10 @@ from opshift.converter.recognition.constant_comparison import Comparison, elemen
 from opshift.converter.recognition.expansion import ExactNode, ValueName
 from opshift.converter.recognition.graph_view import GraphView
 from opshift.converter.recognition.patterns import (
+    FAR,
     AnyValue,
     Constant,
+    IndexedPattern,
     InputRef,
     NodeRef,
     Pattern,
@@ -231,16 +233,16 @@ class Matcher:
 
 
 def candidates(
-    anchors: Mapping[str, Sequence[Pattern]], record: NodeRecord, view: GraphView
+    anchors: Mapping[str, Sequence[IndexedPattern]], record: NodeRecord, view: GraphView
 ) -> Iterator[Pattern]:
-    """Yield the patterns whose last nodes have the operators of a node and of the producers of its inputs."""
-    own = [view.producer(name) for name in record[3]]
-    producers = {each[2] for each in own if each is not None}
-    for pattern in anchors.get(record[2], ()):
-        needed = (
-            pattern.nodes[ref.node].op_type
-            for ref in pattern.anchor.slots.values()
-            if isinstance(ref, NodeRef)
-        )
-        if producers.issuperset(needed):
+    """Yield the patterns whose last nodes have the operators of a node and of those before it."""
+    level = {record[0]: record}
+    found: list[set[str]] = []
+    for _ in range(FAR):
+        producers = (view.producer(name) for each in level.values() for name in each[3])
+        level = {each[0]: each for each in producers if each is not None}
+        found.append({each[2] for each in level.values()})
+    near, far = found[0], set().union(*found)
+    for pattern, _, needed, all_needed in anchors[record[2]]:
+        if needed <= near and all_needed <= far:
             yield pattern

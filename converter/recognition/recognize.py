@@ -17,9 +17,9 @@ from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.load import compiled_patterns, operator_names, patterns_of
+from opshift.converter.recognition.load import compiled_patterns, indexed_patterns, operator_names
 from opshift.converter.recognition.matching import Matcher, candidates
-from opshift.converter.recognition.patterns import Pattern
+from opshift.converter.recognition.patterns import IndexedPattern, Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope
@@ -108,18 +108,18 @@ class _Pass:
         for root, graphs in located:
             _write(root, graphs)
 
-    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[Pattern]]:
+    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[IndexedPattern]]:
         """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
-        found: defaultdict[str, list[Pattern]] = defaultdict(list)
-        for pattern in self._patterns():
-            own = pattern.op_types
+        found: defaultdict[str, list[IndexedPattern]] = defaultdict(list)
+        for indexed in self._patterns():
+            own = indexed.op_types
             if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
-                found[pattern.anchor.op_type].append(pattern)
+                found[indexed.pattern.anchor.op_type].append(indexed)
         for each in found.values():
-            each.sort(key=lambda pattern: -len(pattern.nodes))
+            each.sort(key=lambda indexed: -len(indexed.pattern.nodes))
         return found
 
-    def _patterns(self) -> Iterator[Pattern]:
+    def _patterns(self) -> Iterator[IndexedPattern]:
         requested = self._options.recognize
         names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
         for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
@@ -129,10 +129,10 @@ class _Pass:
             if domain == DEFAULT_DOMAIN:
                 yield from compiled_patterns(op_type, self._registry)
             else:
-                yield from patterns_of(op_type, domain, self._registry)
+                yield from indexed_patterns(op_type, domain, self._registry)
 
     def _visit(
-        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[Pattern]]
+        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[IndexedPattern]]
     ) -> Iterator[_Located]:
         container = scope.container
         fixed = frozenset(fixed_names(container) | self._fixed)
