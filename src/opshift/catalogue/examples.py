@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 from opshift.opsets import OPSETS
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.yaml_files import load_yaml
 
 EXAMPLES: Final = OPSETS / "examples.yaml"
 
@@ -73,6 +72,8 @@ class Example(NamedTuple):
 
 @cache
 def _examples() -> Mapping[str, Example]:
+    from opshift.registry.yaml_files import load_yaml
+
     return {name: Example(**each) for name, each in load_yaml(EXAMPLES).items()}
 
 
