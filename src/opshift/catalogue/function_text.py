@@ -58,7 +58,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
 
 def _example_nodes(
     version: OperatorVersion, registry: Registry
-) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts]]]:
+) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts | None]]]:
     """Yield nodes with types of their inputs, and a note: without attributes, and that of the example."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
@@ -75,7 +75,8 @@ def _example_nodes(
     if example := example_of(version):
         model = model_of_text(example.model, version.since_version, registry)
         if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
-            facts = {each.name: _facts(each) for each in model.graph.input}
+            tensors = (each for each in model.graph.input if each.type.HasField("tensor_type"))
+            facts = {each.name: _facts(each) for each in tensors}
             stated = ", ".join(f"{name}: {kind}{list(shape)}" for name, (kind, shape) in facts.items())
             node = model.graph.node[0]
             yield EXAMPLE_NODE.format(example.node, stated), node, [facts[name] for name in node.input]
