@@ -36,6 +36,7 @@ def compile_files(folder: Path) -> None:
     refusal_causes()
     kept_operators()
     default_registry().newest_opset()
+    default_registry().types.names()
     for version in default_registry().get_all_schemas_with_history():
         assert version.doc, version.id
     routes.routes_text()

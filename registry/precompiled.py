@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from opshift.model.errors import CannotWrite
 from opshift.model.read_only_dict import ReadOnlyDict
@@ -195,6 +195,10 @@ def _encode(content: object) -> str:
     return f"[{_SEPARATOR.join(json.dumps(each, default=_encode_record) for each in (content, *details))}]"
 
 
+SHARED_ENTRIES: Final = {"Runtime": ("operators", "restrictions", "schemas", "wrong")}
+"""Fields by class that are mappings with entries that are often the same: those of several releases."""
+
+
 def _encode_record(record: Record) -> dict[str, object]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults.
 
@@ -207,6 +211,9 @@ def _encode_record(record: Record) -> dict[str, object]:
         content["holds_graphs"] = record.holds_graphs
     elif isinstance(record, Operator):
         content["compatible_steps"] = record.compatible_steps
+    for name in SHARED_ENTRIES.get(type(record).__name__, ()):
+        entries: Mapping[str, object] = content.get(name, {})
+        content[name] = {key: json.dumps(each, default=_encode_record) for key, each in entries.items()}
     return {CLASS_KEY: type(record).__name__, **content}
 
 
@@ -227,7 +234,17 @@ def _decode_object(data: dict[str, object]) -> object:
         if type(value) is list:
             data[key] = _as_tuple(value)
     class_name = data.pop(CLASS_KEY, None)
+    for name in SHARED_ENTRIES.get(str(class_name), ()):
+        entries = cast("dict[str, str]", data[name])
+        data[name] = ReadOnlyDict({key: _decode_shared(text) for key, text in entries.items()})
     return ReadOnlyDict(data) if class_name is None else Record.classes[str(class_name)].from_valid(data)
+
+
+@cache
+def _decode_shared(text: str) -> object:
+    """Decode an entry of a mapping, once for all records with the same entry."""
+    found = _DECODER.decode(text)
+    return _as_tuple(found) if isinstance(found, list) else found
 
 
 def _as_tuple(values: list[object]) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from opshift.model.errors import Place
 from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
 from opshift.registry.lint.rule_table import nearest
-from opshift.registry.yaml_files import load_yaml, place_of
+from opshift.registry.precompiled import load_precompiled
 
 _ELEMENT = "|".join(BY_NAME)
 
@@ -37,18 +37,7 @@ class TypeSets:
     @classmethod
     def load(cls, path: Path) -> TypeSets:
         """Read a `types.yaml`, or raise `DefinitionError`; a missing file defines no sets."""
-        sets = (load_yaml(path) or {}) if path.exists() else {}
-        if not isinstance(sets, dict):
-            reason = "is not a mapping of names to lists of types"
-            raise InvalidDefinition([DefinitionFinding.of_rule("type.set", Place(str(path), 1), reason)])
-        findings = []
-        for name, entries in sets.items():
-            if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-                reason = f"type set {name!r} is not a list of types and sets"
-                findings.append(DefinitionFinding.of_rule("type.set", place_of(path, (name,)), reason))
-        if findings:
-            raise InvalidDefinition(findings)
-        return cls(sets, str(path))
+        return cls(load_precompiled(path, (), lambda: _read(path)) if path.exists() else {}, str(path))
 
     @classmethod
     def of_folders(cls, folders: Iterable[Path]) -> TypeSets:
@@ -101,6 +90,8 @@ class TypeSets:
         return self._expanded[name]
 
     def _place_of(self, name: str) -> Place:
+        from opshift.registry.yaml_files import place_of
+
         path = Path(self._files[name])
         return place_of(path, (name,)) if path.exists() else Place(str(path))
 
@@ -118,3 +109,20 @@ def similar_types(text: str) -> Iterator[str]:
     for name in BY_NAME:
         changed = f"{start}{name}{end}"
         yield changed if is_type(changed) else f"tensor({name})"
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    from opshift.registry.yaml_files import load_yaml, place_of  # the project's sets are compiled
+
+    sets = load_yaml(path) or {}
+    if not isinstance(sets, dict):
+        reason = "is not a mapping of names to lists of types"
+        raise InvalidDefinition([DefinitionFinding.of_rule("type.set", Place(str(path), 1), reason)])
+    findings = []
+    for name, entries in sets.items():
+        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+            reason = f"type set {name!r} is not a list of types and sets"
+            findings.append(DefinitionFinding.of_rule("type.set", place_of(path, (name,)), reason))
+    if findings:
+        raise InvalidDefinition(findings)
+    return sets

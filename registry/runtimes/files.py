@@ -16,7 +16,13 @@ from opshift.registry.definition_files import RUNTIMES as FOLDER
 from opshift.registry.definition_files import TYPES
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.fingerprints import digest
-from opshift.registry.precompiled import CompiledFile, load_precompiled, packaged_entry, packaged_file
+from opshift.registry.precompiled import (
+    DEFINITIONS,
+    CompiledFile,
+    load_precompiled,
+    packaged_entry,
+    packaged_file,
+)
 from opshift.registry.record import from_file_content, to_plain_data
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.releases import version_numbers
@@ -24,7 +30,7 @@ from opshift.registry.runtimes.runtime import Runtime
 
 RUNTIMES: Final = OPSETS / FOLDER
 
-COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent, RUNTIMES])
+COMPILED: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [RUNTIMES], DEFINITIONS)
 """Compiled runtimes with their inherited keys; wheels do not contain them, because most users need few."""
 
 FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"

@@ -12,6 +12,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.testing import Result
 
+from opshift.cli.help_text import SUMMARY_LENGTH
 from opshift.cli.main import COMMANDS, Command, app
 
 Run = Callable[..., Result]
@@ -28,7 +29,7 @@ def greet(monkeypatch: pytest.MonkeyPatch) -> Command:
     module = ModuleType("opshift.cli.greeting")
     module.greet = _greet  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    command = Command("greet", "greeting", "greet")
+    command = Command("greet", "Say hello.", "greeting", "greet")
     monkeypatch.setattr("opshift.cli.main.COMMANDS", [*COMMANDS, command])
     return command
 
@@ -45,6 +46,11 @@ def test_one_row_adds_a_command(greet: Command, run: Run) -> None:
 def test_names_and_functions_are_unique() -> None:
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
     assert len({(command.module, command.function) for command in COMMANDS}) == len(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_summary_is_the_start_of_the_help(command: Command) -> None:
+    assert command.load().get_short_help_str(limit=SUMMARY_LENGTH) == command.summary
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

@@ -1,7 +1,7 @@
 """Groups of commands, which turn errors into a message and an exit code."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 from typing import Any, NoReturn, cast
@@ -16,7 +16,14 @@ from opshift.cli.errors import (
     operating_system_error,
     print_error,
 )
-from opshift.cli.help_text import Formatter, keep_words, restore_words, write_commands, write_options
+from opshift.cli.help_text import (
+    Formatter,
+    keep_words,
+    restore_words,
+    summaries,
+    write_commands,
+    write_options,
+)
 from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
 
@@ -48,10 +55,14 @@ class SubcommandGroup(TyperGroup):
         self.help = keep_words(self.help)
         return restore_words(super().get_help(cast("typer.Context", ctx)))
 
+    def summaries(self, ctx: typer.Context) -> Iterator[tuple[str, str, str]]:
+        """Yield the section, name and summary of each command."""
+        return summaries(self, ctx)
+
     def format_options(self, ctx: object, formatter: Formatter) -> None:
         """Write the commands, then the options."""
         context = cast("typer.Context", ctx)
-        write_commands(self, context, formatter)
+        write_commands(self.summaries(context), formatter)
         write_options(self, context, formatter)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Annotated, Protocol, cast
 
@@ -12,6 +12,9 @@ from typer.core import TyperCommand, TyperGroup
 
 ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
 """Titles of sections for rows without a `rich_help_panel`, which is typer's name for a section."""
+
+SUMMARY_LENGTH = 100
+"""Maximum length of the summary of a command."""
 
 SHOWS_ALL = "opshift.help_all"
 """Key of a context whose help shows all options."""
@@ -65,15 +68,17 @@ HelpAllOption = Annotated[
 ]
 
 
-def write_commands(group: TyperGroup, ctx: typer.Context, formatter: Formatter) -> None:
-    """Write the commands of a group, each with the first sentence of its help."""
-    commands = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
-    rows = [
-        (_section(each, COMMANDS), (each.name or "", each.get_short_help_str(limit=100)))
-        for each in commands
-        if each is not None
-    ]
-    _write_sections(rows, formatter)
+def write_commands(summaries: Iterable[tuple[str, str, str]], formatter: Formatter) -> None:
+    """Write commands by section, each with its summary."""
+    _write_sections(((section, (name, text)) for section, name, text in summaries), formatter)
+
+
+def summaries(group: TyperGroup, ctx: typer.Context) -> Iterator[tuple[str, str, str]]:
+    """Yield the section, name and first sentence of the help of each command of a group."""
+    for command in (group.get_command(ctx, name) for name in group.list_commands(ctx)):
+        if command is not None:
+            text = command.get_short_help_str(limit=SUMMARY_LENGTH)
+            yield _section(command, COMMANDS), command.name or "", text
 
 
 def _section(item: object, default: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated, NamedTuple, cast
 
@@ -23,11 +24,13 @@ from opshift.version import __version__
 class Command(NamedTuple):
     """Command, or group of subcommands: attribute `function` of a module of `opshift.cli`.
 
-    The module is imported on first use, so that other commands start faster. `examples` are arguments for the
+    The module is imported on first use, so that other commands start faster; the help of all commands prints
+    `summary`, the first sentence of the command's own help. `examples` are arguments for the
     help, which shows only the options in `main_options` if there are any.
     """
 
     name: str
+    summary: str
     module: str
     function: str
     examples: tuple[str, ...] = ()
@@ -60,6 +63,7 @@ class Command(NamedTuple):
 COMMANDS = [
     Command(
         "convert",
+        "Convert models to another opset.",
         "convert",
         "convert",
         (
@@ -87,6 +91,7 @@ COMMANDS = [
     ),
     Command(
         "plan",
+        "Show the changes that `convert` would make, and their cost.",
         "plan",
         "plan",
         (
@@ -97,12 +102,14 @@ COMMANDS = [
     ),
     Command(
         "simplify",
+        "Fold a model at its opset.",
         "simplify",
         "simplify",
         ("model.onnx small.onnx", "model.onnx --in-place --shape 'image=1,3,32,32' --verify"),
     ),
     Command(
         "fit",
+        "Convert a model so that a runtime implements all of its nodes.",
         "runtimes.fit",
         "fit",
         (
@@ -112,38 +119,71 @@ COMMANDS = [
     ),
     Command(
         "node",
+        "Show what nodes, given as text, become at another opset.",
         "registry.node",
         "node",
         ("'Softmax(x, axis=1)' --opset 9 --target 13", "- -t 11 < model.txt"),
     ),
-    Command("reach", "reach", "reach", ("model.onnx", "zoo/ --format json")),
+    Command(
+        "reach",
+        "Show the opsets to which a model can be converted.",
+        "reach",
+        "reach",
+        ("model.onnx", "zoo/ --format json"),
+    ),
     Command(
         "runs",
+        "Show which runtimes run a model.",
         "runtimes.runs",
         "runs",
         ("model.onnx", "model.onnx --runtime onnxruntime-1.20.1 -r tensorrt-10.1", "zoo/ -r ./device.yaml"),
     ),
-    Command("doctor", "doctor", "doctor", ("model.onnx", "zoo/ --quiet", "model.onnx fixed.onnx --fix")),
-    Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
+    Command(
+        "doctor",
+        "Check models against their declared opsets and IR versions.",
+        "doctor",
+        "doctor",
+        ("model.onnx", "zoo/ --quiet", "model.onnx fixed.onnx --fix"),
+    ),
+    Command(
+        "compare",
+        "Show what changed between two versions of a model.",
+        "compare",
+        "compare",
+        ("v1.onnx v2.onnx",),
+    ),
     Command(
         "diff-model",
+        "Show which nodes of a model were added, removed and changed.",
         "diff_model",
         "diff_model",
         ("old.onnx new.onnx", "old.onnx new.onnx --report changes.html"),
     ),
     Command(
         "check",
+        "Check models against ONNX's specification.",
         "check",
         "check",
         ("model.onnx", "zoo/ --target 17 --format json", "--files-from list.txt", "--rules"),
     ),
-    Command("inspect", "inspect", "inspect", ("model.onnx",)),
-    Command("textconv", "textconv", "textconv", ("model.onnx",)),
     Command(
-        "show", "registry.show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")
+        "inspect",
+        "Show a model's opsets, operators, inputs and outputs.",
+        "inspect",
+        "inspect",
+        ("model.onnx",),
+    ),
+    Command("textconv", "Print a model as text for git diff.", "textconv", "textconv", ("model.onnx",)),
+    Command(
+        "show",
+        "Show an operator: signature, descriptions and all versions.",
+        "registry.show",
+        "show",
+        ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json"),
     ),
     Command(
         "list",
+        "List the operators of an opset that match all filters.",
         "registry.listing",
         "list_operators",
         (
@@ -154,38 +194,74 @@ COMMANDS = [
             "--status removed --format json",
         ),
     ),
-    Command("resolve", "registry.listing", "resolve", ("Conv --opset 17",)),
+    Command(
+        "resolve",
+        "Print the version of an operator at an opset.",
+        "registry.listing",
+        "resolve",
+        ("Conv --opset 17",),
+    ),
     Command(
         "diff",
+        "Show the changes between two operator versions or opsets.",
         "registry.diff",
         "diff",
         ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
     ),
     Command(
         "breaking",
+        "Find changes that break models.",
         "registry.breaking",
         "breaking",
         ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     ),
-    Command("stubs", "registry.stubs", "stubs", ("ops17.py --opset 17", "ml.py --domain ai.onnx.ml")),
-    Command("lint", "registry.lint", "lint", ("acme --adapters acme/adapters", "opsets --format json")),
+    Command(
+        "stubs",
+        "Write a Python module that builds the nodes of an opset.",
+        "registry.stubs",
+        "stubs",
+        ("ops17.py --opset 17", "ml.py --domain ai.onnx.ml"),
+    ),
+    Command(
+        "lint",
+        "Find mistakes in definitions of operators.",
+        "registry.lint",
+        "lint",
+        ("acme --adapters acme/adapters", "opsets --format json"),
+    ),
     Command(
         "site",
+        "Write the operator catalogue as a static site.",
         "registry.site",
         "site",
         ("site", "public --url https://example.com/operators --force", "site --opsets acme"),
     ),
-    Command("data", "registry.data", "data", ("", "--schema", "--opsets acme")),
-    Command("targets", "registry.listing", "targets", ("",)),
+    Command(
+        "data",
+        "Print all operator definitions as JSON.",
+        "registry.data",
+        "data",
+        ("", "--schema", "--opsets acme"),
+    ),
+    Command("targets", "List the releases that --target accepts.", "registry.listing", "targets", ("",)),
     Command(
         "runtimes",
+        "List runtimes, what one implements, or its kernels of an operator.",
         "registry.runtimes",
         "runtimes",
         ("", "onnxruntime-1.31", "onnxruntime-1.20.1 Resize", "device.yaml Conv --format json"),
     ),
-    Command("explain", "explain", "explain", ('"Unsupported model IR version: 10"', "")),
-    Command("opset", "registry.opset", "opset"),
-    Command("proposal", "proposal", "proposal"),
+    Command(
+        "explain",
+        "Explain an error of another tool about a model, or a refusal of opshift.",
+        "explain",
+        "explain",
+        ('"Unsupported model IR version: 10"', ""),
+    ),
+    Command(
+        "opset", "Export and load operator sets as documents, and release opsets.", "registry.opset", "opset"
+    ),
+    Command("proposal", "Write, check, review and accept operator proposals.", "proposal", "proposal"),
 ]
 """All commands, in the order of the help."""
 
@@ -196,6 +272,10 @@ class LazyCommandGroup(CommandGroup):
     def list_commands(self, ctx: object) -> list[str]:
         """Return the names of all commands in the order of the help."""
         return [command.name for command in COMMANDS]
+
+    def summaries(self, ctx: typer.Context) -> Iterator[tuple[str, str, str]]:
+        """Yield the section, name and summary of all commands, without their modules."""
+        yield from ((each.section, each.name, each.summary) for each in COMMANDS)
 
     def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
         """Return a command, or `None` if the name is unknown."""

@@ -36,17 +36,20 @@ def page_for(*, on_stderr: bool = False) -> Page:
 
 def print_result(
     form: Format,
-    data: Mapping[str, object],
+    data: Mapping[str, object] | Callable[[], Mapping[str, object]],
     write: Callable[[Page], None],
     *,
     quiet: bool = False,
     on_stderr: bool = False,
 ) -> None:
-    """Print a result as the JSON document `data`, or as text with `write` unless `quiet` is true."""
+    """Print a result as the JSON document `data`, or as text with `write` unless `quiet` is true.
+
+    A function as `data` is called for JSON only.
+    """
     if form not in PLAIN_FORMATS:
         raise UsageError("the result has no findings", place=f"--format {form}", remedy="use text or json")
     if form is Format.JSON:
-        print_json(data)
+        print_json(data() if callable(data) else data)
     elif not quiet:
         write(page_for(on_stderr=on_stderr))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from copy import deepcopy
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
@@ -26,6 +25,9 @@ from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MAX_LABELS = 5
 """Maximum number of nodes of a cycle that a message lists."""
@@ -112,6 +114,8 @@ class _Sorter:
 
 def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> nx.DiGraph[int]:
     """Return a graph with an edge from each node to every producer of a value that it reads."""
+    import networkx as nx  # few models need it
+
     dependencies: nx.DiGraph[int] = nx.DiGraph()
     for position, names in enumerate(reads):
         dependencies.add_node(position)
@@ -125,6 +129,8 @@ def _dependencies(values: _Values, reads: list[set[str]], visible: Set[str]) -> 
 
 def _sort(dependencies: nx.DiGraph[int], nodes: list[NodeProto], path: str) -> list[int]:
     """Return the positions in topological order, the smallest possible position first."""
+    import networkx as nx
+
     order: list[int] = []
     try:
         order.extend(nx.lexicographical_topological_sort(dependencies.reverse(copy=False)))

@@ -33,7 +33,10 @@ def show(
     named = operator_text.parse_operator(operator, domain, opset)
     version, definition = _find(named, registry)
     entries = list(history_of(definition))
-    data = {**version.to_dict(), "history": [each.as_dict() for each in entries]}
+
+    def data() -> dict[str, object]:
+        return {**version.to_dict(), "history": [each.as_dict() for each in entries]}
+
     print_result(form, data, lambda page: _write(page, version, entries, registry))
 
 
