@@ -14,14 +14,16 @@ from opshift.registry.errors import require_node
 from opshift.registry.registry import Registry, default_registry
 
 
-class _NodeMessage(SerializableMessage, Protocol):
+class NodeMessage(SerializableMessage, Protocol):
     """NodeProto of any class."""
 
     @property
-    def domain(self) -> str: ...
+    def domain(self) -> str:
+        """Domain of the operator."""
+        ...
 
 
-NodeClass = TypeVar("NodeClass", bound=_NodeMessage)
+NodeClass = TypeVar("NodeClass", bound=NodeMessage)
 
 
 class ConvertedNode(FrozenRecord, Generic[NodeClass]):
@@ -71,7 +73,7 @@ def convert_node(
     require_node(node)
     registry = registry or default_registry()
     model = ModelProto(ir_version=IR_VERSION)
-    for domain, opset in read_target(_of_domain(source, node.domain), registry).opsets.items():
+    for domain, opset in opsets_for_node(source, node.domain, registry).items():
         model.opset_import.add(domain=model_domain(domain), version=opset)
     model.graph.node.add().ParseFromString(node.SerializeToString())
     add_values(model.graph, inputs or {}, taken)
@@ -91,6 +93,11 @@ def convert_node(
         ),
         opset_imports(model.opset_import),
     )
+
+
+def opsets_for_node(opset: TargetLike, domain: str, registry: Registry) -> Mapping[str, int]:
+    """Return the opsets by domain; a number is the opset of the domain of the node."""
+    return read_target(_of_domain(opset, domain), registry).opsets
 
 
 def _of_domain(opset: TargetLike, domain: str) -> TargetLike:

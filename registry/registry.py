@@ -206,12 +206,17 @@ class Registry(Sources, Selectable):
             raise UnknownOpset(reason, remedy=f"use an opset version from 1 to {newest}")
 
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """Return the version of an operator in effect at an opset, or `None`.
-
-        Nonstandard operators of the default domain have that of a runtime, see `Releases.nonstandard`.
-        """
+        """Return the version of a domain's operator in effect at an opset, or `None`."""
         operator = self.operator(op_type, domain)
-        found = operator.at(opset) if operator else None
+        return operator.at(opset) if operator else None
+
+    def known_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
+        """Return the version like `at`, also for nonstandard operators of the default domain.
+
+        These are operators of another domain, which a runtime writes to the default one, see
+        `Releases.nonstandard`.
+        """
+        found = self.at(op_type, opset, domain)
         if found is None and canonical_domain(domain) == DEFAULT_DOMAIN:
             home = self.releases.nonstandard.get(op_type)
             return self.at(op_type, opset, home) if home else None
@@ -308,18 +313,18 @@ def default_registry() -> Registry:
     return Registry((OPSETS,), installed=True)
 
 
-def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
+def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
     """Return a registry of the project's definitions, those of installed packages, and those in `sources`.
 
     Args:
-        sources: folders with definitions, and operator-set documents. The first folder with a `releases.yaml`
+        sources: folders with definitions, and operator-set documents, or one of them. The first folder with a `releases.yaml`
             is a complete tree and replaces the project's definitions and those of installed packages.
 
     Raises:
         DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
         UsageError: a source does not exist.
     """
-    paths = [Path(each) for each in sources]
+    paths = [Path(each) for each in ([sources] if isinstance(sources, Path | str) else sources)]
     if not paths:
         return default_registry()
     folders = [each for each in paths if not each.is_file()]

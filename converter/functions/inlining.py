@@ -107,7 +107,10 @@ def _are_equivalent(
 ) -> bool:
     """Whether the operators of a domain that a function uses have the same versions at two opsets."""
     used = {node.op_type for node in nested_nodes(function) if canonical_domain(node.domain) == domain}
-    found = [(registry.at(name, opset, domain), registry.at(name, graph_opset, domain)) for name in used]
+    found = [
+        (registry.known_at(name, opset, domain), registry.known_at(name, graph_opset, domain))
+        for name in used
+    ]
     return all(one is another and one is not None for one, another in found)
 
 

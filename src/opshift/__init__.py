@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from opshift.analysis.fit.fit import fit as fit
     from opshift.analysis.fit.result import DoesNotFit as DoesNotFit
     from opshift.analysis.fit.result import Fitted as Fitted
+    from opshift.analysis.infer import InferredModel as InferredModel
+    from opshift.analysis.infer import InferredValue as InferredValue
+    from opshift.analysis.infer import infer as infer
     from opshift.analysis.model_diff.diff import diff_model as diff_model
     from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
     from opshift.analysis.pages.write_report import write_report as write_report
     from opshift.analysis.runs import Runs as Runs
     from opshift.analysis.runs import runs as runs
+    from opshift.analysis.validate_node import validate_node as validate_node
     from opshift.analysis.verification.references import load_references as load_references
     from opshift.analysis.verification.references import reference as reference
     from opshift.analysis.verification.result import CannotVerify as CannotVerify
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
     from opshift.registry.models import OperatorVersion as OperatorVersion
     from opshift.registry.registry import Registry as Registry
     from opshift.registry.registry import default_registry as default_registry
+    from opshift.registry.registry import load_registry as load_registry
     from opshift.version import __version__ as __version__
 
 _NAMES = {
@@ -87,12 +92,14 @@ _NAMES = {
     "analysis.doctor.restamp": ("restamp",),
     "analysis.fit.fit": ("fit",),
     "analysis.fit.result": ("DoesNotFit", "Fitted"),
+    "analysis.infer": ("InferredModel", "InferredValue", "infer"),
     "analysis.model_diff.diff": ("diff_model",),
     "analysis.model_diff.result": ("ModelDiff",),
     "analysis.pages.write_report": ("write_report",),
     "batch.convert_many": ("convert_many",),
     "batch.outcome": ("ModelError", "ModelOutcome"),
     "analysis.runs": ("Runs", "runs"),
+    "analysis.validate_node": ("validate_node",),
     "analysis.verification.references": ("load_references", "reference"),
     "analysis.verification.result": ("CannotVerify", "Verification", "VerificationFailed"),
     "analysis.verification.verify": ("verify",),
@@ -114,7 +121,7 @@ _NAMES = {
     "registry.errors": ("ResolveError",),
     "registry.fingerprints": ("fingerprint",),
     "registry.models": ("OperatorVersion",),
-    "registry.registry": ("Registry", "default_registry"),
+    "registry.registry": ("Registry", "default_registry", "load_registry"),
 }
 """Exported names of each module."""
 

@@ -54,7 +54,7 @@ def _complete(graph: GraphProto, opsets: Mapping[str, int], registry: Registry) 
     numbered: dict[str, Iterator[str]] = {}
     for node in graph.node:
         if not node.output:
-            version = registry.at(node.op_type, opsets[canonical_domain(node.domain)], node.domain)
+            version = registry.known_at(node.op_type, opsets[canonical_domain(node.domain)], node.domain)
             outputs = [each.name for each in version.outputs if each.option == "single"] if version else []
             for name in outputs or ["y"]:
                 if name not in numbered:

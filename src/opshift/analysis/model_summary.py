@@ -136,7 +136,7 @@ class OperatorCounter:
         try:
             resolved = self._registry.resolve(node, opsets, self._functions)
         except ResolveError as error:
-            nonstandard = self._registry.at(node.op_type, opset or 0, domain)
+            nonstandard = self._registry.known_at(node.op_type, opset or 0, domain)
             if nonstandard is not None and nonstandard.domain != domain:
                 return OperatorUse(str(nonstandard.id), 0, "operator", f"nonstandard in {domain}")
             return OperatorUse(name, 0, "unresolved", error.reason, error.remedy)

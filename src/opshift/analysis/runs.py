@@ -250,7 +250,7 @@ class _Candidates:
         domain, op_type = node.domain, node.node.op_type
         known = {name: each for name, each in node.types if each}
         is_implemented = (f"{domain}.{op_type}", *known.items()) not in missing
-        found = self._registry.at(op_type, opsets.get(domain, 0), domain)
+        found = self._registry.known_at(op_type, opsets.get(domain, 0), domain)
         if node.operator is None or opsets == self._opsets:
             return is_implemented
         if found is None or (found.has_function and runtime.expands_functions):

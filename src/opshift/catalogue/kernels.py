@@ -82,7 +82,7 @@ def versions_without_kernel(runtime: Runtime, registry: Registry) -> Iterator[Ve
     """Yield the versions without a kernel of the operators at the newest opsets of a runtime."""
     for domain, opset in runtime.opsets.items():
         for name in registry.names(domain):
-            version = registry.at(name, opset, domain)
+            version = registry.known_at(name, opset, domain)
             found = VersionKernels.of(version, runtime) if version else None
             if found and version and not found.kernels and not version.deprecated:
                 yield found

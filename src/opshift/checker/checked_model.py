@@ -144,7 +144,7 @@ class CheckedModel:
             for node in function.node:
                 called = called_function(node)
                 formals = self.functions[called].input if called in self.functions else ()
-                operator = self.registry.at(node.op_type, opsets.get(called.domain, 0), called.domain)
+                operator = self.registry.known_at(node.op_type, opsets.get(called.domain, 0), called.domain)
                 for position, name in enumerate(node.input):
                     if name not in inputs:
                         continue

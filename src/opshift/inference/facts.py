@@ -202,7 +202,7 @@ class InferenceScope(Container, Facts):
         """Return the operator version under the opset imports; `None` if the registry does not contain it."""
         key = (domain, op_type)
         if key not in self._operators:
-            self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
+            self._operators[key] = self.registry.known_at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
     def producer(self, name: str) -> Producer | None:
@@ -220,7 +220,7 @@ class InferenceScope(Container, Facts):
                 return None
             node, position = self.node_of(record), record[4].index(name)
             opset = self.opset_of(node.domain)
-        return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
+        return Producer(node, position, self.registry.known_at(node.op_type, opset, node.domain))
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
         """Make the outputs of an emitted node with new names, which no other node produces, available."""

@@ -87,7 +87,7 @@ class FunctionTable:
         index = self.find(proto)
         site = f"node {node_label(proto.name, proto.op_type, proto.output)}"
         if index is None:
-            if self._registry.at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
+            if self._registry.known_at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
                 self._raise_unknown(proto, site)
             return None
         function = self.protos[index]
@@ -264,7 +264,7 @@ class CallScope(Scope):
             return None
         # The value is constant in every call, as if a Constant produced it.
         node = Node("Constant", (), (name,), {"value": constant})
-        return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
+        return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 
 
 MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4

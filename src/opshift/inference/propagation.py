@@ -185,7 +185,7 @@ class Propagation(Generic[FactT]):
         try:
             if name in scope.emitted_producers:
                 node, _, opset = scope.emitted_producers[name]
-                self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
+                self._infer_node(node, scope.registry.known_at(node.op_type, opset, node.domain), scope)
             elif name in scope.defined_names or name in scope.added_constants:
                 self._known[name] = self._kind.declared(scope, name)
             else:

@@ -38,7 +38,7 @@ def build_function(
     opsets = {DEFAULT_DOMAIN: opset or registry.newest_opset()}
     if opset is None or version.domain != DEFAULT_DOMAIN:
         opsets[version.domain] = version.since_version
-    if registry.at(version.name, opsets[version.domain], version.domain) != version:
+    if registry.known_at(version.name, opsets[version.domain], version.domain) != version:
         remedy = f"pass an opset from {version.since_version} up to its next version"
         raise UsageError(f"{version.id} is not in effect at opset {opset}", remedy=remedy)
     graph = GraphProto()

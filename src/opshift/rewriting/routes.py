@@ -98,7 +98,7 @@ class Router:
     def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
         """Return the operator version at an opset, and the target opset in the domain that defines it."""
         target = self._targets[domain]
-        operator = self.registry.at(op_type, opset, domain)
+        operator = self.registry.known_at(op_type, opset, domain)
         if operator is None:
             self.registry.require_opset(opset, domain)
             removed = _removed_version(self.registry.operator(op_type, domain), opset)

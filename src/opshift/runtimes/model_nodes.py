@@ -91,8 +91,8 @@ class ModelNode:
         opsets, body_opset = self.scope.opsets, _body_opset(version)
         written = {**opsets, version.domain: body_opset}
         return self.has_fixed_body and all(
-            registry.at(each.op_type, written.get(each.domain, 1), each.domain)
-            == registry.at(each.op_type, opsets.get(each.domain, 1), each.domain)
+            registry.known_at(each.op_type, written.get(each.domain, 1), each.domain)
+            == registry.known_at(each.op_type, opsets.get(each.domain, 1), each.domain)
             for each in version.body.nodes
         )
 

@@ -284,7 +284,7 @@ def _meaning_changes(
             continue
         domain = canonical_domain(node.proto.domain)
         opsets = (each.opsets.get(domain, 0) for each in (original, node))
-        source, target = (registry.at(node.proto.op_type, opset, domain) for opset in opsets)
+        source, target = (registry.known_at(node.proto.op_type, opset, domain) for opset in opsets)
         if source is None or target is None or source is target:
             continue
         key = str((original.opsets, node.opsets))

@@ -32,7 +32,7 @@ class Bridges:
         self, runtime: Runtime, registry: Registry, opset: int, allow: Collection[Allow] = ()
     ) -> None:
         self._runtime = runtime
-        self._cast = registry.at("Cast", opset)
+        self._cast = registry.known_at("Cast", opset)
         self._allow = allow
 
     def find(self, version: OperatorVersion, types: Mapping[str, str]) -> tuple[TypeBridge, ...]:

@@ -185,7 +185,7 @@ class Attempt:
             operator = OperatorId.parse(missing.operator)
         except OpshiftError:  # a call of a function, or no node
             return ()
-        version = self._registry.at(operator.op_type, operator.since_version, operator.domain)
+        version = self._registry.known_at(operator.op_type, operator.since_version, operator.domain)
         if version is None:
             return ()
         found = find_equivalents(version, missing.types, self._runtime, self._registry)
@@ -262,7 +262,9 @@ def _with_other_versions(
 
     def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
         opsets = target.opsets
-        return tuple(registry.at(each.op_type, opsets.get(each.domain, 1), each.domain) for each in wrong)
+        return tuple(
+            registry.known_at(each.op_type, opsets.get(each.domain, 1), each.domain) for each in wrong
+        )
 
     tried = [versions(best.target)]
     for target in ranked:

@@ -29,6 +29,6 @@ def replacements_of_unknown(
     """Yield replacements of nodes of operators that some opsets lack."""
     for node in nodes.nodes:
         version, opset = node.operator, opsets.get(node.domain)
-        if version and opset and not registry.at(version.name, opset, node.domain):
+        if version and opset and not registry.known_at(version.name, opset, node.domain):
             types = {name: each for name, each in node.types if each}
             yield from find_equivalents(version, types, runtime, registry)

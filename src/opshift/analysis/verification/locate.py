@@ -151,7 +151,7 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
     source = _source(found, changes, tolerance)
     node, opsets = source.pair.original.nodes[source.position], source.pair.original.opsets
     domain = canonical_domain(node.domain)
-    version = runtime.registry.at(node.op_type, opsets.get(domain, 0), domain)
+    version = runtime.registry.known_at(node.op_type, opsets.get(domain, 0), domain)
     change = changes.get((source.pair.path, source.value.name))
     return DifferenceLocation(
         source.place,

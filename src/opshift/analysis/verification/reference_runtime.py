@@ -36,7 +36,7 @@ def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str
         for node in part.container.node
     }
     for domain, op_type, opset in sorted(calls):
-        operator = registry.at(op_type, opset, domain)
+        operator = registry.known_at(op_type, opset, domain)
         if operator is None or (domain, op_type) in functions or operator.id in REFERENCES:
             continue
         if registry.releases.newest_opset(domain) is None:

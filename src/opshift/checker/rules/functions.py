@@ -86,7 +86,7 @@ def opset(node: CheckedCall) -> Problems:
         return
     model_opset = container.model.all_opsets.get(operator.domain)
     if model_opset is not None and model_opset != container.opsets.get(operator.domain):
-        model_operator = container.model.registry.at(operator.name, model_opset, operator.domain)
+        model_operator = container.model.registry.known_at(operator.name, model_opset, operator.domain)
         if model_operator is None or model_operator.id != operator.id:
             by_model = model_operator.id if model_operator else "undefined"
             yield f"is {operator.id} by the imports of the function, but {by_model} by the model's"

@@ -125,7 +125,9 @@ class DefinedDraft(Draft):
             body = pending.pop().body
             for node in body.nodes if body else ():
                 assert body is not None
-                operator = self.staged.at(node.op_type, body.opset_imports.get(node.domain, 0), node.domain)
+                operator = self.staged.known_at(
+                    node.op_type, body.opset_imports.get(node.domain, 0), node.domain
+                )
                 if operator and operator.id not in found:
                     found.add(operator.id)
                     pending.append(operator)

@@ -72,7 +72,7 @@ class References:
     def _version(self, node: NodeProto, model: ModelProto) -> OperatorVersion | None:
         domain = canonical_domain(node.domain)
         opset = next(each.version for each in model.opset_import if canonical_domain(each.domain) == domain)
-        return self.registry.at(node.op_type, opset, domain)
+        return self.registry.known_at(node.op_type, opset, domain)
 
 
 def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, object]) -> Arrays:

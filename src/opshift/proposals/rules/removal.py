@@ -87,7 +87,7 @@ def check_promotion_source(draft: DefinedDraft) -> Problems:
         return
     try:
         operator_id = OperatorId.parse(draft.proposal.promotes)
-        found = draft.registry.at(operator_id.op_type, operator_id.since_version, operator_id.domain)
+        found = draft.registry.known_at(operator_id.op_type, operator_id.since_version, operator_id.domain)
     except OpshiftError:
         found = None
     if found is None:

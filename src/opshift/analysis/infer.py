@@ -1,0 +1,125 @@
+"""Element types, shapes and constants of all values of a model, as inference finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from opshift.converter.declared_shapes import with_declared_shapes
+from opshift.converter.shape_arguments import ShapesLike, read_shapes
+from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import Scope
+from opshift.model.attributes import graphs_in
+from opshift.model.element_types import type_string
+from opshift.model.files import ModelLike, model_of
+from opshift.model.frozen_record import FrozenRecord
+from opshift.model.graphs import node_place
+from opshift.model.node import Tensor
+from opshift.model.onnx_ir.models import reading_onnx_ir
+from opshift.model.tensors import element_count
+from opshift.registry.registry import Registry, default_registry
+from opshift.runtimes.model_nodes import ordered
+
+MAX_CONSTANT: Final = 1024
+"""Maximum number of elements of a constant: weights are not decoded."""
+
+
+class InferredValue(FrozenRecord):
+    """What is known about a value in every run.
+
+    Attributes:
+        type: type such as `tensor(float)` or `seq(tensor(float))`; `None` if it is unknown.
+        shape: dimensions, `None` for each that may differ between runs; `None` if the rank is unknown.
+        constant: the value, if it is the same in every run and has at most 1,024 elements.
+    """
+
+    type: str | None
+    shape: tuple[int | None, ...] | None
+    constant: Tensor | None = None
+
+    def __str__(self) -> str:
+        dims = (
+            "" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+        )
+        value = "" if self.constant is None else f" = {list(self.constant.values)}"
+        return f"{self.type or '?'}{dims}{value}"
+
+
+class InferredModel(FrozenRecord):
+    """Values of each graph and function of a model, by path such as `graph` and `function local.Twice`."""
+
+    graphs: Mapping[str, Mapping[str, InferredValue]]
+
+    @property
+    def values(self) -> Mapping[str, InferredValue]:
+        """Values of the main graph by name: inputs, initializers and outputs of nodes."""
+        return self.graphs["graph"]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{path}: {name}: {value}"
+            for path, values in self.graphs.items()
+            for name, value in values.items()
+        )
+
+
+@reading_onnx_ir
+def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | None = None) -> InferredModel:
+    """Return what is known about the values of a model, without running it.
+
+    Declarations of inputs and initializers are facts; what the model declares for other values only completes
+    inferred facts.
+
+    Args:
+        model: an `onnx.ModelProto` or one of the project, bytes, a path or a file object.
+        shapes: shapes of inputs by name, as for `convert_version`.
+        registry: operator definitions; by default the project's own.
+
+    Raises:
+        InvalidModel: `model` is not a model, or nodes read values that no node produces.
+        UsageError: a shape is invalid, or contradicts the model.
+    """
+    proto, _ = model_of(model)
+    registry = registry or default_registry()
+    if shapes:
+        proto, _ = with_declared_shapes(proto, read_shapes(shapes), registry)
+    proto, _ = ordered(proto, registry)
+    found: dict[str, Mapping[str, InferredValue]] = {}
+    for root, _, path in root_scopes(proto, proto, registry):
+        for scope, place in _nested_scopes(root, path):
+            found[place] = {name: _value(name, scope) for name in _names(scope)}
+    return InferredModel(found)
+
+
+def _nested_scopes(root: Scope, path: str) -> Iterator[tuple[Scope, str]]:
+    """Yield a scope and those of its subgraphs, outer ones first."""
+    pending = [(root, path)]
+    for scope, place in pending:  # a list that grows by the subgraphs
+        nodes = scope.container.node
+        scope.defined_names.update(name for node in nodes for name in node.output)
+        yield scope, place
+        for node in nodes:
+            for attribute in node.attribute:
+                for graph in graphs_in(attribute):
+                    child = scope.child(graph)
+                    child.owner = node
+                    pending.append((child, f"{node_place(place, node)}, {attribute.name}"))
+
+
+def _names(scope: Scope) -> dict[str, None]:
+    container = scope.container
+    declared = [getattr(each, "name", each) for each in container.input]
+    initializers = [each.name for each in getattr(container, "initializer", ())]
+    sparse = [each.values.name for each in getattr(container, "sparse_initializer", ())]
+    produced = [name for node in container.node for name in node.output if name]
+    return dict.fromkeys([*declared, *initializers, *sparse, *produced])
+
+
+def _value(name: str, scope: Scope) -> InferredValue:
+    kind, stored = scope.element_type(name), scope.initializer(name)
+    count = element_count(stored) if stored is not None else 0
+    constant = scope.constant(name) if count is not None and count <= MAX_CONSTANT else None
+    if constant is not None and len(constant.values) > MAX_CONSTANT:
+        constant = None
+    shape = scope.shape(name) if constant is None else constant.dims
+    return InferredValue(None if kind is None else type_string(kind), shape, constant)
