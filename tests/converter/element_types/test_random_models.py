@@ -34,10 +34,20 @@ def like(value: Any, wanted: Any) -> Any:
     return value.astype(wanted.dtype) if isinstance(wanted, np.ndarray) and wanted.dtype != object else value
 
 
+def is_large(value: Any) -> bool:
+    """Return whether float16 may overflow in a computation with a value."""
+    if isinstance(value, list):
+        return any(map(is_large, value))
+    is_float = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return is_float and bool((np.abs(value[np.isfinite(value)]) > 200).any())
+
+
 def compare(seed: int, types: dict[str, str], *, keep_interface: bool) -> bool:
     """Compare a model before and after a conversion, and return whether onnxruntime runs it."""
     case = draw_case(Draw([seed]), (11, 21), (1, 6))
     if UNLIKE & {each.op_type for each in case.model.graph.node} or case.model.functions:
+        return False
+    if "float16" in types.values() and any(map(is_large, (*case.feeds.values(), *case.values.values()))):
         return False
     try:
         wanted = run_in_onnxruntime(case.model, case.feeds)
@@ -62,7 +72,8 @@ def compare(seed: int, types: dict[str, str], *, keep_interface: bool) -> bool:
 @pytest.mark.parametrize("keep_interface", [False, True])
 @pytest.mark.parametrize("types", [{"float": "float16"}, {"float16": "float"}, {"float": "double"}])
 def test_computes_the_same(types: dict[str, str], keep_interface: bool) -> None:
-    assert any([compare(seed, types, keep_interface=keep_interface) for seed in range(12)])
+    ran = [compare(seed, types, keep_interface=keep_interface) for seed in range(12)]
+    assert any(ran)
 
 
 @pytest.mark.full
