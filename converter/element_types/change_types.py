@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from opshift.converter.element_types.choose_types import has_stated_type
@@ -33,15 +33,13 @@ class TypeChange:
     """Changes of the types of one model.
 
     Attributes:
-        changes: new element types by old ones.
-        keeps_interface: whether inputs and outputs of the main graph keep their types.
+        result_type: function that returns the type of an output of the main graph or of a subgraph.
         clamps: whether constants out of the range of the new type become the nearest number.
         names: generator of the names of new values.
         reasons: reasons against the conversion, by place.
     """
 
-    changes: Mapping[str, str]
-    keeps_interface: bool
+    result_type: Callable[[TypedValue, bool], str]
     clamps: bool
     names: FreshNames
     reasons: dict[str, CannotConvert]
@@ -52,25 +50,24 @@ class TypeChange:
         state = _Graph(types, parent, NodeWriter(type(graph)(), self.names))
         self._change_inputs(state, graph)
         is_main = parent is None
-        required = not (is_main and self.keeps_interface)
         for position, node in enumerate(graph.node):
             try:
-                self._change_node(position, node, state, required if is_main else None)
+                self._change_node(position, node, state, is_main=is_main)
             except CannotConvert as error:
                 self.reasons[node_place(types.path, node)] = error
         for value in graph.output:
             found = types.find(value.name)
             if found is None:
                 continue
-            is_new = required and found.can_change if is_main else found.passes_subgraphs
+            wanted = self.result_type(found, is_main)
             if not is_main:
-                value.name = self._name_of(value.name, found, state, is_new=is_new)
-            if is_new:
-                self._set_type(value.type)
+                value.name = self._name_of(value.name, found, state, wanted)
+            _set_type(value.type, found.old, wanted)
         for value in graph.value_info:
             own = types.values.get(value.name)
-            if own and state.names.get((value.name, True)) == value.name:
-                self._set_type(value.type)
+            for stored in (own.new, own.kept) if own else ():
+                if own and state.names.get((value.name, stored)) == value.name:
+                    _set_type(value.type, own.old, stored)
         del graph.node[:]
         graph.node.extend(state.writer.result.node)
 
@@ -78,28 +75,29 @@ class TypeChange:
         values = state.types.values
         tensors = [*graph.initializer, *(each.values for each in graph.sparse_initializer)]
         for name, own in values.items():
-            state.names[name, bool(own.is_new)] = name
+            state.names[name, _stored(own)] = name
         for declared in graph.input:
-            if declared.name in values and values[declared.name].is_new:
-                self._set_type(declared.type)
+            if declared.name in values:
+                own = values[declared.name]
+                _set_type(declared.type, own.old, _stored(own))
         for tensor in tensors:
             value = values.get(tensor.name)
             if value is None:
                 continue
-            name, is_required = tensor.name, not self.keeps_interface and value.can_change
-            if value.is_new:
-                self._change_tensor(tensor, f"{state.types.path}, tensor {name!r}")
-            if value.is_result and state.parent is None and value.is_new != is_required:
+            name, stored = tensor.name, _stored(value)
+            self._change_tensor(tensor, stored, f"{state.types.path}, tensor {name!r}")
+            wanted = self.result_type(value, True)
+            if value.is_result and state.parent is None and stored != wanted:
                 tensor.name = self.names.fresh(name)
-                state.names[name, bool(value.is_new)] = tensor.name
-                self._cast(tensor.name, name, value, state, is_new=is_required)
+                state.names[name, stored] = tensor.name
+                self._cast(tensor.name, name, value, state, wanted)
 
-    def _change_node(self, position: int, node: NodeProto, state: _Graph, required: bool | None) -> None:
+    def _change_node(self, position: int, node: NodeProto, state: _Graph, *, is_main: bool) -> None:
         types = state.types.nodes[position]
-        for place, is_new in types.inputs.items():
+        for place, wanted in types.inputs.items():
             value = state.types.find(node.input[place])
             assert value is not None, "only values with changeable types are listed"
-            node.input[place] = self._name_of(node.input[place], value, state, is_new=is_new)
+            node.input[place] = self._name_of(node.input[place], value, state, wanted)
         originals = list(graphs_of(state.types.scope.container.node[position]))
         copies = [each for attribute in node.attribute for each in graphs_in(attribute)]
         for old, new in zip(originals, copies, strict=True):
@@ -108,32 +106,31 @@ class TypeChange:
         for place in types.outputs:
             name = node.output[place]
             value = state.types.values[name]
-            if value.is_new:
+            stored = _stored(value)
+            if stored != value.old:
                 self._set_output_type(node, place, value, state)
-            if value.is_result and required is not None and value.is_new != (required and value.can_change):
+            if value.is_result and is_main and stored != self.result_type(value, True):
                 node.output[place] = self.names.fresh(name)
-                state.names[name, bool(value.is_new)] = node.output[place]
+                state.names[name, stored] = node.output[place]
                 results.append((node.output[place], name, value))
         state.writer.result.node.append(node)
         for source, name, value in results:
-            self._cast(source, name, value, state, is_new=bool(required))
+            self._cast(source, name, value, state, self.result_type(value, True))
 
-    def _name_of(self, name: str, value: TypedValue, state: _Graph, *, is_new: bool) -> str:
-        """Return the name of a value in its old or new type, after a cast if it has none."""
-        found = state.find(name, is_new)
+    def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
+        """Return the name of a value in a type, after a cast if it has none."""
+        found = state.find(name, wanted)
         if found is not None:
             return found
-        source = state.find(name, not is_new)
-        wanted = value.new if is_new else value.old
-        assert source is not None, "a value has one of its types"
+        sources = (state.find(name, each) for each in (value.old, value.kept, value.new))
+        source = next(filter(None, sources))
         output = self.names.fresh(f"{name}_{wanted}")
-        self._cast(source, output, value, state, is_new=is_new, name=name)
+        self._cast(source, output, value, state, wanted, name)
         return output
 
     def _cast(
-        self, source: str, output: str, value: TypedValue, state: _Graph, *, is_new: bool, name: str = ""
+        self, source: str, output: str, value: TypedValue, state: _Graph, wanted: str, name: str = ""
     ) -> None:
-        wanted = value.new if is_new else value.old
         if wanted not in BY_NAME:
             reason = f"{name or output!r} is {value.old}, and no operator casts it to {value.new}"
             remedy = "keep its element type, or convert to a newer opset first"
@@ -143,7 +140,7 @@ class TypeChange:
         else:
             node = state.writer.result.node.add(op_type="Cast", input=[source], output=[output])
             node.attribute.add(name="to", type=STRING, s=wanted.upper().encode())
-        state.names[name or output, is_new] = output
+        state.names[name or output, wanted] = output
         self.casts += 1
 
     def _set_output_type(self, proto: NodeProto, position: int, value: TypedValue, state: _Graph) -> None:
@@ -153,12 +150,12 @@ class TypeChange:
         if operator is None:
             return
         if operator.name == "Constant" and operator.domain == DEFAULT_DOMAIN:
-            self._change_constant(proto, node)
+            self._change_constant(proto, node, _stored(value))
             return
         formal = parameter_at(operator.outputs, position)
         for attribute in proto.attribute:
             for each in types_in(attribute):
-                self._set_type(each)
+                _set_type(each, value.old, _stored(value))
         if formal is None or formal.type_attribute is None:
             return
         name = formal.type_attribute
@@ -171,50 +168,60 @@ class TypeChange:
             if not is_stated:
                 attribute.type = TENSOR
                 write_tensor(attribute.t, Tensor(value.old, (1,), (0,)))
-            self._change_tensor(attribute.t, "")
+            self._change_tensor(attribute.t, _stored(value), "")
         elif operator.attributes[name].type == "STRING":
-            attribute.type, attribute.s = STRING, value.new.upper().encode()
+            attribute.type, attribute.s = STRING, _stored(value).upper().encode()
         else:
-            (element_type,) = element_names(value.new)
+            (element_type,) = element_names(_stored(value))
             attribute.type, attribute.i = INT, BY_NAME[element_type].number
 
-    def _change_constant(self, proto: NodeProto, node: Node) -> None:
+    def _change_constant(self, proto: NodeProto, node: Node, stored: str) -> None:
         for attribute in proto.attribute:
             if attribute.name == "value":
-                self._change_tensor(attribute.t, "")
+                self._change_tensor(attribute.t, stored, "")
                 return
             if attribute.name == "sparse_value":
-                self._change_tensor(attribute.sparse_tensor.values, "")
+                self._change_tensor(attribute.sparse_tensor.values, stored, "")
                 return
         constant = read_constant_node(node)
         if constant is not None:
             del proto.attribute[:]
             attribute = proto.attribute.add(name="value", type=TENSOR)
             write_tensor(attribute.t, constant)
-            self._change_tensor(attribute.t, "")
+            self._change_tensor(attribute.t, stored, "")
 
-    def _change_tensor(self, tensor: TensorProto, place: str) -> None:
-        """Convert the elements of a tensor; with a place, an error becomes a reason there."""
+    def _change_tensor(self, tensor: TensorProto, stored: str, place: str) -> None:
+        """Convert the elements of a tensor to a type; with a place, an error becomes a reason there."""
+        if tensor.data_type == BY_NAME[stored].number:
+            return
         try:
-            change_tensor(tensor, self.changes, clamps=self.clamps)
+            change_tensor(tensor, stored, clamps=self.clamps)
         except CannotConvert as error:
             if not place:
                 raise
             self.reasons[place] = error
 
-    def _set_type(self, value_type: TypeProto) -> None:
-        widen_type(value_type, type_numbers(self.changes))
+
+def _stored(value: TypedValue) -> str:
+    assert value.stored is not None, "the types of all values are chosen"
+    return value.stored
 
 
-def change_tensor(tensor: TensorProto, changes: Mapping[str, str], *, clamps: bool) -> None:
-    """Convert the elements of a tensor of a type to change.
+def _set_type(value_type: TypeProto, old: str, new: str) -> None:
+    """Replace an element type in a type."""
+    if old != new:
+        widen_type(value_type, type_numbers(dict(zip(element_names(old), element_names(new), strict=True))))
+
+
+def change_tensor(tensor: TensorProto, new: str, *, clamps: bool) -> None:
+    """Convert the elements of a tensor to another type.
 
     Raises:
         CannotConvert: an element is out of the range of the new type, or the elements are in another file, or
             do not match the dimensions.
     """
     kind = BY_NUMBER[tensor.data_type]
-    change = ElementChange(kind.name, changes[kind.name], clamps)
+    change = ElementChange(kind.name, new, clamps)
     store = store_of(tensor)
     placeholder = store.convert(tensor.raw_data, change) if store else None
     if placeholder is None:
@@ -245,17 +252,17 @@ class _Graph:
         types: the chosen types.
         parent: the enclosing graph.
         writer: writer of the nodes.
-        names: names of values, by original name and whether they have the new type.
+        names: names of values, by original name and type.
     """
 
     types: GraphTypes
     parent: _Graph | None
     writer: NodeWriter
-    names: dict[tuple[str, bool], str] = field(default_factory=dict)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def find(self, name: str, is_new: bool) -> str | None:
-        """Return the name of a value with the old or new type; `None` if it does not exist yet."""
-        found = self.names.get((name, is_new))
+    def find(self, name: str, element_type: str) -> str | None:
+        """Return the name of a value with a type; `None` if it does not exist yet."""
+        found = self.names.get((name, element_type))
         if found is not None or self.parent is None or self.types.scope.is_local(name):
             return found
-        return self.parent.find(name, is_new)
+        return self.parent.find(name, element_type)

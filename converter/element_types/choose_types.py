@@ -17,7 +17,7 @@ from opshift.converter.element_types.integer_bounds import (
     bounds_of_stored,
 )
 from opshift.converter.element_types.kept_regions import keep_regions
-from opshift.converter.element_types.requested_types import EXACT_CHANGES, kept_operators
+from opshift.converter.element_types.requested_types import EXACT_CHANGES, KEPT_AS, kept_operators
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
 from opshift.inference.scope import Scope
@@ -67,7 +67,7 @@ class TypeChoice:
         for node in container.node:
             self._add_bounds(graph, node)
             for name in filter(None, node.output):
-                self._add(graph, name, is_new=True)
+                self._add(graph, name)
         for position, node in enumerate(container.node):
             try:
                 graph.nodes[position] = self._node_types(node, graph)
@@ -91,7 +91,9 @@ class TypeChoice:
         changed = next((each for each in names if each in self.changes), None)
         return old.replace(f"({changed})", f"({self.changes[changed]})") if changed else None
 
-    def _add(self, graph: GraphTypes, name: str, *, is_new: bool | None) -> None:
+    def _add(
+        self, graph: GraphTypes, name: str, *, is_stored: bool = False, keeps_type: bool = False
+    ) -> None:
         old = graph.scope.element_type(name)
         new = self.new_type(old)
         if old is not None and new is not None:
@@ -99,7 +101,9 @@ class TypeChoice:
             if "int64" in element_names(old):  # the bounds of elements of sequences are unknown
                 bounds = graph.bounds_of(name)
                 can_change = not _is_container(old) and bounds is not None and bounds.fits
-            graph.values[name] = TypedValue(old, new, is_new and can_change, can_change)
+            kept = KEPT_AS.get((old, new), old)
+            stored = None if is_stored else old if keeps_type else new if can_change else kept
+            graph.values[name] = TypedValue(old, new, kept, stored, can_change)
 
     def _add_inputs(self, graph: GraphTypes, container: GraphProto) -> None:
         inputs = {each.name for each in container.input}
@@ -114,10 +118,10 @@ class TypeChoice:
             known = ((name, bounds_of_stored(name, graph.scope)) for name in constants)
             graph.bounds.update((name, bounds) for name, bounds in known if bounds)
         for name in inputs:
-            self._add(graph, name, is_new=not (is_interface and self.keeps_interface))
+            self._add(graph, name, keeps_type=is_interface and self.keeps_interface)
         for name in stored:
             if name not in inputs or self._is_old_ir:
-                self._add(graph, name, is_new=None)
+                self._add(graph, name, is_stored=True)
 
     def _add_bounds(self, graph: GraphTypes, proto: NodeProto) -> None:
         operator = graph.scope.operator(proto.op_type, proto.domain)
@@ -134,9 +138,14 @@ class TypeChoice:
         value = graph.find(name)
         if value is None:
             return
-        is_new = value.passes_subgraphs if graph.parent else value.can_change and not self.keeps_interface
-        _read(value, is_new=is_new)
+        value.needed.add(self.result_type(value, is_main=graph.parent is None))
         value.is_result |= name in graph.values
+
+    def result_type(self, value: TypedValue, is_main: bool) -> str:
+        """Return the type of a value as an output of the main graph or of a subgraph."""
+        if is_main:
+            return value.new if value.can_change and not self.keeps_interface else value.old
+        return value.new if value.passes_subgraphs else value.kept
 
     def _node_types(self, proto: NodeProto, graph: GraphTypes) -> NodeTypes:
         scope, node = graph.scope, Node.from_proto(proto)
@@ -158,17 +167,17 @@ class TypeChoice:
             or any(self._keeps(operator, f"{operator.name}.{each.formal.name}") for each in members)
             or (operator.holds_graphs and not all(each.value.passes_subgraphs for each in members))
         }
-        if any(each.value.is_new is not None for key in kept for each in groups[key]):
+        if any(each.value.stored is not None for key in kept for each in groups[key]):
             self.kept[str(operator.id)] = self.kept.get(str(operator.id), 0) + 1
         for key, members in groups.items():
             for each in members:
-                is_new = key not in kept
+                chosen = each.kept_type(operator) if key in kept else each.value.new
                 if each.is_input:
-                    found.inputs[each.position] = is_new
-                    _read(each.value, is_new=is_new)
+                    found.inputs[each.position] = chosen
+                    each.value.needed.add(chosen)
                 else:
-                    flexible = is_new and each.is_flexible
-                    found.outputs[each.position] = each.value.is_new = None if flexible else is_new
+                    flexible = key not in kept and each.is_flexible
+                    found.outputs[each.position] = each.value.stored = None if flexible else chosen
         _add_sizes(node, graph, found)
         return found
 
@@ -190,11 +199,11 @@ class TypeChoice:
         for position, name in enumerate(proto.input):
             value = graph.find(name) if name else None
             if value is not None:
-                found.inputs[position] = False
-                _read(value, is_new=False)
+                found.inputs[position] = value.old
+                value.needed.add(value.old)
         for position, name in enumerate(proto.output):
             if name in graph.values:
-                found.outputs[position] = graph.values[name].is_new = False
+                found.outputs[position] = graph.values[name].stored = graph.values[name].old
         if found.inputs or found.outputs:
             label = f"{proto.domain}.{proto.op_type}"
             self.kept[label] = self.kept.get(label, 0) + 1
@@ -222,7 +231,8 @@ class TypeChoice:
 def _add_sizes(node: Node, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node that are sizes, or that it computes from sizes and constants."""
     # other results with a new type, such as rows of a table at some positions, are not sizes
-    keeps = not found.outputs or node.op_type == "Cast" or not all(found.inputs.values() or [True])
+    news = {graph.values[each].new for each in node.outputs if each in graph.values}
+    keeps = not found.outputs or node.op_type == "Cast" or not news.issuperset(found.inputs.values())
     if node.op_type in SIZE_OPERATORS or (keeps and _depends_on_sizes(node, graph)):
         graph.sizes.update(filter(None, node.outputs))
 
@@ -252,6 +262,11 @@ class _Member:
     def allows(self, operator: OperatorVersion) -> bool:
         allowed = operator.types_of(self.formal)
         return self.value.can_change and not self.is_fixed and type_string(self.value.new) in allowed
+
+    def kept_type(self, operator: OperatorVersion) -> str:
+        """Return the type in a node that does not get the new type."""
+        is_allowed = not self.is_fixed and type_string(self.value.kept) in operator.types_of(self.formal)
+        return self.value.kept if is_allowed else self.value.old
 
 
 def _groups(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Mapping[GroupKey, list[_Member]]:
@@ -322,10 +337,6 @@ def _is_stored(name: str, graph: GraphTypes) -> bool:
         return False
     record = scope.producing_records.get(name)
     return scope.initializer(name) is not None if record is None else record[2] == "Constant"
-
-
-def _read(value: TypedValue, *, is_new: bool) -> None:
-    value.needs_old |= not is_new
 
 
 def kept_sentence(kept: Mapping[str, int]) -> str:

@@ -59,7 +59,7 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     scope, _, _ = next(root_scopes(source, result, options.registry))
     types = choice.choose(scope)
     reasons = choice.reasons
-    change = TypeChange(changes, options.keep_interface, inexact and "clamp" in options.allow, names, reasons)
+    change = TypeChange(choice.result_type, inexact and "clamp" in options.allow, names, reasons)
     if not reasons:
         change.change(types, result.graph)
     if reasons:

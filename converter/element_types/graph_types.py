@@ -16,17 +16,19 @@ class TypedValue:
     Attributes:
         old: its element type, or the type string of a sequence or optional.
         new: the same with the new element type.
-        is_new: whether the value has the new type; `None` until the readers determine it.
+        kept: the type in nodes that do not get the new one: the old one, or a wider one of more runtimes.
+        stored: type of the value; `None` until the readers determine it.
         can_change: whether all of its elements are in the range of the new type.
-        needs_old: whether a reader needs the old type.
+        needed: types that readers need.
         is_result: whether the graph returns it.
     """
 
     old: str
     new: str
-    is_new: bool | None
+    kept: str
+    stored: str | None
     can_change: bool = True
-    needs_old: bool = False
+    needed: set[str] = field(default_factory=set)
     is_result: bool = False
 
     @property
@@ -36,17 +38,23 @@ class TypedValue:
         return self.can_change and self.old != INTEGERS[0]
 
     def settle(self) -> None:
-        """Determine the type by the readers: casts are exact only to the wider type, so it is the old one."""
-        if self.is_new is None:
-            self.is_new = self.can_change and not self.needs_old
+        """Determine the type by the readers: a cast from the type that is kept loses least."""
+        if self.stored is None:
+            others = self.needed - {self.new}
+            self.stored = self.new if self.can_change and not others else self.kept
+            if self.old in others:
+                self.stored = self.old
 
 
 @dataclass
 class NodeTypes:
-    """Types of a node's inputs and outputs with changeable types, by position: whether they are new."""
+    """Types of a node's inputs and outputs with changeable types, by position.
 
-    inputs: dict[int, bool] = field(default_factory=dict)
-    outputs: dict[int, bool | None] = field(default_factory=dict)
+    An output without a type gets the one that its readers need.
+    """
+
+    inputs: dict[int, str] = field(default_factory=dict)
+    outputs: dict[int, str | None] = field(default_factory=dict)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from opshift.converter.element_types.graph_types import GraphTypes, NodeTypes
+from opshift.converter.element_types.graph_types import GraphTypes
 from opshift.model.tensors import element_count
 
 MAX_CONSTANT = 1 << 12
@@ -44,19 +44,20 @@ def keep_regions(graph: GraphTypes) -> int:
 
 def _keep(position: int, graph: GraphTypes) -> None:
     types, node = graph.nodes[position], graph.scope.nodes[position]
-    types.inputs = dict.fromkeys(types.inputs, False)
     for place in types.inputs:
         value = graph.find(node.input[place])
         assert value is not None, "only values with changeable types are listed"
-        value.needs_old = True
-    for place, is_new in types.outputs.items():
-        if is_new:
-            types.outputs[place] = graph.values[node.output[place]].is_new = False
+        types.inputs[place] = value.kept
+        value.needed.add(value.kept)
+    for place, chosen in types.outputs.items():
+        if chosen is not None:
+            value = graph.values[node.output[place]]
+            types.outputs[place] = value.stored = value.kept
 
 
 def _regions(graph: GraphTypes) -> Iterator[_Region]:
     nodes = graph.scope.nodes
-    candidates = {position for position, types in graph.nodes.items() if _is_candidate(types)}
+    candidates = {position for position in graph.nodes if _is_candidate(position, graph)}
     producers = {
         name: position for position in graph.nodes for name in nodes[position].output if name in graph.values
     }
@@ -82,9 +83,14 @@ def _regions(graph: GraphTypes) -> Iterator[_Region]:
         yield region
 
 
-def _is_candidate(types: NodeTypes) -> bool:
+def _is_candidate(position: int, graph: GraphTypes) -> bool:
     """Return whether a node computes in new types only."""
-    return bool(types.inputs) and all(types.inputs.values()) and False not in types.outputs.values()
+    types, node = graph.nodes[position], graph.scope.nodes[position]
+    inputs = ((graph.find(node.input[place]), chosen) for place, chosen in types.inputs.items())
+    outputs = ((graph.values[node.output[place]], chosen) for place, chosen in types.outputs.items())
+    return bool(types.inputs) and all(
+        value is not None and chosen in (value.new, None) for value, chosen in (*inputs, *outputs)
+    )
 
 
 def _neighbors(
@@ -103,15 +109,15 @@ def _neighbors(
         value, producer = graph.find(name), producers.get(name)
         if producer is None:
             region.is_closed &= _is_small_constant(name, graph)
-        elif value is not None and value.is_new is False:
+        elif value is not None and value.stored not in (value.new, None):
             region.cast.add(name)
-        elif value is not None and value.is_new is not None:
+        elif value is not None and value.stored is not None:
             yield producer
     for place in types.outputs:
         name = node.output[place]
         value = graph.values[name]
         region.is_closed &= not value.is_result and not graph.scope.is_captured(name)
-        if value.needs_old and value.is_new:
+        if value.stored == value.new and value.needed - {value.new}:
             region.cast.add(name)
         yield from readers[name]
 

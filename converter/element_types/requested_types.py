@@ -34,6 +34,9 @@ CHANGES = EXACT_CHANGES | {
 }  # fmt: skip
 """Supported changes of element types."""
 
+KEPT_AS = {("bfloat16", "float16"): "float"}
+"""Types of nodes that do not get the new type, by old and new type: runtimes without bfloat16 have float."""
+
 INTEGERS = ("int64", "int32")
 """The change of integers: it applies only to values that bounds show to fit, so that it is exact."""
 

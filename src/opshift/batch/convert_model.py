@@ -167,7 +167,11 @@ def _convert(
             verification = verify_file(task.source, result, settings, options.registry)
     files = {**states, **states_of(_with_data(task.output, copied))}
     report = written.report
-    is_same = report.sizes is not None and report.sizes[0] == report.sizes[1] and not settings.shapes
+    is_same = (
+        report.sizes is not None
+        and report.sizes[0] == report.sizes[1]
+        and not (settings.shapes or settings.types)
+    )
     is_same = is_same and not report.opsets and not report.changed and len(set(report.ir_version)) == 1
     status: Status = "unchanged" if is_same else "converted"
     return ModelOutcome(task.source, task.output, status, None, report, verification, data, files)

@@ -71,7 +71,7 @@ def unconverted(pieces: Sequence[OutputPiece]) -> list[Piece] | None:
 
 def total_size(pieces: Sequence[OutputPiece]) -> int:
     """Return the total size of pieces in bytes."""
-    return sum([each[1] - each[0] if isinstance(each, Range) else len(each) for each in pieces])
+    return sum([each.end - each.start if isinstance(each, Range) else len(each) for each in pieces])
 
 
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[OutputPiece]:

@@ -227,6 +227,36 @@ def test_refuses_values_of_unknown_type() -> None:
     assert [each.op_type for each in result.graph.node] == ["Cast", "Secret", "Cast", "Relu"]
 
 
+def test_nodes_of_bfloat16_that_are_kept_compute_in_float() -> None:
+    nodes = "s = ReduceSum<keepdims = 0>(x) t = Mul(s, w) u = CumSum(x, axis) y = Add(u, t)"
+    model = model_of(nodes, "bfloat16 w = {16320}, int64 axis = {1}", x="bfloat16[3, 4] x")
+    result = convert_types(model, "bfloat16=float16", allow="approximate")
+    onnx.checker.check_model(result, full_check=True)
+    casts = [each.attribute[0].i for each in result.graph.node if each.op_type == "Cast"]
+    assert casts == [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.FLOAT16]
+    wanted = run(model_of(nodes, "float w = {1.5}, int64 axis = {1}"), {"x": X})
+    assert_close(run(result, {"x": X.astype(np.float16)}), wanted, 1e-2)
+    inside = convert_types(model, "bfloat16=float16", allow="approximate", keep_interface=True)
+    onnx.checker.check_model(inside, full_check=True)
+    assert inside.graph.input[0].type.tensor_type.elem_type == TensorProto.BFLOAT16
+
+
+def test_keeps_quantized_nodes_without_casts() -> None:
+    nodes = """
+        q = QuantizeLinear(x, scale, zero) d = DequantizeLinear(q, scale, zero)
+        v = DequantizeLinear(w, scale, zero) a = MatMul(d, v) r = Relu(a)
+        p = QuantizeLinear(r, scale, zero) e = DequantizeLinear(p, scale, zero) y = Tanh(e)
+    """
+    weights = "float scale = {0.02}, int8 zero = {0}, int8[4, 2] w = {1, -2, 30, 4, 5, 6, 7, 8}"
+    result = convert_types(model_of(nodes, weights), "float=float16", allow="approximate")
+    onnx.checker.check_model(result, full_check=True)
+    operators = [each.op_type for each in result.graph.node]
+    assert operators == [
+        "Cast", "QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul", "Relu", "QuantizeLinear",
+        "DequantizeLinear", "Cast", "Tanh",
+    ]  # fmt: skip
+
+
 def test_inlines_functions() -> None:
     text = """
         <ir_version: 8, opset_import: ["": 17, "local": 1]>
