@@ -55,7 +55,8 @@ class Expansions:
 
     def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
         self.registry = registry
-        self.allow = allow
+        # Not the inexact conversions: an expansion proves that the nodes compute the same.
+        self.allow = allow & {"large"}
         self._graphs: dict[tuple[Call, int], ExactGraph | None] = {}
         self._shapes: dict[Call, Shape | None] = {}
 
@@ -92,12 +93,17 @@ class Candidate:
         self._expansions = expansions
         self._anchor = record[4][pattern.outputs[0].output]
 
-    def replacement(self, match: Match, fixed: frozenset[str]) -> Replacement:
+    def replacement(self, match: Match, fixed: frozenset[str], *, is_relaxed: bool) -> Replacement:
         """Return the node that replaces the match; `fixed` names must not lose their producers.
+
+        `is_relaxed` is that of the matcher, see `Matcher`.
 
         Raises:
             Rejected: the nodes have to remain.
         """
+        protos = map(self._scope.proto_of, match.nodes.values())
+        if any(getattr(proto, "device_configurations", ()) for proto in protos):
+            raise Rejected("a node is assigned to devices, by the names of its values")
         inputs = self._inputs(match)
         self._require_type(inputs)
         match = match._replace(attributes={**match.attributes, **self._sizes(match)})
@@ -107,7 +113,6 @@ class Candidate:
         if self._pattern.is_form:
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
-            is_relaxed = True
         else:
             graph, match, is_relaxed = self._verified(call, match)
             size_nodes = graph.size_nodes()

@@ -67,8 +67,9 @@ class Comparison(NamedTuple):
         self, hole: Hole, element: Any, attributes: dict[str, Any] | None, element_type: str | None
     ) -> bool:
         attribute = self.operator.attributes.get(hole.attribute)
-        is_number = not isinstance(element, bytes) and attribute is not None
-        if attributes is None or attribute is None or not is_number or attribute.type not in ("FLOAT", "INT"):
+        if attributes is None or attribute is None or isinstance(element, bytes):
+            return False
+        if attribute.type not in ("FLOAT", "INT"):
             return False
         value = solved(element, hole.function, attribute.type)
         if value is None or (

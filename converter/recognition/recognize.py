@@ -183,7 +183,8 @@ class _Pass:
             match = matcher.match(record[4][position])
             if match is None:
                 return None
-            found = Candidate(pattern, operator, record, view, self._expansions).replacement(match, fixed)
+            candidate = Candidate(pattern, operator, record, view, self._expansions)
+            found = candidate.replacement(match, fixed, is_relaxed=matcher.is_relaxed)
             if pattern.approximate and not self._allowances.allow("approximate", pattern.approximate):
                 raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
         except (Rejected, CannotConvert) as error:
