@@ -15,6 +15,7 @@ from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.symbols import is_symbol
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Tensor
+from opshift.model.tensors import can_pack_tensor
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -34,6 +35,7 @@ class Replacement(NamedTuple):
         nodes: records of all nodes that it replaces.
         removable: outputs of nodes that are removed if nothing reads them any more.
         approximate: difference in rounding, a sentence; empty if the results are equal.
+        flattened: constants in place of inputs, which they have in one dimension, by position.
     """
 
     operator: OperatorVersion
@@ -44,6 +46,7 @@ class Replacement(NamedTuple):
     nodes: tuple[NodeRecord, ...]
     removable: frozenset[str]
     approximate: str
+    flattened: Mapping[int, Tensor]
 
 
 class Rejected(Exception):
@@ -139,7 +142,15 @@ class Candidate:
             tuple(nodes.values()),
             frozenset(self._removable(match)),
             self._pattern.approximate,
+            {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
+
+    def _flattened(self, name: str) -> Tensor:
+        """Return a constant with one dimension."""
+        value = self._view.constant(name)
+        if value is None or self._scope.is_function or not can_pack_tensor(value):
+            raise Rejected(f"{name!r} is not a constant of a graph")
+        return value._replace(dims=(len(value.values),))
 
     def _require_type(self, inputs: tuple[str, ...]) -> None:
         types = self._pattern.types

@@ -45,13 +45,15 @@ class Comparison(NamedTuple):
             return attributes is not None and self._set(attributes, constant.whole, tuple(elements))
         if constant.elements is None:
             return True
-        if self.is_complete and len(elements) != len(constant.elements):
+        if constant.is_filled:
+            constant = constant._replace(elements=constant.elements * len(elements))
+        if self.is_complete and len(elements) != len(constant.elements or ()):
             return False
         return all(
             self._solve(expected, element, attributes, element_type)
             if isinstance(expected, Hole)
             else expected is None or self._is_equal(expected, element, element_type)
-            for expected, element in zip(constant.elements, elements, strict=False)
+            for expected, element in zip(constant.elements or (), elements, strict=False)
         )
 
     def _is_equal(self, expected: Element, element: Any, element_type: str | None) -> bool:

@@ -22,15 +22,17 @@ from opshift.converter.recognition.matching import Matcher, candidates
 from opshift.converter.recognition.patterns import IndexedPattern, Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.repeated_fields import remove_messages
+from opshift.converter.rewrite.workspace import FreshNames
 from opshift.converter.root_scopes import root_scopes
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, is_graph, nested_nodes, node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
+from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 
 MAX_PASSES = 3
@@ -104,8 +106,10 @@ class _Pass:
             found = list(self._visit(scope, path, anchors))
             if found:
                 located.append((container, found))
+        names = FreshNames()
+        names.avoid(*(container for _, container, _ in scopes))
         for root, graphs in located:
-            _write(root, graphs)
+            _write(root, graphs, names)
 
     def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[IndexedPattern]]:
         """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
@@ -215,7 +219,7 @@ def _add_call_facts(scopes: Sequence[CallScope]) -> None:
         functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
 
 
-def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
+def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
@@ -224,6 +228,10 @@ def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
         nodes = container.node
         for each in replacements:
             _fill(nodes[each.position], each)
+            for position, value in each.flattened.items():
+                name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
+                assert is_graph(container)
+                write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
     remove_dead_nodes(root, Removal(lambda node: any(map(removable.__contains__, node.output))), unread)
 
