@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import declare_nodes
 from opshift.converter.folding.fold import has_distinct_names, names_in_training
@@ -109,7 +110,7 @@ class _Pass:
         names = FreshNames()
         names.avoid(*(container for _, container, _ in scopes))
         for root, graphs in located:
-            _write(root, graphs, names)
+            _write(root, graphs, names, self._fixed)
 
     def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[IndexedPattern]]:
         """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
@@ -119,7 +120,7 @@ class _Pass:
             if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
                 found[indexed.pattern.anchor.op_type].append(indexed)
         for each in found.values():
-            each.sort(key=lambda indexed: -len(indexed.pattern.nodes))
+            each.sort(key=lambda indexed: (-len(indexed.pattern.nodes), bool(indexed.pattern.approximate)))
         return found
 
     def _patterns(self) -> Iterator[IndexedPattern]:
@@ -175,6 +176,8 @@ class _Pass:
         position = pattern.outputs[0].output
         if operator is None or position >= len(record[4]):
             return None
+        if pattern.flattened and self._model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
+            return None
         matcher = Matcher(
             view,
             pattern.nodes,
@@ -219,11 +222,13 @@ def _add_call_facts(scopes: Sequence[CallScope]) -> None:
         functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
 
 
-def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames) -> None:
+def _write(
+    root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, in_training: Set[str]
+) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
-    unread = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
+    kept = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
@@ -233,7 +238,8 @@ def _write(root: ContainerProto, graphs: Iterable[_Located], names: FreshNames) 
                 assert is_graph(container)
                 write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
-    remove_dead_nodes(root, Removal(lambda node: any(map(removable.__contains__, node.output))), unread)
+    removal = Removal(lambda node: any(map(removable.__contains__, node.output)))
+    remove_dead_nodes(root, removal, kept.union(in_training))
 
 
 def _fill(proto: NodeProto, replacement: Replacement) -> None:
