@@ -111,10 +111,11 @@ def row(path: Path, architecture: Architecture, expected: Counter[str]) -> str:
 
 def timed(model: onnx.ModelProto, **arguments: Any) -> tuple[onnx.ModelProto, float]:
     """Return the converted model, and the least of three CPU times."""
+    result = opshift.convert_version(model, TARGET, fold=True, **arguments)
     times = []
     for _ in range(3):
         start = time.process_time()
-        result = opshift.convert_version(model, TARGET, fold=True, **arguments)
+        opshift.convert_version(model, TARGET, fold=True, **arguments)
         times.append(time.process_time() - start)
     return result, min(times)
 

@@ -9,7 +9,7 @@ Names are inputs, outputs and attributes of the operator, or values of earlier l
 of the type of the other operand, and a list a constant of several numbers. In a constant, an attribute may be
 negated, inverted or under a square root: `-lambd`, `1 / scale`, `sqrt(scale)` or `sqrt(1 / scale)`. Keywords
 are attributes of the nodes, or inputs by name; `...` is any value. `|` separates alternatives, and
-`given(value, scale=1.0)` is one that implies attributes of the operator.
+`given(value, scale=1.0)` is one that implies attributes of the operator. All elements of `filled(1.0)` are 1.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class RecognizedForm(Record):
     The name of an attribute is a size that the attribute declares, and `A * B` a product. A dimension with
     `?` may also be 1 or missing. The shapes have to determine that of the result.
     """
+    flattened: tuple[str, ...] = ()
+    """Constant inputs that have one dimension in the operator, and others in the form."""
     types: tuple[str, ...] = ()
     """Element types of the first input for which the form is valid; empty for all."""
     form: Annotated[str, Checked(min_length=1)]
@@ -74,9 +76,10 @@ Term: TypeAlias = "float | int | str | AttributeTerm | None"
 
 
 class ConstantOperand(NamedTuple):
-    """Constant: its elements, or `None` for any."""
+    """Constant: its elements, or `None` for any; if it is filled, one element is that of all."""
 
     elements: tuple[Term, ...] | None
+    is_filled: bool = False
 
 
 class ValueOperand(NamedTuple):
@@ -174,8 +177,11 @@ class _Parser:
         self._nodes.append(FormNode(value.func.id, operands, named, outputs))
 
     def _operand(self, value: ast.expr) -> Operand:
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id != "sqrt":
-            name = f"{value.func.id} {len(self._nodes)}"
+        function = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+        if isinstance(value, ast.Call) and function == "filled":
+            return ConstantOperand((_term(value.args[0]),), is_filled=True)
+        if isinstance(value, ast.Call) and function and function != "sqrt":
+            name = f"{function} {len(self._nodes)}"
             self._add(value, (name,))
             return ValueOperand(name)
         if isinstance(value, ast.Name) and value.id not in self._attributes:

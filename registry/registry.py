@@ -317,8 +317,9 @@ def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
     """Return a registry of the project's definitions, those of installed packages, and those in `sources`.
 
     Args:
-        sources: folders with definitions, and operator-set documents, or one of them. The first folder with a `releases.yaml`
-            is a complete tree and replaces the project's definitions and those of installed packages.
+        sources: folders with definitions, and operator-set documents, or one of them. The first folder with a
+            `releases.yaml` is a complete tree and replaces the project's definitions and those of installed
+            packages.
 
     Raises:
         DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.

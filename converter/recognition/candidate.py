@@ -15,6 +15,7 @@ from opshift.inference.root_scopes import root_scopes
 from opshift.inference.symbols import is_symbol
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Tensor
+from opshift.model.tensors import can_pack_tensor
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -34,6 +35,7 @@ class Replacement(NamedTuple):
         nodes: records of all nodes that it replaces.
         removable: outputs of nodes that are removed if nothing reads them any more.
         approximate: difference in rounding, a sentence; empty if the results are equal.
+        flattened: constants in place of inputs, which they have in one dimension, by position.
     """
 
     operator: OperatorVersion
@@ -44,6 +46,7 @@ class Replacement(NamedTuple):
     nodes: tuple[NodeRecord, ...]
     removable: frozenset[str]
     approximate: str
+    flattened: Mapping[int, Tensor]
 
 
 class Rejected(Exception):
@@ -55,7 +58,8 @@ class Expansions:
 
     def __init__(self, registry: Registry, allow: frozenset[Allow]) -> None:
         self.registry = registry
-        self.allow = allow
+        # Not the inexact conversions: an expansion proves that the nodes compute the same.
+        self.allow = allow & {"large"}
         self._graphs: dict[tuple[Call, int], ExactGraph | None] = {}
         self._shapes: dict[Call, Shape | None] = {}
 
@@ -92,12 +96,17 @@ class Candidate:
         self._expansions = expansions
         self._anchor = record[4][pattern.outputs[0].output]
 
-    def replacement(self, match: Match, fixed: frozenset[str]) -> Replacement:
+    def replacement(self, match: Match, fixed: frozenset[str], *, is_relaxed: bool) -> Replacement:
         """Return the node that replaces the match; `fixed` names must not lose their producers.
+
+        `is_relaxed` is that of the matcher, see `Matcher`.
 
         Raises:
             Rejected: the nodes have to remain.
         """
+        protos = map(self._scope.proto_of, match.nodes.values())
+        if any(getattr(proto, "device_configurations", ()) for proto in protos):
+            raise Rejected("a node is assigned to devices, by the names of its values")
         inputs = self._inputs(match)
         self._require_type(inputs)
         match = match._replace(attributes={**match.attributes, **self._sizes(match)})
@@ -107,7 +116,6 @@ class Candidate:
         if self._pattern.is_form:
             size_nodes: frozenset[int] = frozenset()
             self._add_outputs(match, self._pattern.outputs, outputs)
-            is_relaxed = True
         else:
             graph, match, is_relaxed = self._verified(call, match)
             size_nodes = graph.size_nodes()
@@ -134,7 +142,15 @@ class Candidate:
             tuple(nodes.values()),
             frozenset(self._removable(match)),
             self._pattern.approximate,
+            {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
+
+    def _flattened(self, name: str) -> Tensor:
+        """Return a constant with one dimension."""
+        value = self._view.constant(name)
+        if value is None or self._scope.is_function or not can_pack_tensor(value):
+            raise Rejected(f"{name!r} is not a constant of a graph")
+        return value._replace(dims=(len(value.values),))
 
     def _require_type(self, inputs: tuple[str, ...]) -> None:
         types = self._pattern.types

@@ -45,13 +45,15 @@ class Comparison(NamedTuple):
             return attributes is not None and self._set(attributes, constant.whole, tuple(elements))
         if constant.elements is None:
             return True
-        if self.is_complete and len(elements) != len(constant.elements):
+        if constant.is_filled:
+            constant = constant._replace(elements=constant.elements * len(elements))
+        if self.is_complete and len(elements) != len(constant.elements or ()):
             return False
         return all(
             self._solve(expected, element, attributes, element_type)
             if isinstance(expected, Hole)
             else expected is None or self._is_equal(expected, element, element_type)
-            for expected, element in zip(constant.elements, elements, strict=False)
+            for expected, element in zip(constant.elements or (), elements, strict=False)
         )
 
     def _is_equal(self, expected: Element, element: Any, element_type: str | None) -> bool:
@@ -67,9 +69,9 @@ class Comparison(NamedTuple):
         self, hole: Hole, element: Any, attributes: dict[str, Any] | None, element_type: str | None
     ) -> bool:
         attribute = self.operator.attributes.get(hole.attribute)
-        if attributes is None or attribute is None or attribute.type not in ("FLOAT", "INT"):
+        if attributes is None or attribute is None or isinstance(element, bytes):
             return False
-        if isinstance(element, bytes):
+        if attribute.type not in ("FLOAT", "INT"):
             return False
         value = solved(element, hole.function, attribute.type)
         if value is None or (

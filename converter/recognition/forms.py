@@ -74,6 +74,7 @@ def _pattern(
     return Pattern(
         version.domain, version.name, position, True, form.rounding, attributes, tuple(moved),
         {i: _moved(ref, numbers) for i, ref in outputs.items()}, shapes, form.types,
+        flattened=tuple(i for i, each in enumerate(version.inputs) if each.name in form.flattened),
     )  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def _ref(operand: Operand, names: Mapping[str, Ref]) -> Ref:
     if isinstance(operand, ValueOperand):
         return names[operand.name]
     elements = operand.elements
-    return Constant(None if elements is None else tuple(map(_element, elements)))
+    return Constant(None if elements is None else tuple(map(_element, elements)), is_filled=operand.is_filled)
 
 
 def _element(term: Term) -> float | int | str | Hole | None:

@@ -22,6 +22,7 @@ _COMPILING: Final = Lock()
 """Held while patterns are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
 
 
+@share_results
 def operator_names(registry: Registry) -> tuple[str, ...]:
     """Return the operators of the default domain that are recognized."""
     return tuple(each.name for each in registry.operators(DEFAULT_DOMAIN) if each.is_recognizable)
@@ -29,7 +30,8 @@ def operator_names(registry: Registry) -> tuple[str, ...]:
 
 def compiled_patterns(op_type: str, registry: Registry) -> tuple[IndexedPattern, ...]:
     """Return the patterns of an operator of the default domain."""
-    if registry.operator(op_type) != default_registry().operator(op_type):
+    own, standard = registry.operator(op_type), default_registry().operator(op_type)
+    if own is not standard and own != standard:
         return indexed_patterns(op_type, DEFAULT_DOMAIN, registry)
     return _compiled(op_type)
 

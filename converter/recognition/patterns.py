@@ -41,11 +41,12 @@ Element: TypeAlias = "float | int | str | bool | Hole | None"
 class Constant(NamedTuple):
     """Constant input or attribute: its elements, or `None` for any; `rest` allows further elements.
 
-    A list attribute in `whole` provides all elements.
+    A list attribute in `whole` provides all elements. One element is that of all if it `is_filled`.
     """
 
     elements: tuple[Element, ...] | None = None
     whole: str = ""
+    is_filled: bool = False
 
 
 class AnyValue(NamedTuple):
@@ -78,6 +79,7 @@ class Pattern(NamedTuple):
         outputs: output of a node for each output of the operator, by position; 0 exists always.
         shapes: dimensions that values must have, see `RecognizedForm`.
         types: element types that the first input may have; empty for all.
+        flattened: constant inputs that get one dimension, by position.
         copies: attributes that are equal to another one, which constants determine.
     """
 
@@ -92,6 +94,7 @@ class Pattern(NamedTuple):
     shapes: tuple[tuple[InputRef | NodeRef, tuple[int | str, ...]], ...] = ()
     types: tuple[str, ...] = ()
     copies: Mapping[str, str] = ReadOnlyDict()
+    flattened: tuple[int, ...] = ()
 
     @property
     def anchor(self) -> PatternNode:
@@ -172,13 +175,22 @@ def to_data(pattern: Pattern) -> list[Any]:
         for name, value in pattern.attributes.items()
     }
     shapes = [[list(ref), list(dims)] for ref, dims in pattern.shapes]
-    return [*pattern[:5], attributes, nodes, outputs, shapes, list(pattern.types), dict(pattern.copies)]
+    return [
+        *pattern[:5],
+        attributes,
+        nodes,
+        outputs,
+        shapes,
+        list(pattern.types),
+        dict(pattern.copies),
+        list(pattern.flattened),
+    ]
 
 
 def _ref_data(ref: Ref) -> list[Any]:
     if isinstance(ref, Constant):
         elements = None if ref.elements is None else [_element_data(each) for each in ref.elements]
-        return ["c", elements, ref.whole]
+        return ["c", elements, ref.whole, ref.is_filled]
     return [*ref]
 
 
@@ -192,7 +204,8 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    domain, operator, variant, is_form, approximate, attributes, nodes, outputs, shapes, types, copies = data
+    *first, nodes, outputs, shapes, types, copies, flattened = data
+    domain, operator, variant, is_form, approximate, attributes = first
     return Pattern(
         domain,
         operator,
@@ -208,13 +221,14 @@ def from_data(data: list[Any]) -> Pattern:
         tuple((_value_ref(ref), tuple(dims)) for ref, dims in shapes),
         tuple(types),
         copies,
+        tuple(flattened),
     )
 
 
 def _ref(data: list[Any]) -> Ref:
     if data and data[0] == "c":
         elements = None if data[1] is None else tuple(map(_element, data[1]))
-        return Constant(elements, data[2])
+        return Constant(elements, data[2], data[3])
     return _value_ref(data) if data else AnyValue()
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.folding.dead_nodes import Removal, fixed_names, remove_dead_nodes
 from opshift.converter.folding.decisions import declare_nodes
 from opshift.converter.folding.fold import has_distinct_names, names_in_training
@@ -27,12 +28,14 @@ from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, node_place, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, is_graph, nested_nodes, node_place, root_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
 from opshift.model.repeated_fields import remove_messages
+from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.rewriting.allowances import Allowances
+from opshift.rewriting.workspace import FreshNames
 
 MAX_PASSES = 3
 """Maximum number of passes: recognized nodes may be parts of the nodes of another operator."""
@@ -105,8 +108,10 @@ class _Pass:
             found = list(self._visit(scope, path, anchors))
             if found:
                 located.append((container, found))
+        names = FreshNames()
+        names.avoid(*(container for _, container, _ in scopes))
         for root, graphs in located:
-            _write(root, graphs)
+            _write(root, graphs, names, self._fixed)
 
     def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[IndexedPattern]]:
         """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
@@ -116,7 +121,7 @@ class _Pass:
             if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
                 found[indexed.pattern.anchor.op_type].append(indexed)
         for each in found.values():
-            each.sort(key=lambda indexed: -len(indexed.pattern.nodes))
+            each.sort(key=lambda indexed: (-len(indexed.pattern.nodes), bool(indexed.pattern.approximate)))
         return found
 
     def _patterns(self) -> Iterator[IndexedPattern]:
@@ -172,6 +177,8 @@ class _Pass:
         position = pattern.outputs[0].output
         if operator is None or position >= len(record[4]):
             return None
+        if pattern.flattened and self._model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
+            return None
         matcher = Matcher(
             view,
             pattern.nodes,
@@ -184,7 +191,8 @@ class _Pass:
             match = matcher.match(record[4][position])
             if match is None:
                 return None
-            found = Candidate(pattern, operator, record, view, self._expansions).replacement(match, fixed)
+            candidate = Candidate(pattern, operator, record, view, self._expansions)
+            found = candidate.replacement(match, fixed, is_relaxed=matcher.is_relaxed)
             if pattern.approximate and not self._allowances.allow("approximate", pattern.approximate):
                 raise Rejected(f"{pattern.approximate}; allow=approximate accepts it")
         except (Rejected, CannotConvert) as error:
@@ -215,17 +223,24 @@ def _add_call_facts(scopes: Sequence[CallScope]) -> None:
         functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
 
 
-def _write(root: ContainerProto, graphs: Iterable[_Located]) -> None:
+def _write(
+    root: ContainerProto, graphs: Iterable[_Located], names: FreshNames, in_training: Set[str]
+) -> None:
     """Write replacements into a graph or function and its subgraphs, and remove unread nodes."""
     removable: set[str] = set()
     read = {name for node in nested_nodes(root) for name in node.input}
-    unread = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
+    kept = {each.name for each in getattr(root, "initializer", ())} - read  # they were unread before, too
     for container, replacements in graphs:
         nodes = container.node
         for each in replacements:
             _fill(nodes[each.position], each)
+            for position, value in each.flattened.items():
+                name = nodes[each.position].input[position] = names.fresh(each.inputs[position])
+                assert is_graph(container)
+                write_tensor(container.initializer.add(), value, name)
             removable |= each.removable
-    remove_dead_nodes(root, Removal(lambda node: any(map(removable.__contains__, node.output))), unread)
+    removal = Removal(lambda node: any(map(removable.__contains__, node.output)))
+    remove_dead_nodes(root, removal, kept.union(in_training))
 
 
 def _fill(proto: NodeProto, replacement: Replacement) -> None:

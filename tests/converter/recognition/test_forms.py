@@ -26,7 +26,9 @@ from opshift.converter.recognition.patterns import (
 REGISTRY = opshift.default_registry()
 OPSET = 24
 RANDOM = np.random.default_rng(0)
-SIZES = {"B": 2, "L": 3, "S": 4, "E": 5, "F": 6, "H": 4, "G": 2, "R": 2, "q_num_heads": 2, "kv_num_heads": 2}
+SIZES = {"B": 2, "L": 3, "S": 4, "E": 5, "F": 6, "H": 4, "G": 2, "R": 2, "q_num_heads": 2, "kv_num_heads": 2,
+    "N": 2, "C": 4, "W": 3, "num_groups": 2,
+}  # fmt: skip
 VALUES = {"epsilon": 1e-3, "scale": 0.4, "alpha": 1.0, "axis": 1}
 """Attributes of the tested nodes."""
 
@@ -71,9 +73,12 @@ class Builder:
 
     def model(self, inputs: Mapping[int, Array]) -> onnx.ModelProto:
         nodes = [self._node(index) for index in range(len(self.pattern.nodes))]
+        constants = self.pattern.flattened
+        self.initializers += [numpy_helper.from_array(inputs[i], f"in{i}") for i in constants]
         values = [
             helper.make_tensor_value_info(f"in{i}", TensorProto.FLOAT, each.shape)
             for i, each in inputs.items()
+            if i not in constants
         ]
         output = self._name(self.pattern.outputs[0])
         outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
@@ -97,7 +102,7 @@ class Builder:
             elif is_input:
                 values = self._values(ref)
                 is_integer = all(isinstance(each, int) for each in values)
-                is_list = slot in ("axes", "shape")
+                is_list = slot in ("axes", "shape") or ref.is_filled
                 dtype = np.int64 if is_integer else np.float32
                 names.append(self._constant(values if is_list else values[0], dtype))
             else:
@@ -107,7 +112,8 @@ class Builder:
 
     def _values(self, constant: Constant) -> list[Any]:
         assert constant.elements is not None
-        return [
+        count = SIZES["num_groups"] if constant.is_filled else 1
+        return count * [
             FUNCTIONS[each.function].apply(VALUES[each.attribute]) if isinstance(each, Hole) else each
             for each in constant.elements
         ]
@@ -116,7 +122,8 @@ class Builder:
         found = next((dims for ref, dims in self.pattern.shapes if ref == NodeRef(index, 0)), None)
         if found is None:  # a Reshape of flat keys
             return [-1, SIZES["S"], SIZES["E"]]
-        return [-1 if each == "_" and position < 2 else size_of(each) for position, each in enumerate(found)]
+        rest = 1 if self.pattern.nodes[index].op_type == "Expand" else -1
+        return [rest if each == "_" else size_of(each) for each in found]
 
     def _constant(self, value: Any, dtype: Any) -> str:
         name = f"c{len(self.initializers)}"
@@ -129,7 +136,7 @@ class Builder:
 def test_form_computes_operator(pattern: Pattern) -> None:
     inputs = inputs_of(pattern)
     model = Builder(pattern).model(inputs)
-    feeds = {f"in{i}": each for i, each in inputs.items()}
+    feeds = {f"in{i}": each for i, each in inputs.items() if i not in pattern.flattened}
     converted = opshift.convert_version(model, OPSET, recognize=pattern.operator, allow="approximate")
     assert op_types(converted) == [pattern.operator]
     np.testing.assert_allclose(run(model, feeds)[0], run(converted, feeds)[0], rtol=2e-5, atol=2e-6)

@@ -98,6 +98,18 @@ def test_restores_downgrade_without_record() -> None:
     assert convert_version(low, 24, recognize="RMSNormalization").graph.node[0] == model.graph.node[0]
 
 
+@pytest.mark.full  # its patterns take seconds to compile
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_restores_optional_outputs(count: int) -> None:
+    names = ["y", "mean", "deviation"][:count]
+    outputs = ", ".join(["float[N, 4] y", "float[N, 1] mean", "float[N, 1] deviation"][:count])
+    body = f"{', '.join(names)} = LayerNormalization <epsilon = 0.001> (x, scale, scale)"
+    model = model_of(body, y=outputs, constants=CONSTANTS)
+    low = convert_version(model, 16)
+    (node,) = convert_version(low, 24, recognize="LayerNormalization").graph.node
+    assert node == model.graph.node[0]
+
+
 @pytest.mark.parametrize(
     ("body", "y", "reason"),
     [

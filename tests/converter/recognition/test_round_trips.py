@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -56,13 +57,11 @@ def expanded(model: onnx.ModelProto, version: OperatorVersion) -> onnx.ModelProt
     definition = REGISTRY.operator(version.name)
     assert definition is not None
     first = definition.versions[0].since_version
-    for options in ({"target": first - 1}, {"without": f"ai.onnx.{version.name}"}):
-        if options.get("target") != 0:
-            try:
-                found: onnx.ModelProto = opshift.convert_version(model, **options)
-            except opshift.ConversionRefused:
-                continue
-            return found
+    for target in (first - 1, None):
+        without = () if target else (f"ai.onnx.{version.name}",)
+        if target != 0:
+            with suppress(opshift.ConversionRefused):
+                return opshift.convert_version(model, target, without=without)
     return None
 
 
