@@ -124,8 +124,9 @@ def _example(
     except Exception:  # a case that cannot be cut, or that is not valid for this version
         return None
     elements = _count([*feeds.values(), *outputs])
-    few = sum(max(0, 4 - _distinct(each)) for each in (list(feeds.values()), outputs))
+    few = sum(max(0, 3 - _distinct(each)) for each in (list(feeds.values()), outputs))
     few += sum(_count([each]) > 2 and _distinct([each]) == 1 for each in feeds.values())
+    few += bool(re.search(r"(?<![.\d])\d{4}", str(plain(list(feeds.values())))))  # large numbers hide others
     node = model.graph.node[0]
     if elements > MAX_ELEMENTS or min(_count([each]) for each in (*feeds.values(), *outputs)) == 0:
         return None
