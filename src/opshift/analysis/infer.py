@@ -108,7 +108,7 @@ def _nested_scopes(root: Scope, path: str) -> Iterator[tuple[Scope, str]]:
 
 def _names(scope: Scope) -> dict[str, None]:
     container = scope.container
-    declared = [getattr(each, "name", each) for each in container.input]
+    declared = [each if isinstance(each, str) else each.name for each in container.input]
     initializers = [each.name for each in getattr(container, "initializer", ())]
     sparse = [each.values.name for each in getattr(container, "sparse_initializer", ())]
     produced = [name for node in container.node for name in node.output if name]
