@@ -15,7 +15,6 @@ ALLOWED: Final[Mapping[Allow, str]] = {
     "approximate": "results may differ in rounding",
     "assume-nonnegative": "indices are not negative",
     "assume-nonempty": "dimensions are not 0",
-    "clamp": "weights beyond the range of a narrower type become its largest values",
     "large": "many nodes or large constants in place of one node",
     "interface-types": "inputs and outputs have wider types",
     "drop-metadata": "metadata that the IR version lacks is lost",
