@@ -81,3 +81,32 @@ def test_does_not_verify_weights_in_another_file(run: Run, write: Callable[[str]
     assert not Path("out.onnx").exists()
     assert run("convert", "ext.onnx", "out.onnx", *options).exit_code == 0
     assert Path("out.onnx.data").exists()
+
+
+def test_converts_the_types_of_many_models(run: Run, write: Callable[[str], str], folder: Path) -> None:
+    model = onnx.load(write("float"))
+    (weight,) = model.graph.initializer
+    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
+    (folder / "zoo").mkdir()
+    onnx.save(model, "zoo/own.onnx")
+    onnx.save(model, "zoo/external.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    command = ("convert", "zoo", "--out", "out", "--types", "float=float16", "--allow", "approximate")
+    assert run(*command).exit_code == 0
+    for name in ("own", "external"):
+        onnx.checker.check_model(f"out/{name}.onnx", full_check=True)
+        assert types_of(f"out/{name}.onnx") == ["FLOAT16"] * 3
+    assert "2 skipped" in run(*command).stdout
+    (folder / "out/external.onnx.data").write_bytes(b"damaged")
+    assert "1 converted" in run(*command).stdout
+
+
+def test_does_not_write_weights_beside_standard_output(
+    run: Run, write: Callable[[str], str], folder: Path
+) -> None:
+    model = onnx.load(write("float"))
+    (weight,) = model.graph.initializer
+    weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
+    onnx.save(model, "external.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    done = run("convert", "external.onnx", "-", "--types", "float=float16", "--allow", "approximate")
+    assert done.exit_code == 2
+    assert "converted to a new file beside the output" in done.stderr
