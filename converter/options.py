@@ -275,7 +275,7 @@ def _recognizable(name: str, registry: Registry) -> str:
         similar = hint_at_similar(op_type, registry.names(domain) if registry.has_domain(domain) else ())
         raise UsageError(f"{name!r} is not an operator{similar}", remedy="pass operators such as Gelu")
     if not operator.is_recognizable:
-        reason = f"{name} has no function body, so that no pattern of other operators is known"
+        reason = f"{name} has no function body, so it cannot be recognized"
         raise UsageError(reason, remedy="pass operators with a function body, such as Gelu")
     return f"{domain}.{op_type}"
 

@@ -30,7 +30,7 @@ class RecognizedForm(Record):
     source: Annotated[str, Checked(min_length=1)]
     """Where models have this form, such as the exporter that writes it."""
     rounding: str = ""
-    """What rounds differently from the definition; empty if the results are equal."""
+    """The operation that rounds differently from the definition; empty if the results are equal."""
     attributes: dict[str, Literals] = field(default_factory=dict)
     """Values of attributes that the form implies."""
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class NodeExample(Record):
     inputs: dict[str, tuple[int | str, ...]]
     """Dimensions of each input: numbers, names of sizes, or products such as `H * E`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
-    """Attributes; a name of a size stands for it."""
+    """Attributes; the name of a size is replaced by the size."""
     types: dict[str, str] = field(default_factory=dict)
     """Element types of inputs that differ from the first allowed one, such as `bool`."""
 

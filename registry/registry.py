@@ -213,7 +213,7 @@ class Registry(Sources, Selectable):
     def known_at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
         """Return the version like `at`, also for nonstandard operators of the default domain.
 
-        These are operators of another domain, which a runtime writes to the default one, see
+        These are operators of com.microsoft, for example, which onnxruntime writes to the default domain, see
         `Releases.nonstandard`.
         """
         found = self.at(op_type, opset, domain)

@@ -26,7 +26,7 @@ onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1])), sys.argv[2])
 
 
 def outcome(original: Path, converted: onnx.ModelProto | None) -> str:
-    """Return `same`, or what is wrong with a conversion."""
+    """Return `same`, or the fault of a conversion."""
     if converted is None:
         return "not converted"
     try:

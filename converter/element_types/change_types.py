@@ -118,7 +118,7 @@ class TypeChange:
             self._cast(source, name, value, state, self.result_type(value, True))
 
     def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
-        """Return the name of a value in a type, after a cast if it has none."""
+        """Return the name of a value in a type, after a cast if its type differs."""
         found = state.find(name, wanted)
         if found is not None:
             return found

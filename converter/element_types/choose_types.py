@@ -60,7 +60,7 @@ class TypeChoice:
         assert is_graph(container), "functions are inlined"
         if parent is None and self.keeps_interface:
             interface = (scope.element_type(each.name) for each in (*container.input, *container.output))
-            # no operator casts sequences, so that none of them changes
+            # no operator casts sequences, so they all keep their types
             self._keeps_containers = any(self.new_type(each) for each in interface if _is_container(each))
         scope.defined_names.update(name for node in container.node for name in node.output)
         self._add_inputs(graph, container)
@@ -245,7 +245,7 @@ def _depends_on_sizes(node: Node, graph: GraphTypes) -> bool:
 
 
 GroupKey = str | tuple[object, ...]
-"""A type variable or type, or several of them, or the kind and position of a value with a type of its own."""
+"""A type variable or type, or several of them, or the kind and position of a value with a separate type."""
 
 
 @dataclass

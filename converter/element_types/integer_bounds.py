@@ -60,7 +60,7 @@ def bounds_of_output(
     formal = parameter_at(operator.outputs, position)
     if operator.bridge != "order" or formal is None:
         return None
-    # such an operator selects elements of the inputs of the same type, or zeros beside them
+    # such an operator selects elements of the inputs of the same type, and zeros
     found = [
         find(each)
         for place, each in enumerate(node.inputs)

@@ -1,4 +1,4 @@
-"""Element types that the caller replaces, and operators whose nodes keep theirs."""
+"""Element types that the caller replaces, and operators that keep their types."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_types(types: TypesLike) -> tuple[tuple[str, str], ...]:
         types: a mapping such as `{"bfloat16": "float16"}`, or texts such as `bfloat16=float16`.
 
     Raises:
-        UsageError: a text has another form, a type is unknown or occurs twice, or the change is
+        UsageError: a text is malformed, a type is unknown or occurs twice, or the change is
             not supported.
     """
     texts = (types,) if isinstance(types, str) else types
@@ -81,7 +81,7 @@ def _pair(text: str) -> tuple[str, str]:
 def kept_operators(path: Path = KEPT_TYPES) -> Mapping[str, Mapping[str, str]]:
     """Return the operators, and other domains, that keep their types `always` or when `narrowing`.
 
-    The values are the reasons. Operators are those of the default domain.
+    The values are the reasons. All are operators of the default domain.
     """
     return MappingProxyType(load_precompiled(path, (), lambda: _read(path)))
 

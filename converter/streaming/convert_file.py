@@ -130,7 +130,7 @@ def converting(
             if located and rewrites_data:
                 if external == "keep":
                     reason = (
-                        "has weights in separate files, which are converted to a new file beside the output"
+                        "has weights in separate files, which need a new file in the folder of the output"
                     )
                     raise UsageError(
                         reason, place=file.place, remedy="name the output file, without external keep"

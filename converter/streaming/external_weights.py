@@ -1,4 +1,4 @@
-"""External data of a model whose elements are converted: read from its files, and written to a new one."""
+"""External data of a model with converted elements: read from its files, and written to a new one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def reshape(node: ShapeContext) -> Shapes:
     target = with_dims(dims, {position: known[position] for position in copied})
     if copies:
         # A size known only at run time may be 0, and then copies the dimension, which has to be the same.
-        # Behind the last dimension, a 0 would be an error.
+        # After the last dimension, a 0 would be an error.
         target = tuple(
             None if type(size) is Symbol and position < len(known) and size != known[position] else size
             for position, size in enumerate(target)

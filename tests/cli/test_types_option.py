@@ -109,4 +109,4 @@ def test_does_not_write_weights_beside_standard_output(
     onnx.save(model, "external.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     done = run("convert", "external.onnx", "-", "--types", "float=float16", "--allow", "approximate")
     assert done.exit_code == 2
-    assert "converted to a new file beside the output" in done.stderr
+    assert "need a new file in the folder of the output" in done.stderr

@@ -135,7 +135,7 @@ INVALID = {
     ),
     "an attribute that the version lacks": (
         f"{FIRST}{TEXTS}{SECOND}{LATER_TEXTS}    attributes: {{size: A number.}}  {HERE}\n",
-        "versions.1.descriptions.attributes.size: the version has no such attribute; it has none",
+        "versions.1.descriptions.attributes.size: the version has no such attribute",
     ),
     "an unknown group": (
         _marked("    types:", f"    type_constraints: {{}} {HERE}\n    types:"),

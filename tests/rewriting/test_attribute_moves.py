@@ -60,7 +60,7 @@ CASES: dict[str, tuple[int, int, dict[str, Callable[[random.Random], Any]]]] = {
 
 
 def node_with_random_attributes(op_type: str, seed: int) -> onnx.ModelProto:
-    """Return a model of one node, some of whose attributes are missing or out of range."""
+    """Return a model of one node with random attributes, some missing or out of range."""
     opset, _, attributes = CASES[op_type]
     choices = random.Random(f"{op_type} {seed}")
     drawn = {name: draw(choices) for name, draw in attributes.items() if choices.random() < 0.9}

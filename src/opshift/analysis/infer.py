@@ -25,7 +25,7 @@ MAX_CONSTANT: Final = 1024
 
 
 class InferredValue(FrozenRecord):
-    """What is known about a value in every run.
+    """Facts about a value that hold in every run.
 
     Attributes:
         type: type such as `tensor(float)` or `seq(tensor(float))`; `None` if it is unknown.
@@ -92,7 +92,7 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
 
 
 def _nested_scopes(root: Scope, path: str) -> Iterator[tuple[Scope, str]]:
-    """Yield a scope and those of its subgraphs, outer ones first."""
+    """Yield a scope and the scopes of its subgraphs, outer ones first."""
     pending = [(root, path)]
     for scope, place in pending:  # a list that grows by the subgraphs
         nodes = scope.container.node

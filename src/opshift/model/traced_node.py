@@ -25,7 +25,7 @@ class Comparison(NamedTuple):
 
 
 class AttributeTrace:
-    """Attributes of a node whose values its steps read, moved and compared.
+    """Record of the attribute values that the steps of a node read, moved and compared.
 
     An attribute that a step drops, moves or compares is not read: the same rewrite serves nodes with other
     values, if all comparisons have the same results.
@@ -38,7 +38,7 @@ class AttributeTrace:
 
 
 class TracedNode(Node):
-    """Node that records the use of its attribute values; their presence may be asked at any time."""
+    """Node that records the use of its attribute values, but not tests for the presence of an attribute."""
 
     __slots__ = ("_raw", "trace")
 
@@ -64,7 +64,7 @@ class TracedNode(Node):
 
 
 class _TracedAttributes(Mapping[str, Any]):
-    """Attributes by name, which record the reads of those that the model has."""
+    """Attributes by name. Reads of unchanged attributes of the model are recorded."""
 
     def __init__(self, raw: Mapping[str, Any], reads: set[str]) -> None:
         self._raw = raw

@@ -129,7 +129,7 @@ class MovedValuesTable:
         self._count = 0
 
     def find(self, attributes: Sequence[AttributeProto]) -> Iterable[MovedValues]:
-        """Yield the rewrites of nodes whose other attributes are the same."""
+        """Yield the rewrites of nodes with the same fixed attributes."""
         for fixed, rewrites in self._groups:
             key = tuple([attributes[position].SerializeToString() for position in fixed])
             yield from rewrites.get(key, ())

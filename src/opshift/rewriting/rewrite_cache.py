@@ -264,7 +264,7 @@ class _FactRecorder:
         self.constants: dict[str, Tensor] = {}
         self.ranked: list[str] = []
         self.additions: Counter[str] = Counter()
-        """How often the steps added each constant."""
+        """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
         """Constants that the steps add and about whose values they ask."""
         # A name that occurs twice has no unique position.

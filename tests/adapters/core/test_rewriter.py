@@ -47,7 +47,7 @@ def test_concede_warns_and_requires_the_allowance() -> None:
 
 
 def test_texts_of_emitted_nodes_are_read_as_bytes() -> None:
-    """Later steps compare them with bytes, as those of a model."""
+    """Later steps compare them with bytes, like texts of a model."""
     emitted = Node("Gelu", ["x"], ["y"], {"approximate": "tanh"})
     assert emitted.attribute("approximate", b"none") == b"tanh"
     assert emitted.attribute("other", "none") == "none"

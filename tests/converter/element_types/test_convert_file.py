@@ -92,7 +92,7 @@ def test_does_not_replace_another_data_file(make: Make, tmp_path: Path) -> None:
 
 
 def test_refuses_to_keep_external_weights_where_they_are(make: Make, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="converted to a new file beside the output"):
+    with pytest.raises(UsageError, match="need a new file in the folder of the output"):
         convert_file(make("w.bin"), tmp_path / "o.onnx", types=TYPES, allow="approximate", external="keep")
 
 

@@ -1,4 +1,4 @@
-"""Models of onnx_ir get other element types; tensors of other types are those of the given model."""
+"""Models of onnx_ir get other element types; tensors of other types are shared with the given model."""
 
 from __future__ import annotations
 
