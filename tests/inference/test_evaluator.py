@@ -205,6 +205,40 @@ def test_shapes_follow_from_symbols(
         assert type(shape[0]) is not Symbol or shape[0] != batch
 
 
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ([-1, 4], (0, 2, 4)),  # N * 8 / (N * 4)
+        ([2, -1], (0, 2, 4)),
+        ([-1, 3], (0, None, 3)),  # 8 is not a multiple of 3
+        ([-1], (0, 8)),
+    ],
+)
+def test_symbols_cancel_out_in_reshape(
+    rest: list[int], expected: tuple[int | None, ...], scope_of: ScopeFactory
+) -> None:
+    """The expected shape refers to the first dimension of `x` by 0."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], end=1),
+        helper.make_node("Concat", ["n", "rest"], ["s"], axis=0),
+        helper.make_node("Reshape", ["x", "s"], ["c"]),
+    ]
+    scope = scope_with(scope_of, *nodes, shape=("N", 8), rest=np.array(rest))
+    shape = scope.shape("c")
+    assert shape == (None, *expected[1:])
+    assert (scope.symbolic_shape("c") or ())[0] == (scope.symbolic_shape("x") or ())[0]
+
+
+def test_size_behind_last_dimension_is_not_copied(scope_of: ScopeFactory) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], end=1),
+        helper.make_node("Concat", ["sizes", "n"], ["s"], axis=0),
+        helper.make_node("Reshape", ["x", "s"], ["c"]),
+    ]
+    scope = scope_with(scope_of, *nodes, sizes=np.array([1, 3]))
+    assert (scope.symbolic_shape("c") or ())[2] == (scope.symbolic_shape("x") or ())[0]
+
+
 @pytest.mark.parametrize("count", range(7))
 @pytest.mark.parametrize("op_type", sorted(EVALUATED))
 def test_knows_nothing_of_nodes_with_a_wrong_number_of_inputs(
