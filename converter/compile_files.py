@@ -5,10 +5,10 @@ definitions that it reads for the first time are recorded.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from opshift.converter.recognition import load
 from opshift.converter.rewrite import routes
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
@@ -28,8 +28,10 @@ def compile_files(folder: Path) -> None:
         DEFINITIONS: precompiled.DEFINITIONS.record(),
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
-        PATTERNS: load.PATTERNS.record(),
     }
+    # Imported after the start of the records, because it loads routes and definitions.
+    load = import_module("opshift.converter.recognition.load")
+    compiled[PATTERNS] = load.PATTERNS.record()
     ir_versions()
     onnx_defs()
     refusal_causes()
