@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from opshift.converter.element_types.requested_types import kept_operators
-from opshift.converter.recognition import load
 from opshift.registry import precompiled
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.ir_versions import ir_versions
@@ -29,8 +28,11 @@ def compile_files(folder: Path) -> None:
         DEFINITIONS: precompiled.DEFINITIONS.record(),
         DESCRIPTIONS: precompiled.DESCRIPTIONS.record(),
         ROUTES: routes.ROUTES.record(),
-        PATTERNS: load.PATTERNS.record(),
     }
+    # Not above: it reads definitions and routes, which have to be recorded.
+    from opshift.converter.recognition import load
+
+    compiled[PATTERNS] = load.PATTERNS.record()
     ir_versions()
     onnx_defs()
     refusal_causes()

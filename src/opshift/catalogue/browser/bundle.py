@@ -62,6 +62,7 @@ UNUSED: Final = (
     "data/",
     "opsets/runtimes/",
     "opsets/examples.yaml",
+    "converter/recognition/compiled.json",
 )
 """Parts of opshift that the page does not import."""
 
@@ -146,7 +147,8 @@ def _opshift() -> Mapping[str, bytes]:
         if not (root / "registry" / "compiled.json").exists():  # a checkout
             command = [sys.executable, "-m", "opshift.converter.compile_files", folder]
             subprocess.run(command, check=True)
-        files |= dict(_files_below(Path(folder)))
+        compiled = dict(_files_below(Path(folder)))
+    files |= {path: content for path, content in compiled.items() if not path.startswith(UNUSED)}
     return {f"opshift/{path}": content for path, content in files.items()}
 
 
