@@ -18,7 +18,20 @@ PACKAGE_FOLDERS = {f"opshift/{name}": ROOT / name for name in FOLDERS_AT_THE_TOP
     for folder in (ROOT / "src" / "opshift").iterdir()
     if folder.is_dir() and folder.name not in (*FOLDERS_AT_THE_TOP, "__pycache__")
 }
-SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template", ".md", ".html", ".css", ".js"}
+SUFFIXES = {
+    ".py",
+    ".pyi",
+    ".yaml",
+    ".binpb",
+    ".proto",
+    ".json",
+    ".template",
+    ".md",
+    ".html",
+    ".css",
+    ".js",
+    ".svg",
+}
 
 
 COMPILED = {

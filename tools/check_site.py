@@ -54,8 +54,8 @@ TARGET: Final = 11
 WEIGHT_BYTES: Final = 1_000_000_000
 """Bytes of each of the three weights of the large model."""
 
-MAX_MEMORY: Final = 400_000_000
-"""Maximum resident memory of the process that converts the large model, in bytes."""
+MAX_MEMORY: Final = 100_000_000
+"""Maximum growth of the resident memory of a browser that converts the large model, in bytes."""
 
 MAX_SECONDS: Final = 60
 """Maximum CPU time of a build, in seconds."""
