@@ -46,7 +46,11 @@ page.on("console", (message) => {
   if (["error", "warning"].includes(message.type())) problems.push(`${page.url()}: ${message.text()}`);
 });
 page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
-page.on("requestfailed", (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`));
+page.on("requestfailed", (request) => {
+  const error = request.failure()?.errorText;
+  // the next page was opened before this request ended
+  if (error !== "net::ERR_ABORTED") problems.push(`${request.url()}: ${error}`);
+});
 context.on("request", (request) => {
   if (!request.url().startsWith(address) && !request.url().startsWith("blob:")) problems.push(`request to ${request.url()}`);
 });
