@@ -10,6 +10,9 @@ from opshift.registry.steps import Allow
 MAX_NODES = 2_000
 """Maximum number of nodes that replace one node."""
 
+MAX_OUTPUTS = 1 << 14
+"""Maximum number of outputs of an emitted node."""
+
 MAX_ELEMENTS = 1 << 21
 """Maximum number of elements of a constant: 16 MiB of int64."""
 

@@ -9,7 +9,14 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
-from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, MAX_NODES, positions_of, require_at_most
+from opshift.adapters.core.limits import (
+    LARGE_FACTOR,
+    MAX_ELEMENTS,
+    MAX_NODES,
+    MAX_OUTPUTS,
+    positions_of,
+    require_at_most,
+)
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import BY_NAME, round_to_float32
@@ -320,6 +327,7 @@ class Rewriter:
     ) -> tuple[str, ...]:
         """Emit a node like `emit`, and return the names of all outputs."""
         if isinstance(outputs, int):
+            require_at_most(outputs, MAX_OUTPUTS, "outputs", self.workspace)
             outputs = [self.fresh(op_type.lower()) for _ in range(outputs)]
         domain_id = self.emit_domain if domain is None else canonical_domain(domain)
         opset = opset or self.emit_opset

@@ -109,12 +109,13 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
     Raises:
         UnknownShape: the dimension is unknown.
+        CannotConvert: no tensor has so many dimensions.
     """
     depth = out.known_dimension(indices, -1)
     if depth is None:
         reason = f"the last dimension of the index tuples {indices!r} is unknown"
         raise UnknownShape(reason, indices)
-    return depth
+    return out.require_rank(depth)  # the tuples index the leading dimensions of a tensor
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
