@@ -26,8 +26,8 @@ VERSION_ID: Final = re.compile(r"(\w[\w.]*:\d+)")
 """Operator version in a text; `split` keeps it."""
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {
-    "Start": ("getting-started", "commands", "command-line"),
-    "Convert models": ("conversions", "downgrades", "refusals", "errors-elsewhere"),
+    "Start": ("getting-started", "commands", "command-line", "python"),
+    "Convert models": ("conversions", "guarantees", "downgrades", "refusals", "errors-elsewhere"),
     "Run models elsewhere": ("runtimes",),
     "Many models": ("gate", "ci", "platform-teams", "stores"),
     "Check models": ("checker-rules", "specification", "specification-editions"),
