@@ -70,13 +70,8 @@ def convert_node(
         ConversionRefused: the node cannot be converted, or a required fact about its inputs is missing.
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
     """
-    require_node(node)
     registry = registry or default_registry()
-    model = ModelProto(ir_version=IR_VERSION)
-    for domain, opset in opsets_for_node(source, node.domain, registry).items():
-        model.opset_import.add(domain=model_domain(domain), version=opset)
-    model.graph.node.add().ParseFromString(node.SerializeToString())
-    add_values(model.graph, inputs or {}, taken)
+    model = model_of_node(node, source, inputs, taken, registry)
     before = {each.name for each in model.graph.initializer}
     options = Options.of(
         _of_domain(target, node.domain), allow=allow, ir_version="keep", registry=registry, inplace=True
@@ -95,9 +90,21 @@ def convert_node(
     )
 
 
-def opsets_for_node(opset: TargetLike, domain: str, registry: Registry) -> Mapping[str, int]:
-    """Return the opsets by domain; a number is the opset of the domain of the node."""
-    return read_target(_of_domain(opset, domain), registry).opsets
+def model_of_node(
+    node: NodeMessage,
+    opset: TargetLike,
+    inputs: Mapping[str, InputFacts] | None,
+    taken: Iterable[str],
+    registry: Registry,
+) -> ModelProto:
+    """Return a model of one node; the arguments and errors are those of `convert_node`."""
+    require_node(node)
+    model = ModelProto(ir_version=IR_VERSION)
+    for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
+        model.opset_import.add(domain=model_domain(domain), version=version)
+    model.graph.node.add().ParseFromString(node.SerializeToString())
+    add_values(model.graph, inputs or {}, taken)
+    return model
 
 
 def _of_domain(opset: TargetLike, domain: str) -> TargetLike:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from opshift.converter.declared_shapes import with_declared_shapes
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
-from opshift.inference.root_scopes import root_scopes
+from opshift.inference.root_scopes import nested_scopes, root_scopes
 from opshift.inference.scope import Scope
-from opshift.model.attributes import graphs_in
 from opshift.model.element_types import type_string
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
-from opshift.model.graphs import node_place
 from opshift.model.node import Tensor
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.tensors import element_count
@@ -86,24 +84,9 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
     proto, _ = ordered(proto, registry)
     found: dict[str, Mapping[str, InferredValue]] = {}
     for root, _, path in root_scopes(proto, proto, registry):
-        for scope, place in _nested_scopes(root, path):
+        for scope, place in nested_scopes(root, path, names_attributes=True):
             found[place] = {name: _value(name, scope) for name in _names(scope)}
     return InferredModel(found)
-
-
-def _nested_scopes(root: Scope, path: str) -> Iterator[tuple[Scope, str]]:
-    """Yield a scope and the scopes of its subgraphs, outer ones first."""
-    pending = [(root, path)]
-    for scope, place in pending:  # a list that grows by the subgraphs
-        nodes = scope.container.node
-        scope.defined_names.update(name for node in nodes for name in node.output)
-        yield scope, place
-        for node in nodes:
-            for attribute in node.attribute:
-                for graph in graphs_in(attribute):
-                    child = scope.child(graph)
-                    child.owner = node
-                    pending.append((child, f"{node_place(place, node)}, {attribute.name}"))
 
 
 def _names(scope: Scope) -> dict[str, None]:

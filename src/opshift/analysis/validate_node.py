@@ -6,14 +6,10 @@ from collections.abc import Mapping
 
 from opshift.checker.check import check
 from opshift.checker.findings import Finding
-from opshift.converter.convert_node import NodeMessage, opsets_for_node
+from opshift.converter.convert_node import NodeMessage, model_of_node
 from opshift.converter.options import TargetLike
 from opshift.model.graphs import node_place
-from opshift.model.messages import IR_VERSION, ModelProto
-from opshift.model.node_values import add_values
-from opshift.model.operator_ids import model_domain
 from opshift.model.types import InputFacts
-from opshift.registry.errors import require_node
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -36,14 +32,7 @@ def validate_node(
     Raises:
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
     """
-    require_node(node)
     registry = registry or default_registry()
-    model = ModelProto(ir_version=IR_VERSION)
-    model.graph.name = "node"
-    for domain, version in opsets_for_node(opset, node.domain, registry).items():
-        model.opset_import.add(domain=model_domain(domain), version=version)
-    copy = model.graph.node.add()
-    copy.ParseFromString(node.SerializeToString())
-    add_values(model.graph, inputs or {}, ())
-    place = node_place("graph", copy)
+    model = model_of_node(node, opset, inputs, (), registry)
+    place = node_place("graph", model.graph.node[0])
     return tuple(each for each in check(model, registry=registry) if each.place.startswith(place))

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
-from opshift.model.graphs import ContainerProto, graphs_of, node_place, training_graphs
+from opshift.model.attributes import graphs_in
+from opshift.model.graphs import ContainerProto, node_place, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry
@@ -27,13 +28,23 @@ def root_scopes(
 
 def graph_scopes(model: ModelProto, registry: Registry) -> Iterator[tuple[Scope, str]]:
     """Yield the scopes of the main graph and of its subgraphs, each with its path for messages."""
-    pending: list[tuple[Scope, str]] = [(next(root_scopes(model, model, registry))[0], "graph")]
-    for scope, path in pending:  # a list that grows by the subgraphs
+    yield from nested_scopes(next(root_scopes(model, model, registry))[0], "graph")
+
+
+def nested_scopes(root: Scope, path: str, *, names_attributes: bool = False) -> Iterator[tuple[Scope, str]]:
+    """Yield a scope and the scopes of its subgraphs, outer ones first, each with its path.
+
+    With `names_attributes`, the paths of a node's subgraphs differ: they end in the attribute.
+    """
+    pending = [(root, path)]
+    for scope, place in pending:  # a list that grows by the subgraphs
         nodes = scope.container.node
         scope.defined_names.update(name for node in nodes for name in node.output)
         for node in nodes:
-            for graph in graphs_of(node):
-                child = scope.child(graph)
-                child.owner = node
-                pending.append((child, node_place(path, node)))
+            for attribute in node.attribute:
+                for graph in graphs_in(attribute):
+                    child = scope.child(graph)
+                    child.owner = node
+                    inner = node_place(place, node)
+                    pending.append((child, f"{inner}, {attribute.name}" if names_attributes else inner))
     yield from pending
