@@ -195,7 +195,7 @@ def _encode(content: object) -> str:
     return f"[{_SEPARATOR.join(json.dumps(each, default=_encode_record) for each in (content, *details))}]"
 
 
-SHARED_ENTRIES: Final = {"Runtime": ("operators", "restrictions", "schemas", "wrong")}
+SHARED_ENTRIES: Final = {"Runtime": ("internal_operators", "operators", "restrictions", "schemas", "wrong")}
 """Fields by class that are mappings with entries that are often the same: those of several releases."""
 
 

@@ -36,7 +36,6 @@ from opshift.registry.releases import Releases
 from opshift.registry.selectable import Selectable
 
 if TYPE_CHECKING:
-    from opshift.registry.models import OperatorVersion
     from opshift.registry.type_sets import TypeSets
 
 

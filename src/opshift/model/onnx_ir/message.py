@@ -14,8 +14,6 @@ from opshift.model.tensor_locations import RAW_DATA
 from opshift.model.tensor_pieces import ConvertedRange, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import onnx_ir
 
     from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram
