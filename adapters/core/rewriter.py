@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
 from opshift.adapters.core.limits import (
@@ -19,7 +19,7 @@ from opshift.adapters.core.limits import (
 )
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
-from opshift.model.element_types import BY_NAME, round_to_float32
+from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
@@ -27,10 +27,6 @@ from opshift.model.traced_node import Comparison, Move, TracedNode
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
-
-if TYPE_CHECKING:
-    from opshift.model.messages import AttributeProto
-
 
 Parameters = ParamSpec("Parameters")
 
@@ -235,15 +231,15 @@ class Rewriter:
             remedy = f"pass --allow {kind} (allow= in Python) if the model tolerates it"
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
-    def is_attribute(self, node: Node, name: str, value: object, default: object = None) -> bool:
-        """Return whether an attribute, or its default, has a value; texts equal their bytes.
+    def has_default(self, node: Node, name: str, default: object) -> bool:
+        """Return whether a node omits an attribute, or states its default.
 
         The rewrite then serves all nodes with the same answer, see `constant_of_attribute`.
         """
-        found, origin = _unread_value(node, name, default)
-        is_same = is_same_value(found, value)
+        value, origin = _unread_value(node, name, default)
+        is_same = is_same_value(value, default)
         if origin and isinstance(node, TracedNode):
-            node.trace.comparisons.append(Comparison(origin, value, is_same))
+            node.trace.comparisons.append(Comparison(origin, default, is_same))
         return is_same
 
     # Emission
@@ -379,17 +375,11 @@ class Rewriter:
     concede = renamed(allow, "concede")
 
 
-def attribute_value(attribute: AttributeProto) -> Any:
-    """Return the value of an attribute of the model, with floats rounded to float32."""
-    found = read_attribute(attribute)
-    return round_to_float32(found) if isinstance(found, float) else found
-
-
 def _unread_value(node: Node, name: str, default: Any) -> tuple[Any, str]:
     """Return the value of an attribute, and the name of the model's attribute that holds it, if one does."""
     found = node.unread_attribute(name)
     if hasattr(found, "ref_attr_name"):
-        return attribute_value(found), found.name
+        return read_attribute(found), found.name
     return node.attribute(name, default), ""
 
 
@@ -404,7 +394,7 @@ def is_same_value(value: object, declared: object) -> bool:
 
 def constant_tensor(values: Scalar | Iterable[Scalar], element_type: str, rank: int | None) -> Tensor:
     """Return a constant scalar or 1-D tensor, see `Rewriter.constant`."""
-    if isinstance(values, int | float | bytes | str):
+    if isinstance(values, Scalar):
         return Tensor(element_type, (1,) if rank else (), (values,))
     elements = tuple(values)
     return Tensor(element_type, () if rank == 0 else (len(elements),), elements)

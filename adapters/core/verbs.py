@@ -83,7 +83,7 @@ def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
         reason = f"the node has no attribute {verb.attribute}, which {_id(out.target)} requires"
         raise CannotConvert(reason, "attribute.missing")
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
-    left_out = not required and out.is_attribute(node, verb.attribute, default, default)
+    left_out = not required and out.has_default(node, verb.attribute, default)
     # The new input is the last one: an attribute at its default becomes an omitted input.
     inputs[position:] = [""]
     if not left_out:

@@ -48,7 +48,7 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     inputs = [data]
     for bound in BOUNDS:
         limit = bound.sign * FLOAT_MAX
-        if element_type == "float" and out.is_attribute(node, bound.name, limit, limit):
+        if element_type == "float" and out.has_default(node, bound.name, limit):
             inputs.append("")
         else:
             inputs.append(out.constant_of_attribute(node, bound.name, limit, element_type))

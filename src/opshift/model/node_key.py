@@ -43,21 +43,26 @@ def is_known(remainder: bytes | None) -> bool:
     return remainder in _CACHE
 
 
-def node_key_of(record: NodeRecord, proto: NodeProto, remainder: bytes | None = None) -> NodeKey:
+def node_key_of(record: NodeRecord, proto: NodeProto) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
-
-    `remainder` is the node serialized without names, if the caller has it.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
     _, _, _, inputs, outputs = record
+    return key_of_serialized(record, proto, serialize_without_names(proto, inputs + outputs))
+
+
+def key_of_serialized(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> NodeKey:
+    """Return the key of a node that `serialize_without_names` has serialized."""
+    _, _, _, inputs, outputs = record
+    return (_CACHE.get(remainder) or _read_key(record, proto, remainder), *arity_of(inputs, outputs))
+
+
+def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, int, tuple[bool, ...]]:
+    """Return the number of inputs, the number of outputs, and the presence flags of a node key."""
     names = inputs + outputs
-    if remainder is None:
-        remainder = serialize_without_names(proto, names)
-    operator_key = _CACHE.get(remainder) or _read_key(record, proto, remainder)
-    present = tuple(map(bool, names)) if "" in names else ()
-    return operator_key, len(inputs), len(outputs), present
+    return len(inputs), len(outputs), tuple(map(bool, names)) if "" in names else ()
 
 
 def has_small_tensors(proto: NodeProto) -> bool:

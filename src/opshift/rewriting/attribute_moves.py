@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from opshift.adapters.core.rewriter import attribute_value, constant_tensor, is_same_value
+from opshift.adapters.core.rewriter import constant_tensor, is_same_value
+from opshift.model.attributes import read_attribute
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import AttributeProto
 from opshift.model.node import Node, Tensor
+from opshift.model.node_key import arity_of
 from opshift.model.traced_node import AttributeTrace
 from opshift.rewriting.cached_rewrite import CachedRewrite
 from opshift.rewriting.workspace import ConstantKey, constant_key
@@ -54,7 +56,7 @@ class MovedValues(NamedTuple):
         Raises:
             CannotConvert: an element type cannot represent a value.
         """
-        values = {place: attribute_value(attributes[place]) for place in self.places}
+        values = {place: read_attribute(attributes[place]) for place in self.places}
         for place, value, is_same in self.comparisons:
             if is_same_value(values[place], value) is not is_same:
                 return None
@@ -71,10 +73,8 @@ class MovedValues(NamedTuple):
 def signature(line: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
     """Return the operator, the arity, and the names and types of the attributes of a node."""
     _, domain, op_type, inputs, outputs = line
-    names = inputs + outputs
-    present = tuple(map(bool, names)) if "" in names else ()
     kinds = [(each.name, each.type) for each in attributes]
-    return (source, domain, op_type, len(inputs), len(outputs), present, *kinds)
+    return (source, domain, op_type, arity_of(inputs, outputs), *kinds)
 
 
 class Constants(Protocol):
@@ -125,6 +125,7 @@ class MovedValuesTable:
     MAX_GROUPS, MAX_REWRITES = 4, 512
 
     def __init__(self) -> None:
+        # A list that is replaced, not changed: other threads iterate over it.
         self._groups: list[tuple[tuple[int, ...], dict[tuple[bytes, ...], list[MovedValues]]]] = []
         self._count = 0
 

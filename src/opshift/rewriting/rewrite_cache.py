@@ -6,7 +6,7 @@ models that are converted to the same opsets.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
@@ -18,10 +18,11 @@ from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.node_key import (
     NodeKey,
+    arity_of,
     has_small_tensors,
     is_known,
     is_small_key,
-    node_key_of,
+    key_of_serialized,
     serialize_without_names,
 )
 from opshift.model.traced_node import AttributeTrace, TracedNode
@@ -44,7 +45,7 @@ from opshift.rewriting.cached_rewrite import (
 from opshift.rewriting.result import ComputedRewrite, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
 from opshift.rewriting.routes import Router
-from opshift.rewriting.workspace import Workspace
+from opshift.rewriting.workspace import ConstantKey, Workspace
 
 MAX_REWRITES_PER_KEY = 512
 """Maximum number of cached rewrites per node key; it bounds the memory."""
@@ -104,7 +105,7 @@ class RewriteCache:
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
-        self._moved: dict[tuple[object, ...], tuple[CachedRewrite, ValueNames]] = {}
+        self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
@@ -138,7 +139,7 @@ class RewriteCache:
                 and (moved := self._with_moved_values(line, proto, source, remainder)) is not None
             ):
                 return moved
-            key = node_key_of(line, proto, remainder)
+            key = key_of_serialized(line, proto, remainder)
             if self._node_keys:  # inference asks for keys, and will probably ask for this one
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
@@ -149,10 +150,7 @@ class RewriteCache:
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
             counts[0] += 1
-            fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
-            constants = self._constant_names.get(cached) or self._name_constants(cached)
-            self._note(cached, names)
-            return CacheHit(cached, names + fresh + constants)
+            return self._hit(cached, names, self._constant_names.get(cached) or self._name_constants(cached))
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
             # Nodes that rarely repeat: recording and storing a rewrite take as long as the rewrite itself.
@@ -166,19 +164,18 @@ class RewriteCache:
         self, line: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
     ) -> CacheHit | None:
         """Return the rewrite of a node with other attribute values, which its steps do not read."""
-        names, workspace = line[3] + line[4], self._workspace
-        present = tuple(map(bool, names)) if "" in names else ()
-        key = remainder, len(line[3]), len(names), present
-        found = self._moved.get(key) if remainder else None
+        _, _, _, inputs, outputs = line
+        names = inputs + outputs
+        key = remainder, arity_of(inputs, outputs)
+        found = self._moved.get(key)
         if found is None or not found[0].matches(names, self._scope):
             found = self._find_moved_values(line, proto, source, names)
             if found is None:
                 return None
-            self._moved[key] = found
+            if remainder:  # otherwise the key does not identify the node
+                self._moved[key] = found
         cached, constants = found
-        fresh = tuple(map(workspace.fresh, cached.name_hints)) if cached.name_hints else ()
-        self._note(cached, names)
-        return CacheHit(cached, names + fresh + constants)
+        return self._hit(cached, names, constants)
 
     def _find_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, names: ValueNames
@@ -192,16 +189,17 @@ class RewriteCache:
             except CannotConvert:
                 return None  # the steps raise the error for this node
             if constants is not None and found.rewrite.matches(names, self._scope):
-                added = tuple(starmap(self._workspace.add_keyed_constant, constants))
-                self._workspace.keep_constants(compress(added, found.rewrite.read_constants))
-                return found.rewrite, (*added, "")
+                return found.rewrite, self._add_constants(found.rewrite, constants)
         return None
 
-    def _note(self, cached: CachedRewrite, names: ValueNames) -> None:
+    def _hit(self, cached: CachedRewrite, names: ValueNames, constants: ValueNames) -> CacheHit:
+        """Return a cached rewrite for a node with these names and names of constants."""
+        fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         if cached.ranked:
             self._workspace.ranked.update(cached.ranked(names))
         if cached.unread_inputs:
             self.unread_inputs.update(cached.unread_inputs(names))
+        return CacheHit(cached, names + fresh + constants)
 
     def _rewrite_and_store(self, line: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
@@ -241,11 +239,17 @@ class RewriteCache:
 
     def _name_constants(self, cached: CachedRewrite) -> ValueNames:
         """Add the constants of a cached rewrite to this scope; return their names, then the empty name."""
-        # All constants get names, so that the names do not depend on whether the rewrite was cached.
-        names = tuple(starmap(self._workspace.add_keyed_constant, cached.constants))
-        self._workspace.keep_constants(compress(names, cached.read_constants))
-        constants = self._constant_names[cached] = (*names, "")
+        constants = self._constant_names[cached] = self._add_constants(cached, cached.constants)
         return constants
+
+    def _add_constants(
+        self, cached: CachedRewrite, constants: Iterable[tuple[ConstantKey, Tensor]]
+    ) -> ValueNames:
+        """Add constants to this scope for a cached rewrite; return their names, then the empty name."""
+        # All constants get names, so that the names do not depend on whether the rewrite was cached.
+        names = tuple(starmap(self._workspace.add_keyed_constant, constants))
+        self._workspace.keep_constants(compress(names, cached.read_constants))
+        return (*names, "")
 
 
 class _FactRecorder:

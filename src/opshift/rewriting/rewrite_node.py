@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey
 from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
@@ -28,9 +28,6 @@ from opshift.rewriting.validation import (
     validate_node,
 )
 from opshift.rewriting.version_steps import VersionStep
-
-if TYPE_CHECKING:
-    from opshift.rewriting.version_steps import VersionStep
 
 
 def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: Registry) -> None:
