@@ -5,7 +5,6 @@ It imports only what the interpreter has loaded: a signal that arrives earlier w
 
 import os
 import signal
-import sys
 
 
 def exit_at_once(number: int, frame: object) -> None:
@@ -14,6 +13,7 @@ def exit_at_once(number: int, frame: object) -> None:
     os._exit(130)
 
 
-# not in the processes that convert models, which import this module, too: the command ends them
-if "multiprocessing" not in sys.modules and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, exit_at_once)
+def exit_on_interrupt() -> None:
+    """Exit at once after Ctrl+C, unless the process ignores it or handles it in another way."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, exit_at_once)

@@ -69,15 +69,23 @@ def test_help_shows_the_examples(command: Command, run: Run) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process of Windows cannot send itself Ctrl+C")
-@pytest.mark.parametrize("moment", ["import opshift.start", "import opshift.start, opshift.cli.main"])
+@pytest.mark.parametrize("moment", ["", "import opshift.cli.main"])
 def test_interrupt_while_starting(moment: str) -> None:
-    script = f"{moment}\nimport os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)"
+    start = "import opshift.start; opshift.start.exit_on_interrupt()"
+    interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
+    script = f"{start}\n{moment}\n{interrupt}"
     # coverage imports modules before the script starts
     clean = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=clean
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_import_keeps_the_handler_of_interrupts() -> None:
+    script = "import signal, opshift.__main__, opshift.cli.main; print(signal.getsignal(signal.SIGINT))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "default_int_handler" in done.stdout
 
 
 def test_interrupted_command_prints_one_line(
