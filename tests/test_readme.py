@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from readme_renderer import markdown
 from typer.testing import CliRunner
 
 import opshift
@@ -104,10 +105,9 @@ def test_readme_is_short() -> None:
 
 def test_package_index_renders_the_readme() -> None:
     """Warnings of the renderer are those of `twine check`."""
-    renderer = pytest.importorskip("readme_renderer.markdown")
     repository = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Repository"]
     text = runpy.run_path(str(ROOT / "hatch_build.py"))["package_readme"](README, repository)
-    rendered = renderer.render(text)
+    rendered = markdown.render(text)
     assert rendered
     assert "mermaid" not in rendered
     links = re.findall(r'(?:href|src)="([^"#]+)"', rendered)
