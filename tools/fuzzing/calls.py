@@ -21,6 +21,7 @@ from fuzzing.large import large_model, large_text
 from fuzzing.mutations import mutate_bytes, mutate_model, mutate_text
 from opshift.analysis.model_of_text import model_of_text
 from opshift.analysis.reach import reach as reach_opsets
+from opshift.converter.element_types.requested_types import CHANGES
 from opshift.model.files import read_bytes
 from opshift.registry.documents.files import read_document, write_tree
 from opshift.registry.documents.node_builders import node_builders
@@ -143,6 +144,48 @@ def _convert_in_place(content: bytes, suffix: str, random: Random, folder: Path)
         raise
 
 
+def _convert_with_options(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    """Convert with the options that change nodes of any operator."""
+    model = read_bytes(content)
+    before = model.SerializeToString()
+    options: Any = {"types": _types(random)} if random.random() < 0.5 else {}
+    if options and random.random() < 0.4:
+        options["keep_interface"] = True
+    if random.random() < 0.5:
+        options["recognize"] = True
+    if random.random() < 0.5:
+        options["fold"] = True
+    if random.random() < 0.3:
+        options["without"] = random.choice(("com.microsoft", "Softmax", "If", "types:bfloat16"))
+    options.update(allow=_allow(random), inplace=random.random() < 0.5, exact=random.random() < 0.5)
+    target = None if random.random() < 0.3 and options.keys() & _WITHOUT_TARGET else _target(random)
+    try:
+        opshift.convert_version(model, target, **options, **_shapes(content, random))
+    except opshift.OpshiftError:
+        assert model.SerializeToString() == before, "a refused model was modified"
+        raise
+    if not options["inplace"]:
+        assert model.SerializeToString() == before, "the argument was modified"
+
+
+_WITHOUT_TARGET = {"types", "recognize", "fold", "without"}
+
+
+def _types(random: Random) -> dict[str, str]:
+    return dict(random.sample(sorted(CHANGES), k=random.choice((1, 1, 2))))
+
+
+def _infer(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    str(opshift.infer(content, **_shapes(content, random, infer=False)))
+
+
+def _validate_node(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    nodes = read_bytes(content).graph.node
+    for node in random.sample(nodes, min(3, len(nodes))):
+        for finding in opshift.validate_node(node, random.randint(1, 26)):
+            str(finding)
+
+
 def _plan(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     options = {"allow": _allow(random), **_shapes(content, random)}
     opshift.Report.of(opshift.plan_version(content, _target(random), **options)).as_dict()
@@ -193,6 +236,11 @@ def _fit(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     opshift.fit(content, random.choice(RUNTIMES), allow=_allow(random)).report.as_dict()
 
 
+def _fit_provider(content: bytes, suffix: str, random: Random, folder: Path) -> None:
+    provider = random.choice(("onnxruntime-coreml", "onnxruntime-cuda", "onnxruntime-1.31.1"))
+    opshift.fit(content, provider, allow=_allow(random), provider_only=True).report.as_dict()
+
+
 def _simplify(content: bytes, suffix: str, random: Random, folder: Path) -> None:
     opshift.simplify(content, **_shapes(content, random, infer=False))
 
@@ -215,7 +263,9 @@ def _command(name: str) -> Callable[[bytes, str, Random, Path], None]:
         source.write_bytes(content)
         arguments = [name, str(source), "--format", random.choice(("text", "json"))]
         if name == "convert":
-            arguments[2:2] = [str(folder / "out.onnx"), "-t", str(_target(random))]
+            arguments[2:2] = [str(folder / "out.onnx")]
+        if name in ("convert", "plan"):
+            arguments += ["-t", str(_target(random))]
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             code = None
             try:
@@ -275,9 +325,12 @@ def _self_test(content: bytes, suffix: str, random: Random, folder: Path) -> Non
 MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
     "convert": _convert,
     "convert in place": _convert_in_place,
+    "convert with options": _convert_with_options,
     "convert file": _convert_file,
     "plan": _plan,
     "check": _check,
+    "infer": _infer,
+    "validate node": _validate_node,
     "doctor": _doctor,
     "reach": _reach,
     "common opset": _common_opset,
@@ -286,9 +339,14 @@ MODEL_CALLS: dict[str, Callable[[bytes, str, Random, Path], None]] = {
     "round trip": _round_trip,
     "runs": _runs,
     "fit": _fit,
+    "fit provider": _fit_provider,
     "simplify": _simplify,
     "report": _report,
     "command inspect": _command("inspect"),
+    "command plan": _command("plan"),
+    "command reach": _command("reach"),
+    "command runs": _command("runs"),
+    "command doctor": _command("doctor"),
     "command convert": _command("convert"),
     "command check": _command("check"),
     "command textconv": _command("textconv"),
