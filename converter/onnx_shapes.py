@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from importlib.util import find_spec
 
+from opshift.converter.functions.inlining import MAX_NODES, inlined_size
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
@@ -57,6 +58,8 @@ def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None
 
 
 def _infer(model: ModelProto) -> ModelProto | None:
+    if inlined_size(model) > MAX_NODES:  # onnx visits the nodes of a function once for each call
+        return None
     try:
         from onnx.shape_inference import infer_shapes
     except ImportError:

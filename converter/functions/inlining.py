@@ -91,7 +91,7 @@ def inlining_obstacles(
 
 def growth_obstacle(model: ModelProto) -> Iterator[tuple[FunctionProto, str]]:
     """Yield the first function, with the reason, if inlining all functions would produce too many nodes."""
-    total = _inlined_size(model)
+    total = inlined_size(model)
     limit = max(MAX_NODES, MAX_GROWTH * sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions)))
     if total > limit:
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {limit:,}"
@@ -183,7 +183,7 @@ class _Inliner:
         return done
 
 
-def _inlined_size(model: ModelProto) -> int:
+def inlined_size(model: ModelProto) -> int:
     """Return the number of nodes that the graphs of a model have after inlining."""
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}

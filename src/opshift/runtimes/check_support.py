@@ -116,9 +116,6 @@ IN_BODY: Final = "; in its function body, "
 INVALID_BODIES: Final = ("node.invalid", "type.unsupported")
 """Codes of function bodies that are invalid for a node."""
 
-TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
-"""Attributes whose values determine types, and so whether the declared types are right."""
-
 FIRST_CAST_TO_NUMBERS: Final = 6
 """Opset from which the attribute `to` of Cast is a number; onnxruntime writes no other form."""
 
@@ -269,12 +266,15 @@ class RuntimeCheck:
             is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
             answers: dict[object, str] = {}
             places: defaultdict[str, list[str]] = defaultdict(list)
-            is_alike = bool(own) and not is_restricted and self._schemas is None
-            for node in nodes[:1] if is_alike else nodes:
-                # Without restrictions, equal nodes with equal function bodies have the same answer.
-                is_alone = is_restricted or self._fallback
-                key: object = node if is_alone else self._uses_body(node) and model.body(node)
-                key = key, self._schema_problem(node)
+            is_alike = bool(own) and not is_restricted
+            for node in nodes[:1] if is_alike and self._schemas is None else nodes:
+                if is_alike:
+                    key: object = node.schema_key
+                else:
+                    # Without restrictions, equal nodes with equal function bodies have the same answer.
+                    is_alone = is_restricted or self._fallback
+                    own_key = node if is_alone else self._uses_body(node) and model.body(node)
+                    key = own_key, self._schema_problem(node)
                 if key not in answers:
                     answers[key] = self._reason(node, model)
                 places[answers[key]].append(node.place)
@@ -309,11 +309,7 @@ class RuntimeCheck:
         """Return why the schemas of the runtime do not allow a node; empty if they do."""
         if self._schemas is None or node.operator is None:
             return ""
-        scope, values = node.scope, (*node.node.inputs, "->", *node.node.outputs)
-        types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
-        attributes = tuple((name, getattr(each, "type", 0)) for name, each in node.node.attributes.items())
-        stated = tuple(node.node.attribute(name) for name in TYPE_ATTRIBUTES if name in node.node.attributes)
-        key = (node.operator, node.domain, attributes, stated, types)
+        key = node.schema_key
         if key not in self._problems:
             self._problems[key] = schema_problem(node, self._schemas)
         return self._problems[key]

@@ -36,6 +36,9 @@ OPSET_18_BODIES: Final = frozenset(
 )  # fmt: skip
 """Operators for which the ONNX library writes the function bodies of all versions in opset 18."""
 
+TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
+"""Attributes whose values determine types, and so whether the declared types are right."""
+
 MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining; functions that call each other twice grow exponentially."""
 
@@ -123,6 +126,16 @@ class ModelNode:
         facts = tuple(map(self._input_facts, self.node.inputs))
         outputs = tuple(map(bool, self.node.outputs))
         return self.node.op_type, self.domain, self.scope.opset_of(""), attributes, facts, outputs
+
+    @cached_property
+    def schema_key(self) -> Hashable:
+        """Key of nodes that schemas, and kernels without restrictions, do not distinguish."""
+        scope, values = self.scope, (*self.node.inputs, "->", *self.node.outputs)
+        types = tuple(each and (scope.element_type(each), scope.declared_type(each)) for each in values)
+        found = self.node.attributes
+        attributes = tuple((name, getattr(each, "type", 0)) for name, each in found.items())
+        declared = tuple(self.node.attribute(name) for name in TYPE_ATTRIBUTES if name in found)
+        return self.operator, self.domain, attributes, declared, types
 
     def _input_facts(self, name: str) -> Hashable:
         shape = self.scope.shape(name) if name else None

@@ -143,10 +143,13 @@ def _rows(boxes: Sequence[Box]) -> list[int]:
     for box in boxes:
         earlier = (each for each in box.sources if each < len(rows))
         rows.append(max((rows[source] + 1 for source in earlier), default=0))
+    readers: dict[int, list[int]] = defaultdict(list)
+    for position, box in enumerate(boxes):
+        for source in box.sources:
+            readers[int(source)].append(position)
     for position in reversed(range(len(boxes))):
-        readers = [rows[other] for other, box in enumerate(boxes) if position in box.sources]
-        if boxes[position].kind != "input" and not boxes[position].sources and readers:
-            rows[position] = min(readers) - 1
+        if boxes[position].kind != "input" and not boxes[position].sources and readers[position]:
+            rows[position] = min(rows[each] for each in readers[position]) - 1
     return rows
 
 
