@@ -69,6 +69,8 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
     """The product of each package whose versions have the opsets of the same version of the product."""
+    undocumented: tuple[str, ...] = ()
+    """Programs that read models, but document no newest opset."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
@@ -240,6 +242,8 @@ class Releases(Record):
         if versions := self.versions_of(name):
             remedy = f"add a version: {', '.join(versions)}, or one{RUNTIMES_REMEDY}"
             return UsageError(f"{name!r} names no version", remedy=remedy)
+        if not known and (error := self._without_releases(name)):
+            return error
         if not known:
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
             products += f", or a runtime{RUNTIMES_REMEDY}"
@@ -249,15 +253,36 @@ class Releases(Record):
         remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
         return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
 
+    def _without_releases(self, name: str) -> UsageError | None:
+        """Return the error for a program without releases: an execution provider, or an undocumented one."""
+        from opshift.registry.runtimes.files import runtime_files  # few targets need them
+
+        product, _ = _product_and_version(name)
+        product = product.lower()
+        provider = f"onnxruntime-{product}"
+        if product and any(each.rpartition("-")[0] == provider for each in runtime_files()):
+            reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
+            return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {provider}`")
+        if product in self.undocumented:
+            remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            return UsageError(f"{product} documents no newest opset", remedy=remedy)
+        return None
+
     def _similar_releases(self, name: str) -> Iterator[str]:
         """Yield the release of each product with a similar name that is nearest to the version in a name."""
-        found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
-        assert found is not None, "the pattern matches all texts"
-        product, version = found.groups(default="")
+        product, version = _product_and_version(name)
         for each in similar_names(product, (*self.products, *self.variants)):
             known = self.versions_of(each)
             nearest = version if version in known else nearest_older(version, known)
             yield f"{each}-{nearest or list(known)[-1]}"
+
+
+def _product_and_version(name: str) -> tuple[str, str]:
+    """Return the product and the version in a name of a release; the version is empty if there is none."""
+    found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
+    assert found is not None, "the pattern matches all texts"
+    product, version = found.groups(default="")
+    return product, version
 
 
 def version_numbers(version: str) -> list[int]:
