@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import (
     TYPE_CHECKING,
@@ -87,7 +87,8 @@ class Target(FrozenRecord):
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
     supports, if there is one; `requested_ir_version` is the caller's. `runtimes` are the names of the target
     releases of products whose kernels are known. `limits` has the product that supports the opset of each
-    domain at most: a model keeps an older opset. `notes` are sentences about the releases.
+    domain at most: a model keeps an older opset. `notes` are sentences about the releases. `documented` are
+    the domains that target programs other than onnxruntime document, if there are such programs.
     """
 
     opsets: Mapping[str, int]
@@ -96,6 +97,7 @@ class Target(FrozenRecord):
     runtimes: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    documented: frozenset[str] | None = None
 
     def for_imports(self, imports: Mapping[str, int]) -> Target:
         """Return the target for a model with these opset imports: older opsets within the limits stay."""
@@ -338,7 +340,22 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
         tuple(each.runtime for each in parts if each.runtime),
         {domain: product for domain, (_, product) in most.items()},
         tuple(each.note for each in parts if each.note),
+        _documented_domains(parts, registry),
     )
+
+
+def _documented_domains(parts: Sequence[TargetPart], registry: Registry) -> frozenset[str] | None:
+    """Return the domains that target programs document; `None` without such programs.
+
+    onnxruntime loads imports of further domains, and other libraries may read its models.
+    """
+    releases = registry.releases
+    documented = [
+        frozenset(map(canonical_domain, each.opsets))
+        for each in parts
+        if releases.product_of(each.product) in releases.consumers
+    ]
+    return frozenset.union(*documented) if documented else None
 
 
 def split_target(

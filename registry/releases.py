@@ -129,6 +129,11 @@ class Releases(Record):
         products = self.products
         return products.get(product) or products.get(self.variants.get(product, ""), {})
 
+    def product_of(self, release: str) -> str:
+        """Return the product in the name of a release, such as qairt for `qnn-2.39`."""
+        product = release.rpartition("-")[0]
+        return self.variants.get(product, product)
+
     def product_named(self, name: str) -> str:
         """Return a product by its name or that of a variant, or raise UsageError."""
         if not self.versions_of(name):
