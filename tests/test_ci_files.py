@@ -276,6 +276,14 @@ def test_action_reports_findings(zoo: Path, installed: Path) -> None:
         ({"command": "doctor", "paths": "sub folder\n\ngood.onnx\n"}, 1, "title=declared.opset"),
         ({"command": "doctor", "paths": "*.onnx"}, 0, ""),
         ({"command": "reach", "paths": "good.onnx", "format": "json"}, 0, '"highest": '),
+        ({"command": "runs", "paths": "good.onnx", "runtime": "onnxruntime-1.31\n"}, 0, ""),
+        ({"command": "runs", "paths": "good.onnx", "runtime": "tract-0.23.9\nonnxruntime-1.20.1"}, 0, ""),
+        ({"command": "runs", "runtime": "tract-0.23.9"}, 1, "title="),
+        ({"command": "plan", "target": "17", "paths": "good.onnx", "allow": "aproximate"}, 2, "approximate"),
+        ({"paths": "good.onnx", "opsets": "../none"}, 2, "../none"),
+        ({"paths": "none/*.onnx", "if_empty": "ignore"}, 0, ""),
+        ({"paths": "none*.onnx"}, 2, "matches no files"),
+        ({"if_empty": "skip"}, 2, "the input if-empty must be"),
         ({"paths": "none.onnx"}, 2, "none.onnx: file does not exist"),
         ({"paths": "--version"}, 2, "--version: file does not exist"),
         ({"paths": "none.onnx", "fail_on": "never"}, 2, "none.onnx: file does not exist"),
@@ -295,7 +303,9 @@ def test_inputs_of_action(zoo: Path, installed: Path, inputs: dict[str, str], co
 
 @pytest.mark.some_cases(4)
 @needs_bash
-@pytest.mark.parametrize("name", ["command", "paths", "target", "format", "sarif_file", "fail_on"])
+@pytest.mark.parametrize(
+    "name", ["command", "paths", "target", "runtime", "opsets", "allow", "format", "sarif_file", "fail_on"]
+)
 @pytest.mark.parametrize(
     "text", ["x; touch injected", "$(touch injected)", "`touch injected`", '"; touch injected; "']
 )
