@@ -31,6 +31,8 @@ STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 BASH = shutil.which("bash")
 
+needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the programs are shell scripts")
+
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
@@ -144,6 +146,20 @@ def test_files_of_the_project_have_one_version() -> None:
     assert citation["repository-code"] == project["urls"]["Repository"]
 
 
+@needs_bash
+@pytest.mark.parametrize(("tag", "code"), [(f"v{opshift.__version__}", 0), ("v99.0", 1)])
+def test_release_compares_tag_with_version(tag: str, code: int) -> None:
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    (command,) = (
+        step["run"] for step in release["jobs"]["build"]["steps"] if "Compare" in step.get("name", "")
+    )
+    assert BASH
+    done = subprocess.run(
+        [BASH, "-e", "-c", command], cwd=ROOT, env={**os.environ, "GITHUB_REF_NAME": tag}, check=False
+    )
+    assert done.returncode == code
+
+
 def test_issue_forms_have_fields() -> None:
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text("utf-8"))
@@ -240,9 +256,6 @@ def installed(tmp_path: Path) -> Path:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opshift "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     return folder
-
-
-needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the programs are shell scripts")
 
 
 @needs_bash
