@@ -25,7 +25,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.releases import nearest_older
+from opshift.registry.releases import nearest_older, split_release
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
@@ -407,8 +407,20 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     nearest = _nearest_release(product, version, registry) if product != ONNX else None
     found = None if nearest is None else _release_named(nearest, registry)
     if found is None:
-        raise registry.releases.unknown_release(text)
+        raise _provider_error(text) or registry.releases.unknown_release(text)
     return found._replace(note=f"{text} is not listed: {nearest}, the nearest release, is the target instead")
+
+
+def _provider_error(name: str) -> UsageError | None:
+    """Return the error for a name of an execution provider of onnxruntime, such as coreml, or `None`."""
+    from opshift.registry.runtimes.files import runtime_files  # few targets need them
+
+    product = split_release(name)[0].lower()
+    provider = f"onnxruntime-{product}"
+    if not product or not any(each.rpartition("-")[0] == provider for each in runtime_files()):
+        return None
+    reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
+    return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {provider}`")
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:

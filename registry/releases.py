@@ -247,8 +247,10 @@ class Releases(Record):
         if versions := self.versions_of(name):
             remedy = f"add a version: {', '.join(versions)}, or one{RUNTIMES_REMEDY}"
             return UsageError(f"{name!r} names no version", remedy=remedy)
-        if not known and (error := self._without_releases(name)):
-            return error
+        program = split_release(name)[0].lower()
+        if not known and program in self.undocumented:
+            remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            return UsageError(f"{program} documents no newest opset", remedy=remedy)
         if not known:
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
             products += f", or a runtime{RUNTIMES_REMEDY}"
@@ -258,31 +260,16 @@ class Releases(Record):
         remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
         return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
 
-    def _without_releases(self, name: str) -> UsageError | None:
-        """Return the error for a program without releases: an execution provider, or an undocumented one."""
-        from opshift.registry.runtimes.files import runtime_files  # few targets need them
-
-        product, _ = _product_and_version(name)
-        product = product.lower()
-        provider = f"onnxruntime-{product}"
-        if product and any(each.rpartition("-")[0] == provider for each in runtime_files()):
-            reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
-            return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {provider}`")
-        if product in self.undocumented:
-            remedy = "give the opset that its error or its list of operators names, such as --target 11"
-            return UsageError(f"{product} documents no newest opset", remedy=remedy)
-        return None
-
     def _similar_releases(self, name: str) -> Iterator[str]:
         """Yield the release of each product with a similar name that is nearest to the version in a name."""
-        product, version = _product_and_version(name)
+        product, version = split_release(name)
         for each in similar_names(product, (*self.products, *self.variants)):
             known = self.versions_of(each)
             nearest = version if version in known else nearest_older(version, known)
             yield f"{each}-{nearest or list(known)[-1]}"
 
 
-def _product_and_version(name: str) -> tuple[str, str]:
+def split_release(name: str) -> tuple[str, str]:
     """Return the product and the version in a name of a release; the version is empty if there is none."""
     found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
     assert found is not None, "the pattern matches all texts"

@@ -100,11 +100,6 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         ),
         ("ncnn-2025", "ncnn documents no newest opset", "--target 11"),
         ("Hailo 3.30", "hailo documents no newest opset", "--target 11"),
-        (
-            "coreml",
-            "'coreml' is an execution provider of onnxruntime, which has no opset of its own",
-            "use `opshift fit IN OUT --runtime onnxruntime-coreml`",
-        ),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
 )
