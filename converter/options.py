@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import (
     TYPE_CHECKING,
@@ -25,7 +25,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
-from opshift.registry.releases import nearest_older
+from opshift.registry.releases import nearest_older, split_release
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Target(FrozenRecord):
     The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
     supports, if there is one; `requested_ir_version` is the caller's. `runtimes` are the names of the target
     releases of products whose kernels are known. `limits` has the product that supports the opset of each
-    domain at most: a model keeps an older opset. `notes` are sentences about the releases.
+    domain at most: a model keeps an older opset. `notes` are sentences about the releases. `documented` are
+    the domains that target programs other than onnxruntime document, if there are such programs.
     """
 
     opsets: Mapping[str, int]
@@ -96,6 +97,7 @@ class Target(FrozenRecord):
     runtimes: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    documented: frozenset[str] | None = None
 
     def for_imports(self, imports: Mapping[str, int]) -> Target:
         """Return the target for a model with these opset imports: older opsets within the limits stay."""
@@ -338,7 +340,22 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
         tuple(each.runtime for each in parts if each.runtime),
         {domain: product for domain, (_, product) in most.items()},
         tuple(each.note for each in parts if each.note),
+        _documented_domains(parts, registry),
     )
+
+
+def _documented_domains(parts: Sequence[TargetPart], registry: Registry) -> frozenset[str] | None:
+    """Return the domains that target programs document; `None` without such programs.
+
+    onnxruntime loads imports of further domains, and other libraries may read its models.
+    """
+    releases = registry.releases
+    documented = [
+        frozenset(map(canonical_domain, each.opsets))
+        for each in parts
+        if releases.product_of(each.product) in releases.consumers
+    ]
+    return frozenset.union(*documented) if documented else None
 
 
 def split_target(
@@ -390,8 +407,20 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     nearest = _nearest_release(product, version, registry) if product != ONNX else None
     found = None if nearest is None else _release_named(nearest, registry)
     if found is None:
-        raise registry.releases.unknown_release(text)
+        raise _provider_error(text) or registry.releases.unknown_release(text)
     return found._replace(note=f"{text} is not listed: {nearest}, the nearest release, is the target instead")
+
+
+def _provider_error(name: str) -> UsageError | None:
+    """Return the error for a name of an execution provider of onnxruntime, such as coreml, or `None`."""
+    from opshift.registry.runtimes.files import runtime_files  # few targets need them
+
+    product = split_release(name)[0].lower()
+    provider = f"onnxruntime-{product}"
+    if not product or not any(each.rpartition("-")[0] == provider for each in runtime_files()):
+        return None
+    reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
+    return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {provider}`")
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:

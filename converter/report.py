@@ -114,6 +114,7 @@ class Report(FrozenRecord):
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
+        removed_imports: domains whose opset imports are removed, because no node needs them.
         recognized: nodes that replaced others, if recognition is requested.
         near_misses: nodes that match the pattern of an operator, and remain.
         unsupported: target runtimes that do not implement all nodes of the result, a sentence each; empty in
@@ -141,6 +142,7 @@ class Report(FrozenRecord):
     notes: tuple[str, ...] = ()
     recognized: tuple[RecognizedNode, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
+    removed_imports: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -170,6 +172,7 @@ class Report(FrozenRecord):
             notes=plan.notes,
             recognized=recognition.nodes,
             near_misses=recognition.near_misses,
+            removed_imports=tuple(sorted(plan.removed_imports)),
         )
 
     @property

@@ -69,6 +69,8 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
     """The product of each package whose versions have the opsets of the same version of the product."""
+    undocumented: tuple[str, ...] = ()
+    """Programs that read models, but document no newest opset."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
@@ -126,6 +128,11 @@ class Releases(Record):
         """Return the releases of a product, or of that of which it is a variant; empty if it is unknown."""
         products = self.products
         return products.get(product) or products.get(self.variants.get(product, ""), {})
+
+    def product_of(self, release: str) -> str:
+        """Return the product in the name of a release, such as qairt for `qnn-2.39`."""
+        product = release.rpartition("-")[0]
+        return self.variants.get(product, product)
 
     def product_named(self, name: str) -> str:
         """Return a product by its name or that of a variant, or raise UsageError."""
@@ -240,6 +247,10 @@ class Releases(Record):
         if versions := self.versions_of(name):
             remedy = f"add a version: {', '.join(versions)}, or one{RUNTIMES_REMEDY}"
             return UsageError(f"{name!r} names no version", remedy=remedy)
+        program = split_release(name)[0].lower()
+        if not known and program in self.undocumented:
+            remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            return UsageError(f"{program} documents no newest opset", remedy=remedy)
         if not known:
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
             products += f", or a runtime{RUNTIMES_REMEDY}"
@@ -251,13 +262,19 @@ class Releases(Record):
 
     def _similar_releases(self, name: str) -> Iterator[str]:
         """Yield the release of each product with a similar name that is nearest to the version in a name."""
-        found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
-        assert found is not None, "the pattern matches all texts"
-        product, version = found.groups(default="")
+        product, version = split_release(name)
         for each in similar_names(product, (*self.products, *self.variants)):
             known = self.versions_of(each)
             nearest = version if version in known else nearest_older(version, known)
             yield f"{each}-{nearest or list(known)[-1]}"
+
+
+def split_release(name: str) -> tuple[str, str]:
+    """Return the product and the version in a name of a release; the version is empty if there is none."""
+    found = _RELEASE_NAME.fullmatch(name[:MAX_NAME])
+    assert found is not None, "the pattern matches all texts"
+    product, version = found.groups(default="")
+    return product, version
 
 
 def version_numbers(version: str) -> list[int]:

@@ -31,6 +31,8 @@ STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 BASH = shutil.which("bash")
 
+needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the programs are shell scripts")
+
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
@@ -144,6 +146,20 @@ def test_files_of_the_project_have_one_version() -> None:
     assert citation["repository-code"] == project["urls"]["Repository"]
 
 
+@needs_bash
+@pytest.mark.parametrize(("tag", "code"), [(f"v{opshift.__version__}", 0), ("v99.0", 1)])
+def test_release_compares_tag_with_version(tag: str, code: int) -> None:
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    (command,) = (
+        step["run"] for step in release["jobs"]["build"]["steps"] if "Compare" in step.get("name", "")
+    )
+    assert BASH
+    done = subprocess.run(
+        [BASH, "-e", "-c", command], cwd=ROOT, env={**os.environ, "GITHUB_REF_NAME": tag}, check=False
+    )
+    assert done.returncode == code
+
+
 def test_issue_forms_have_fields() -> None:
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text("utf-8"))
@@ -242,9 +258,6 @@ def installed(tmp_path: Path) -> Path:
     return folder
 
 
-needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the programs are shell scripts")
-
-
 @needs_bash
 def test_action_reports_findings(zoo: Path, installed: Path) -> None:
     job = Job(zoo)
@@ -276,6 +289,14 @@ def test_action_reports_findings(zoo: Path, installed: Path) -> None:
         ({"command": "doctor", "paths": "sub folder\n\ngood.onnx\n"}, 1, "title=declared.opset"),
         ({"command": "doctor", "paths": "*.onnx"}, 0, ""),
         ({"command": "reach", "paths": "good.onnx", "format": "json"}, 0, '"highest": '),
+        ({"command": "runs", "paths": "good.onnx", "runtime": "onnxruntime-1.31\n"}, 0, ""),
+        ({"command": "runs", "paths": "good.onnx", "runtime": "tract-0.23.9\nonnxruntime-1.20.1"}, 0, ""),
+        ({"command": "runs", "runtime": "tract-0.23.9"}, 1, "title="),
+        ({"command": "plan", "target": "17", "paths": "good.onnx", "allow": "aproximate"}, 2, "approximate"),
+        ({"paths": "good.onnx", "opsets": "../none"}, 2, "../none"),
+        ({"paths": "none/*.onnx", "if_empty": "ignore"}, 0, ""),
+        ({"paths": "none*.onnx"}, 2, "matches no files"),
+        ({"if_empty": "skip"}, 2, "the input if-empty must be"),
         ({"paths": "none.onnx"}, 2, "none.onnx: file does not exist"),
         ({"paths": "--version"}, 2, "--version: file does not exist"),
         ({"paths": "none.onnx", "fail_on": "never"}, 2, "none.onnx: file does not exist"),
@@ -295,7 +316,9 @@ def test_inputs_of_action(zoo: Path, installed: Path, inputs: dict[str, str], co
 
 @pytest.mark.some_cases(4)
 @needs_bash
-@pytest.mark.parametrize("name", ["command", "paths", "target", "format", "sarif_file", "fail_on"])
+@pytest.mark.parametrize(
+    "name", ["command", "paths", "target", "runtime", "opsets", "allow", "format", "sarif_file", "fail_on"]
+)
 @pytest.mark.parametrize(
     "text", ["x; touch injected", "$(touch injected)", "`touch injected`", '"; touch injected; "']
 )

@@ -19,11 +19,13 @@ def plan_imports(
     releases: Releases,
     operators: Collection[tuple[str, str]],
     plans: Collection[ContainerPlan],
+    *,
+    fold: bool = False,
 ) -> ImportChanges:
     """Return the changes of the opset imports of a model, given the operators and plans of all its nodes.
 
     Imports that the target does not know are removed unless an operator needs them: runtimes refuse to load
-    a model with such an import.
+    a model with such an import. With `fold`, all imports that no operator needs are removed.
     """
     changed = tuple(
         OpsetChange(domain, source, target.opsets[domain])
@@ -31,17 +33,21 @@ def plan_imports(
         if target.opsets.get(domain, source) != source
     )
     removed: dict[str, int] = {}
-    if changed or target.ir_version is not None:  # else the target is that of the model
+    if fold or changed or target.ir_version is not None or target.documented is not None:
+        # otherwise, the target is that of the model
         final_opset = {**imports, **target.opsets}.get(DEFAULT_DOMAIN)
         others = {domain: opset for domain, opset in imports.items() if domain not in target.opsets}
         unknown = {
             domain: opset
             for domain, opset in others.items()
-            if domain in releases.internal_domains or not _is_known(domain, opset, final_opset, releases)
+            if fold
+            or domain in releases.internal_domains
+            or not _is_known(domain, opset, final_opset, releases)
+            or not (target.documented is None or domain in target.documented)
         }
         needed = set(_needed_domains(model, operators, plans)) if unknown else set()
         removed = {domain: opset for domain, opset in unknown.items() if domain not in needed}
-    return ImportChanges(changed, frozenset(removed), (*_removals(removed), *_merges(model)))
+    return ImportChanges(changed, frozenset(removed), (*_removals(removed, fold=fold), *_merges(model)))
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
@@ -61,9 +67,10 @@ def _needed_domains(
             yield from (operator.domain for operator in change.result.operators)
 
 
-def _removals(removed: Mapping[str, int]) -> Iterator[str]:
+def _removals(removed: Mapping[str, int], *, fold: bool) -> Iterator[str]:
+    reason = "no node needs it" if fold else "no node needs it, and the target lacks it"
     for domain, opset in removed.items():
-        yield f"model: the import of {domain} {opset} was removed: no node needs it, and the target lacks it"
+        yield f"model: the import of {domain} {opset} was removed: {reason}"
 
 
 def _merges(model: ModelProto) -> Iterator[str]:

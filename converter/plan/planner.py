@@ -114,7 +114,15 @@ class Planner:
         )
         operators, target = self._node_analysis.operators, self._options.target
         containers = [graph_plan, *training_plans, *plans]
-        changes = plan_imports(self._model, imports, target, self._registry.releases, operators, containers)
+        changes = plan_imports(
+            self._model,
+            imports,
+            target,
+            self._registry.releases,
+            operators,
+            containers,
+            fold=self._options.fold,
+        )
         imports = {domain: opset for domain, opset in imports.items() if domain not in changes.removed}
         cleaned = None if self._history else graph_plan  # the originals of a record read all initializers
         freed = graph.scope.constant_inputs

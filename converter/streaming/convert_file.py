@@ -126,7 +126,7 @@ def converting(
             if located and file.path is None and (rewrites_data or external != "keep"):
                 raise unknown_folder(file.place)
             folders = file.path.parent if file.path else Path(), Path(out).parent
-            new_data = None
+            new_data = data_file = None
             if located and rewrites_data:
                 if external == "keep":
                     reason = (
@@ -160,12 +160,12 @@ def converting(
             if new_data:
                 old_files = [folders[0] / each for each in located]
                 _require_new(data_path, old_files, is_same=is_same, force=force)
-                with raising_cannot_write(data_path), files.new(data_path) as (written, _):
+                with raising_cannot_write(data_path), files.new(data_path) as (written, data_file):
                     for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
                         write_all(written, block)
                 new_data.require_unchanged()
         data = (data_path.name,) if new_data else tuple(located)
-        yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data)
+        yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data, data_file)
 
 
 def _require_new(path: Path, old_files: list[Path], *, is_same: bool, force: bool) -> None:

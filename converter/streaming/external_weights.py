@@ -109,6 +109,14 @@ class ExternalWeights(PlaceholderStore):
         return self._files[position].read(start - base, end - base)
 
 
+def relocate_external_data(model: ModelProto, location: str) -> None:
+    """Set the file of all external tensors of a model."""
+    for tensor in _tensors(model):
+        for each in tensor.external_data:
+            if each.key == "location":
+                each.value = location
+
+
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield all tensors of a model."""
     roots: list[ContainerProto] = [*root_graphs(model), *model.functions]

@@ -21,12 +21,14 @@ class OutputFile(FrozenRecord):
         report: report of the conversion.
         external: locations of the external data files of the original.
         data: those of the result, which differ if the elements are converted.
+        data_file: temporary file with converted elements, which becomes the only one of `data`.
     """
 
     path: Path | None
     report: Report
     external: tuple[str, ...]
     data: tuple[str, ...]
+    data_file: Path | None = None
 
 
 def output_pieces(

@@ -81,6 +81,8 @@ def get_runtime(name: str) -> Runtime:
         versions = [each for each in files if products[each] in (name.rpartition("-")[0], name)]
         newest = {product: each for each, product in products.items()}.values()
         known = f"known: {', '.join(versions or newest)}, or the path of a YAML file"
+        if default_registry().releases.find(name):
+            known += f"; `opshift convert --target {name}` only needs the opset"
         names = [*files, *(each.rpartition(".")[0] for each in files)]
         remedy = known if versions else did_you_mean(name, names, known)
         raise UsageError(f"no data about the runtime {name!r}", remedy=remedy)

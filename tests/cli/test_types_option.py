@@ -10,6 +10,8 @@ import onnx.parser
 import pytest
 from typer.testing import Result
 
+import opshift
+
 Run = Callable[..., Result]
 
 MODEL = """
@@ -70,17 +72,45 @@ def test_suggests_types(run: Run, write: Callable[[str], str]) -> None:
     assert "did you mean 'float'?" in done.stderr
 
 
-def test_does_not_verify_weights_in_another_file(run: Run, write: Callable[[str], str], folder: Path) -> None:
+def external_model(write: Callable[[str], str], path: str) -> onnx.ModelProto:
+    """Write the float model with its weight in a separate file, and return it."""
     model = onnx.load(write("float"))
     (weight,) = model.graph.initializer
     weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
-    onnx.save(model, "ext.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
-    options = ("--types", "float=float16", "--allow", "approximate")
-    done = run("convert", "ext.onnx", "out.onnx", *options, "--verify")
-    assert "their converted file does not exist yet" in done.stderr
-    assert not Path("out.onnx").exists()
-    assert run("convert", "ext.onnx", "out.onnx", *options).exit_code == 0
-    assert Path("out.onnx.data").exists()
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    return model
+
+
+@pytest.mark.parametrize("out", ["out.onnx", "sub/out.onnx"])
+def test_verifies_converted_weights_in_another_file(
+    run: Run, write: Callable[[str], str], folder: Path, out: str
+) -> None:
+    external_model(write, "ext.onnx")
+    Path(out).parent.mkdir(exist_ok=True)
+    done = run("convert", "ext.onnx", out, "--types", "float=float16", "--allow", "approximate", "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert "beyond tolerance" in done.stdout
+    onnx.checker.check_model(out, full_check=True)
+    assert Path(f"{out}.data").exists()
+    assert opshift.verify("ext.onnx", out).equal
+
+
+def test_writes_no_weights_if_outputs_differ(run: Run, write: Callable[[str], str], folder: Path) -> None:
+    external_model(write, "ext.onnx")
+    options = ("--types", "float=float16", "--allow", "approximate", "--verify", "--tolerance", "0")
+    done = run("convert", "ext.onnx", "out.onnx", *options)
+    assert done.exit_code == 1
+    assert "differ" in done.stderr
+    assert sorted(each.name for each in folder.iterdir()) == ["ext.onnx", "model.onnx", "w.bin"]
+
+
+def test_verifies_the_types_of_many_models(run: Run, write: Callable[[str], str], folder: Path) -> None:
+    (folder / "zoo").mkdir()
+    external_model(write, "zoo/external.onnx")
+    command = ("convert", "zoo", "--out", "out", "--types", "float=float16", "--allow", "approximate")
+    done = run(*command, "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert opshift.verify("zoo/external.onnx", "out/external.onnx").equal
 
 
 def test_converts_the_types_of_many_models(run: Run, write: Callable[[str], str], folder: Path) -> None:

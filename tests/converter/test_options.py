@@ -223,6 +223,8 @@ INVALID: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("older than all releases", "tensorrt-1.0", UsageError, "unknown version '1.0' of tensorrt"),
     ("unknown product", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
     ("package without its version", "onnxruntime-web-0.1", UsageError, "version '0.1' of onnxruntime-web"),
+    ("execution provider", "CoreML", UsageError, "'CoreML' is an execution provider of onnxruntime"),
+    ("program without documented opsets", "ncnn-2025", UsageError, "ncnn documents no newest opset"),
     ("unknown release", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
     ("empty list", [], UsageError, "no target is given"),
 ]

@@ -106,6 +106,12 @@ def test_refuses_names_without_models(zoo: Path, name: str, reason: str) -> None
     assert raised.value.remedy
 
 
+@pytest.mark.parametrize("name", ["zoo/nothing*.onnx", "nowhere/*.onnx", "*.nothing", "empty"])
+def test_accepts_names_without_models_on_request(zoo: Path, name: str) -> None:
+    (zoo.parent / "empty").mkdir()
+    assert list(find_models([name], allow_empty=True)) == []
+
+
 def test_refuses_a_missing_file_before_any_model_is_found(zoo: Path) -> None:
     with pytest.raises(UsageError, match="file does not exist"):
         find_models(["zoo", "missing.onnx"])

@@ -164,7 +164,9 @@ def _convert(
             from opshift.model.files import read_model
 
             result = read_model(written.path)
-            verification = verify_file(task.source, result, settings, options.registry)
+            verification = verify_file(
+                task.source, result, settings, options.registry, data_file=written.data_file
+            )
     files = {**states, **states_of(_with_data(task.output, copied))}
     report = written.report
     is_same = (
@@ -190,17 +192,24 @@ def verify_file(
     settings: Settings,
     registry: Registry,
     progress: Progress | None = None,
+    data_file: Path | None = None,
 ) -> Verification:
-    """Compare the outputs of the original and the converted model."""
+    """Compare the outputs of the original and the converted model.
+
+    `data_file` is the temporary file with the external data of `converted`, if their elements are converted.
+    """
     from opshift.analysis.verification.verify import verify
 
     tolerance = settings.tolerance
     if settings.types:
         from opshift.analysis.verification.compare import tolerance_for
 
-        _require_own_weights(source)
         if tolerance is None:
             tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
+    if data_file is not None:
+        from opshift.converter.streaming.external_weights import relocate_external_data
+
+        relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}
     if settings.inputs:
         from opshift.analysis.verification.input_files import read_arrays
@@ -215,14 +224,5 @@ def verify_file(
         registry=registry,
         custom_ops=settings.custom_ops,
         progress=progress,
+        folder=data_file and data_file.parent,
     )
-
-
-def _require_own_weights(source: FileLike) -> None:
-    """Raise CannotVerify for converted weights in a separate file, which does not exist before the end."""
-    if isinstance(source, str | os.PathLike) and external_locations(os.fspath(source)):
-        from opshift.analysis.verification.result import CannotVerify
-
-        reason = "has weights in separate files, and their converted file does not exist yet"
-        remedy = "convert without --verify, and compare with opshift.verify(old, new) in Python"
-        raise CannotVerify(reason, place=os.fspath(source), remedy=remedy)

@@ -122,5 +122,7 @@ def convert_file(
             from opshift.model.files import read_model
 
             result = read_model(written.path)
-            verification = compare_with_source(source, result, settings, options.registry, quiet=quiet)
+            verification = compare_with_source(
+                source, result, settings, options.registry, quiet=quiet, data_file=written.data_file
+            )
     return ConvertedFile(source, out, written.report, imports, written.external, external, verification)

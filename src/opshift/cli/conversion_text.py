@@ -65,7 +65,12 @@ def write_plan(page: Page, source: str, report: Report, imports: Mapping[str, in
 
 def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> None:
     targets = {change.domain: change.target for change in report.opsets}
-    facts = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
+    facts = {
+        domain: f"{opset}, removed"
+        if domain in report.removed_imports
+        else _step(opset, targets.get(domain, opset))
+        for domain, opset in imports.items()
+    }
     facts["IR version"] = "; ".join((_step(*report.ir_version), *report.ir_steps))
     if report.model_version:
         facts["model version"] = report.model_version

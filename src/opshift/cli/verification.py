@@ -110,11 +110,17 @@ class ComparisonOptions(NamedTuple):
 
 
 def compare_with_source(
-    source: str, result: ModelProto, settings: Settings, registry: Registry, *, quiet: bool
+    source: str,
+    result: ModelProto,
+    settings: Settings,
+    registry: Registry,
+    *,
+    quiet: bool,
+    data_file: Path | None = None,
 ) -> Verification:
     """Compare the outputs of a model file with the outputs of its result; raise an error if they differ."""
     from opshift.batch.convert_model import verify_file
 
     message = f"Comparing {source} with its conversion"
     with show_progress(message, quiet=quiet) as progress, add_file_to_errors(source):
-        return verify_file(model_input(source), result, settings, registry, progress)
+        return verify_file(model_input(source), result, settings, registry, progress, data_file)

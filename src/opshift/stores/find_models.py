@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +37,11 @@ class FoundModel(NamedTuple):
 
 
 def find_models(
-    names: Iterable[str], pattern: str = MODEL_PATTERN, *, lines: Iterable[str] | None = None
+    names: Iterable[str],
+    pattern: str = MODEL_PATTERN,
+    *,
+    lines: Iterable[str] | None = None,
+    allow_empty: bool = False,
 ) -> Iterator[FoundModel]:
     """Return the models that are named, in the order of the names, and in folders in that of their paths.
 
@@ -49,6 +53,7 @@ def find_models(
             input. A folder of a list has a URL that ends with a slash.
         pattern: the names, in small letters, of the files that are models in a folder.
         lines: the list that `-` stands for, by default that on standard input.
+        allow_empty: whether folders and globs may have no models.
 
     Raises:
         UsageError: a file does not exist, or a folder or glob has no models; or, later, a folder cannot be
@@ -58,7 +63,8 @@ def find_models(
     for name in given:
         if name != LIST and not is_url(name) and not os.path.lexists(name) and not MAGIC.search(name):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
-    return _found(given, pattern, sys.stdin if lines is None else lines)
+    require = _accept_none if allow_empty else _require_any
+    return _found(given, pattern, sys.stdin if lines is None else lines, require)
 
 
 def is_file_name(name: str) -> bool:
@@ -79,16 +85,21 @@ def is_file_name(name: str) -> bool:
     return not os.path.isdir(name) and (os.path.lexists(name) or not MAGIC.search(name))
 
 
-def _found(names: Iterable[str], pattern: str, lines: Iterable[str]) -> Iterator[FoundModel]:
+def _found(
+    names: Iterable[str],
+    pattern: str,
+    lines: Iterable[str],
+    require: Callable[[Iterator[FoundModel], str, str], Iterator[FoundModel]],
+) -> Iterator[FoundModel]:
     for name in names:
         if name == LIST:
             yield from _listed(lines, pattern)
         elif is_file_name(name):
             yield FoundModel(name, _path(name).rpartition("/")[2] if is_url(name) else os.path.basename(name))
         elif MAGIC.search(name) and not os.path.isdir(name):
-            yield from _require_any(_matching(name), name, "matches no files")
+            yield from require(_matching(name), name, "matches no files")
         else:
-            yield from _require_any(_below(name, pattern), name, f"contains no {pattern} files")
+            yield from require(_below(name, pattern), name, f"contains no {pattern} files")
 
 
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
@@ -101,6 +112,16 @@ def _listed(lines: Iterable[str], pattern: str) -> Iterator[FoundModel]:
         elif name:
             path = Path(os.path.abspath(name) if ".." in Path(name).parts else name)
             yield FoundModel(name, path.relative_to(path.anchor).as_posix())
+
+
+def _accept_none(found: Iterator[FoundModel], place: str, problem: str) -> Iterator[FoundModel]:
+    # a repository has no empty folders: a glob in a missing one matches nothing
+    if (
+        is_url(place)
+        or os.path.isdir(place)
+        or os.path.lexists(MAGIC.split(place)[0].rpartition("/")[0] or ".")
+    ):
+        yield from found
 
 
 def _require_any(found: Iterator[FoundModel], place: str, problem: str) -> Iterator[FoundModel]:

@@ -37,22 +37,31 @@ def imports_of(model: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
         (21, {"": 21, "ai.onnx.ml": 5, "com.microsoft": 1, "com.acme": 3}),
         ("onnxruntime-1.14", {"": 18, "ai.onnx.ml": 3, "com.microsoft": 1, "com.acme": 3}),
         ("onnxruntime-1.17", {"": 20, "ai.onnx.ml": 4, "com.microsoft": 1, "com.acme": 3}),
+        ("tensorrt-10.1", {"": 20}),
+        (["tensorrt-8.6", "onnxruntime-1.17"], {"": 17, "ai.onnx.ml": 4}),
         ({"": 17, "ai.onnx.ml": 4}, {"": 17, "ai.onnx.ml": 4, "com.microsoft": 1, "com.acme": 3}),
     ],
 )
 def test_removes_unused_imports_that_the_target_lacks(
-    target: int | str | dict[str, int], kept: dict[str, int]
+    target: int | str | list[str] | dict[str, int], kept: dict[str, int]
 ) -> None:
     model = model_with(UNUSED)
     before = model.SerializeToString()
     found = opshift.convert(model, target)
     assert imports_of(found.model) == kept
     assert any("import of com.ms.internal.nhwc 20 was removed" in each for each in found.report.repairs)
+    assert set(found.report.removed_imports) == {*imports_of(model)} - {*kept}
     assert model.SerializeToString() == before
 
 
 def test_ir_version_does_not_depend_on_a_removed_import() -> None:
     assert opshift.convert_version(model_with({"ai.onnx.ml": 5}), 17).ir_version == 8
+
+
+def test_folding_removes_unused_imports() -> None:
+    model = model_with(UNUSED)
+    assert imports_of(opshift.simplify(model)) == {"": 20}
+    assert imports_of(opshift.convert_version(model, 20, fold=True)) == {"": 20}
 
 
 def test_keeps_imports_if_the_opset_stays() -> None:

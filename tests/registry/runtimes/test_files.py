@@ -118,6 +118,7 @@ def test_finds_a_runtime_by_name(name: str, found: str) -> None:
     [
         pytest.param("onnxruntime-1.13", "known: onnxruntime-1.14.1, ", id="version without data"),
         pytest.param("onnxruntime-1.31.0", "known: onnxruntime-1.14.1, ", id="other patch"),
+        pytest.param("openvino-2025.2", "convert --target openvino-2025.2` only", id="listed release"),
         pytest.param("onnxruntim-1.20", "did you mean onnxruntime-1.20 or ", id="typo"),
         pytest.param("../mine", "path of a YAML file", id="path"),
         pytest.param("", "path of a YAML file", id="empty"),

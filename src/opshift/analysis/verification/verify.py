@@ -31,6 +31,7 @@ def verify(
     registry: Registry | None = None,
     custom_ops: Iterable[str | os.PathLike[str]] = (),
     progress: Progress | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Run two models on the same inputs and compare all outputs.
 
@@ -42,7 +43,7 @@ def verify(
         original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
             found relative to the path.
         converted: a model in one of the same forms. Without a path, its external data files are expected in
-            the folder of the original.
+            `folder`, or in that of the original.
         inputs: arrays by input name, or the path of an .npz file with them. Instead of an array, a `Path` of
             an .npy, .npz or .pb file (TensorProto). Other values are generated for the types and shapes that
             the original declares; inputs with a default keep it.
@@ -57,6 +58,7 @@ def verify(
         custom_ops: libraries of custom operators for onnxruntime, which are executed. In onnx.reference, the
             functions that `opshift.reference` registers compute operators of private domains.
         progress: updated after each run of a model, for a display in another thread.
+        folder: the folder of the external data files of a converted model without a path.
 
     Returns:
         The compared inputs and outputs, and their differences.
@@ -84,11 +86,12 @@ def verify(
         if error.name != "numpy":
             raise
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    folder, libraries = _folder(original), _libraries(custom_ops)
-    first = RuntimeModel(model_of(original)[0], folder, libraries)
+    home, libraries = _folder(original), _libraries(custom_ops)
+    first = RuntimeModel(model_of(original)[0], home, libraries)
     result, changed_types = with_types_of(first.model, model_of(converted)[0])
     tolerance = tolerance_for(changed_types) if tolerance is None and changed_types else tolerance
-    second = RuntimeModel(result, _folder(converted) or folder, libraries)
+    named = None if folder is None else Path(folder).resolve()
+    second = RuntimeModel(result, _folder(converted) or named or home, libraries)
     require_deterministic(first.model)
     graph = first.model.graph
     given = read_provided(inputs, graph, second.model.graph)

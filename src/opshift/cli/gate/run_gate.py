@@ -35,13 +35,15 @@ def run_gate(names: Sequence[str], options: GateOptions, inspect: Inspect, colum
     """
     if LIST in names:  # other processes cannot read standard input
         options = options._replace(jobs=1)
-    with models_named(names, options.files_from) as models:
+    with models_named(names, options.files_from, allow_empty=options.allow_empty) as models:
         results = _results(models, options, inspect)
         show_results(results, options, columns, "Inspecting", common_folder(names, options.files_from))
 
 
 @contextmanager
-def models_named(names: Sequence[str], files_from: str | None) -> Iterator[Iterator[FoundModel]]:
+def models_named(
+    names: Sequence[str], files_from: str | None, *, allow_empty: bool = False
+) -> Iterator[Iterator[FoundModel]]:
     """Yield the models of a command line, with those in a list; or the model on standard input for `-`.
 
     Raises a UsageError for `-` and other models, or if a file does not exist.
@@ -53,7 +55,8 @@ def models_named(names: Sequence[str], files_from: str | None) -> Iterator[Itera
         reason, remedy = "is a model on standard input", "read a list of models with --files-from -"
         raise UsageError(reason, place=LIST, remedy=remedy)
     with _names_listed(files_from) as lines:
-        yield find_models([*names, *([LIST] if files_from else [])], lines=lines)
+        listed = [LIST] if files_from else []
+        yield find_models([*names, *listed], lines=lines, allow_empty=allow_empty)
 
 
 def show_results(

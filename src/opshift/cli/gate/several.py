@@ -33,6 +33,15 @@ FilesFromOption = Annotated[
     ),
 ]
 
+AllowEmptyOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-empty",
+        rich_help_panel=SEVERAL,
+        help="Accept folders and globs without models.",
+    ),
+]
+
 JobsOption = Annotated[
     int,
     typer.Option(
@@ -83,6 +92,7 @@ class GateOptions(NamedTuple):
     folders: DefinitionsOption = None
     adapters: AdaptersOption = None
     files_from: FilesFromOption = None
+    allow_empty: AllowEmptyOption = False
     jobs: JobsOption = 1
     ledger: LedgerOption = None
     verbose: VerboseOption = False
