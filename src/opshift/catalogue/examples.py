@@ -1,4 +1,4 @@
-"""Examples of operators: models of one node, with numbers that `onnx.reference` computes."""
+"""Examples of operators: models of one node, with numbers that `onnx.reference` or onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,27 @@ EXAMPLES: Final = OPSETS / "examples.yaml"
 SCRIPT: Final = '''\
 import numpy as np
 import onnx.parser
-from onnx.reference import ReferenceEvaluator
+{imported}
 
 model = onnx.parser.parse_model({raw}"""
 {model}""")
 inputs = {{
 {inputs}
 }}
-for output in ReferenceEvaluator(model).run(None, inputs):
+for output in {session}.run(None, inputs):
     print(output)
 '''
+
+REFERENCE: Final = "onnx.reference"
+
+SESSIONS: Final = {
+    REFERENCE: ("from onnx.reference import ReferenceEvaluator", "ReferenceEvaluator(model)"),
+    "onnxruntime": (
+        "from onnxruntime import InferenceSession",
+        'InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])',
+    ),
+}
+"""Import and expression of a session that computes outputs, by the name of the package."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
 """Types of NumPy whose name is not that in the text of a model."""
@@ -39,6 +50,8 @@ class Example(NamedTuple):
     model: str
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
+    computed_by: str = REFERENCE
+    """Package that computes the outputs, a key of `SESSIONS`."""
 
     @property
     def node(self) -> str:
@@ -50,7 +63,9 @@ class Example(NamedTuple):
         """Python that computes the outputs."""
         inputs = [f"    {name!r}: {self._array(name, value)}," for name, value in self.inputs.items()]
         raw = "r" if "\\" in self.model else ""
-        return SCRIPT.format(model=self.model, raw=raw, inputs="\n".join(inputs))
+        imported, session = SESSIONS[self.computed_by]
+        text = "\n".join(inputs)
+        return SCRIPT.format(model=self.model, raw=raw, inputs=text, imported=imported, session=session)
 
     def _array(self, name: str, value: Any) -> str:
         found = re.search(rf"{INPUT}{re.escape(name)}\b", self.model)
