@@ -5,7 +5,8 @@
 A model has one node, from `tools/example_nodes.yaml`, or else from ONNX's test cases or those of
 `tests/support/nodes`. Dimensions of cases are cut and numbers are rounded as far as the node allows, and a
 small one with few inputs and different numbers is written. `onnx.reference` computes the outputs, or
-onnxruntime if the reference has no such operator. Run it after an operator version was added.
+onnxruntime if the reference has no such operator; an operator without either is converted first. Run it after
+an operator version was added.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-import onnxruntime
 import yaml
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnxruntime import InferenceSession
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -31,7 +32,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.nodes import nodes  # noqa: E402  # the folder of tests is not installed
 from support.published import Case, published  # noqa: E402
 
-from opshift.catalogue.examples import EXAMPLES, REFERENCE, plain  # noqa: E402
+import opshift  # noqa: E402
+from opshift.catalogue.examples import EXAMPLES, REFERENCE, SESSIONS, plain  # noqa: E402
 from opshift.model.operator_ids import model_domain  # noqa: E402
 from opshift.registry.models import OperatorVersion  # noqa: E402
 from opshift.registry.registry import default_registry  # noqa: E402
@@ -49,6 +51,13 @@ MAX_ELEMENTS: Final = 120
 """Maximum number of elements of all inputs and outputs."""
 
 MAX_IR_VERSION: Final = 10
+
+SESSION_NAMES: Final = {
+    "ReferenceEvaluator": ReferenceEvaluator,
+    "InferenceSession": InferenceSession,
+    "opshift": opshift,
+}
+"""Names in the expressions of `SESSIONS`."""
 
 MAIN_OPSET: Final = 22
 """Opset of ai.onnx in models of another domain: the newest one of IR version 10."""
@@ -92,7 +101,9 @@ def example_of_node(version: OperatorVersion, given: Mapping[str, Any]) -> Mappi
         ir_version=MAX_IR_VERSION,
         opset_imports=[helper.make_opsetid(*each) for each in imports.items()],
     )
-    computed_by, results = _compute(model, feeds)
+    computed_by = given.get("computed_by") or _evaluator_of(model)
+    session = eval(SESSIONS[computed_by][1], SESSION_NAMES, {"model": model})
+    results = session.run(None, feeds)
     for value, result in zip(model.graph.output, results, strict=True):
         _set_type(value, result)
     example = _recorded(onnx.printer.to_text(model), feeds, model, results)
@@ -106,14 +117,13 @@ def _feed(kind: str, value: Any) -> Any:
     return np.array(value, dtype) if element == kind else [np.array(each, dtype) for each in value]
 
 
-def _compute(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
-    """Return the outputs of a model, and the package that computed them."""
+def _evaluator_of(model: onnx.ModelProto) -> str:
+    """Return the key in `SESSIONS` of what has all operators of a model."""
     try:
-        evaluator = ReferenceEvaluator(model)
+        ReferenceEvaluator(model)
     except NotImplementedError:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        return "onnxruntime", session.run(None, feeds)
-    return REFERENCE, evaluator.run(None, feeds)
+        return "onnxruntime"
+    return REFERENCE
 
 
 def _recorded(

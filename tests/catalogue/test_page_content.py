@@ -138,8 +138,8 @@ def test_conditions_of_a_kernel_are_evidence(files: Mapping[str, str]) -> None:
 def test_operators_have_an_example_and_its_conversions(files: Mapping[str, str]) -> None:
     text = files["operators/ai.onnx/Gelu/index.md"]
     assert "Y = Gelu" in text
-    assert "* To opset 9 to 19: 5 nodes exact: 2 x Mul, Div, Erf, Add" in text
-    assert "* To opset 1 to 8: refused" in text
+    assert "* To opsets 9 to 19: 5 nodes exact: 2 x Mul, Div, Erf, Add" in text
+    assert "* To opsets 1 to 8: refused" in text
     assert "## Example" not in files["operators/com.microsoft/Gelu/index.md"]
 
 

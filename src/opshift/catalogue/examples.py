@@ -27,15 +27,20 @@ for output in {session}.run(None, inputs):
 '''
 
 REFERENCE: Final = "onnx.reference"
+CONVERTED: Final = "opshift and onnx.reference"
 
 SESSIONS: Final = {
     REFERENCE: ("from onnx.reference import ReferenceEvaluator", "ReferenceEvaluator(model)"),
+    CONVERTED: (
+        "import opshift\nfrom onnx.reference import ReferenceEvaluator",
+        'ReferenceEvaluator(opshift.convert_version(model, 22, without="com.microsoft"))',
+    ),
     "onnxruntime": (
         "from onnxruntime import InferenceSession",
         'InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])',
     ),
 }
-"""Import and expression of a session that computes outputs, by the name of the package."""
+"""Imports and expression of a session that computes outputs, by the names of the packages."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
 """Types of NumPy whose name is not that in the text of a model."""
@@ -51,7 +56,7 @@ class Example(NamedTuple):
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     computed_by: str = REFERENCE
-    """Package that computes the outputs, a key of `SESSIONS`."""
+    """What computes the outputs, a key of `SESSIONS`: for operators without a kernel, their conversion."""
 
     @property
     def node(self) -> str:

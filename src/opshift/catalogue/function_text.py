@@ -26,9 +26,9 @@ from opshift.model.types import InputFacts, short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
-BUILT_BODY = "The body depends on the node: call function_body(node, input_types) of its schema in Python."
+BUILT_BODY = "The body depends on the node: call `function_body(node, input_types)` of its schema in Python."
 DEFAULT_NODE = "The body depends on the node. With the default attributes and {}:"
-EXAMPLE_NODE = "The body depends on the node. For {} with {}:"
+EXAMPLE_NODE = "The body depends on the node. For `{}` with {}:"
 
 
 class FunctionText(NamedTuple):
@@ -64,7 +64,7 @@ def _example_nodes(
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )
     types = [_example_type(each, version) for each in inputs]
-    stated = ", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True))
+    stated = ", ".join(f"`{kind} {each.name}`" for each, kind in zip(inputs, types, strict=True))
     node = NodeProto(
         op_type=version.name,
         domain=model_domain(version.domain),
@@ -77,9 +77,9 @@ def _example_nodes(
         if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
             tensors = (each for each in model.graph.input if each.type.HasField("tensor_type"))
             facts = {each.name: _facts(each) for each in tensors}
-            stated = ", ".join(f"{name}: {kind}{list(shape)}" for name, (kind, shape) in facts.items())
+            stated = ", ".join(f"`{kind}{list(shape)} {name}`" for name, (kind, shape) in facts.items())
             node = model.graph.node[0]
-            yield EXAMPLE_NODE.format(example.node, stated), node, [facts[name] for name in node.input]
+            yield EXAMPLE_NODE.format(example.node, stated), node, [facts.get(name) for name in node.input]
 
 
 def _facts(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:

@@ -130,8 +130,13 @@ class VersionView:
 
     @property
     def attributes(self) -> Sequence[tuple[str, ...]]:
-        """Rows of attributes: name, type, default, allowed values and description."""
-        return [attribute_texts(*each) for each in self.version.attributes.items()]
+        """Rows of attributes: name, type, default, allowed values and description; values are code."""
+        rows = []
+        for name, attribute in self.version.attributes.items():
+            _, kind, default, values, text = attribute_texts(name, attribute)
+            is_value = attribute.default is not None and default
+            rows.append((name, kind, f"`{default}`" if is_value else default, values, text))
+        return rows
 
     @property
     def types(self) -> list[TypeVariable]:
