@@ -45,6 +45,9 @@ SESSIONS: Final = {
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
 """Types of NumPy whose name is not that in the text of a model."""
 
+EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
+"""Type of an attribute in the text of a node that a parser would infer from its value."""
+
 INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
 """Type before the name of a graph input in the text of a model."""
 
@@ -60,8 +63,9 @@ class Example(NamedTuple):
 
     @property
     def node(self) -> str:
-        """The node as text."""
-        return self.model.partition("{\n")[2].rpartition("}")[0].strip()
+        """The node as text, without types of attributes that are evident from their values."""
+        text = self.model.partition("{\n")[2].rpartition("}")[0].strip()
+        return EVIDENT_TYPE.sub("", text)
 
     @property
     def script(self) -> str:

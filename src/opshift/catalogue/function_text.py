@@ -36,6 +36,8 @@ class FunctionText(NamedTuple):
 
     note: str
     text: str
+    function: FunctionProto | None = None
+    """The function, if it depends on the node."""
 
     @property
     def lines(self) -> list[str]:
@@ -52,7 +54,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
             function = version.function_body(node, types, registry=registry)
         except OpshiftError:  # the body depends on a required attribute, or on a shape
             continue
-        return FunctionText(note, "\n".join(_function(function)))
+        return FunctionText(note, "\n".join(_function(function)), function)
     return FunctionText(BUILT_BODY, "")
 
 
