@@ -3,8 +3,8 @@
     python tools/write_examples.py
 
 A model has one node, from `tools/example_nodes.yaml`, or else from ONNX's test cases or those of
-`tests/support/nodes`. Dimensions of cases are cut and numbers are rounded as far as the node allows, and a
-small one with few inputs and different numbers is written. `onnx.reference` computes the outputs, or
+`tests/support/nodes`. Dimensions of cases are cut and numbers are rounded if the node allows it, and a small
+one with few inputs and different numbers is written. `onnx.reference` computes the outputs, or
 onnxruntime if the reference has no such operator; an operator without either is converted first. Run it after
 an operator version was added.
 """
@@ -60,7 +60,7 @@ SESSION_NAMES: Final = {
 """Names in the expressions of `SESSIONS`."""
 
 MAIN_OPSET: Final = 22
-"""Opset of ai.onnx in models of another domain: the newest one of IR version 10."""
+"""Opset of ai.onnx in models of other domains: the newest opset of IR version 10."""
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def _feed(kind: str, value: Any) -> Any:
 
 
 def _evaluator_of(model: onnx.ModelProto) -> str:
-    """Return the key in `SESSIONS` of what has all operators of a model."""
+    """Return the key in `SESSIONS` of the package that has all operators of a model."""
     try:
         ReferenceEvaluator(model)
     except NotImplementedError:

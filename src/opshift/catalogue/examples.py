@@ -59,7 +59,7 @@ class Example(NamedTuple):
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     computed_by: str = REFERENCE
-    """What computes the outputs, a key of `SESSIONS`: for operators without a kernel, their conversion."""
+    """Key in `SESSIONS` of the packages that compute the outputs; operators without a kernel are converted."""
 
     @property
     def node(self) -> str:

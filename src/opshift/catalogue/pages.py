@@ -61,7 +61,7 @@ def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, 
 
 
 def _category_order(category: tuple[str, Sequence[OperatorView]]) -> tuple[bool, bool, str]:
-    """Return a key that puts categories of ai.onnx first, and those of one domain last."""
+    """Return a sort key: first categories of ai.onnx, last those with all operators of a domain."""
     title, (first, *_) = category
     domain = first.operator.domain
     return title == domain, domain != DEFAULT_DOMAIN, title

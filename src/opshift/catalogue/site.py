@@ -96,7 +96,7 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
 
 
 def site_images() -> dict[str, bytes]:
-    """Return the images of the site by path: the one that other sites show beside a link."""
+    """Return the images of the site by path: the picture that other sites show with a link."""
     return {paths.IMAGE: (STATIC / paths.IMAGE).read_bytes()}
 
 
