@@ -59,7 +59,7 @@ class Example(NamedTuple):
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     computed_by: str = REFERENCE
-    """Key in `SESSIONS` of the packages that compute the outputs; operators without a kernel are converted."""
+    """Key in `SESSIONS`: the packages that compute the outputs."""
 
     @property
     def node(self) -> str:

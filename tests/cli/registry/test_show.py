@@ -228,8 +228,8 @@ def test_counts_many_types_and_names_their_set() -> None:
         pytest.param(
             "DepthToSpace:28",
             [
-                "The body depends on the node. For `output = DepthToSpace <blocksize = 2, mode = "
-                '"DCR"> (input)` with `float[1, 8, 2, 3] input`:',
+                "The body depends on the node. For `output = DepthToSpace <blocksize = 2, "
+                'mode = "DCR"> (input)` with `float[1, 8, 2, 3] input`:',
                 '<domain: "ai.onnx", opset_import: ["" : 28]>',
             ],
             id="example",
