@@ -237,7 +237,8 @@ def test_counts_many_types_and_names_their_set() -> None:
         pytest.param(
             "SequenceMap",
             [
-                "The body depends on the node: call `function_body(node, input_types)` of its schema in Python."
+                "The body depends on the node: call `function_body(node, input_types)` of its schema "
+                "in Python.",
             ],
             id="required attribute",
         ),
