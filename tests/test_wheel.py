@@ -29,6 +29,7 @@ SUFFIXES = {
     ".md",
     ".html",
     ".css",
+    ".png",
     ".js",
     ".svg",
 }

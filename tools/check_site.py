@@ -33,7 +33,7 @@ import opshift
 from opshift.analysis.model_diff.diff import diff_model
 from opshift.analysis.pages.write_report import write_report
 from opshift.catalogue.browser.bundle import converter_files, digest
-from opshift.catalogue.site import build_site
+from opshift.catalogue.site import build_site, site_images
 from opshift.converter.report import Report
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.model.atomic_files import write_files
@@ -106,7 +106,7 @@ def write_site(folder: Path) -> None:
     files = build_site(default_registry(), opshift.__version__, converter=digest(loaded))
     seconds = time.process_time() - started
     write_files({folder / path: text for path, text in files.items()})
-    write_files({folder / path: content for path, content in loaded.items()})
+    write_files({folder / path: content for path, content in (loaded | site_images()).items()})
     print(f"built {len(files):,} files in {seconds:.1f} s of CPU time")
     if seconds > MAX_SECONDS:
         raise SystemExit(f"the build takes longer than {MAX_SECONDS} s")

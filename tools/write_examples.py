@@ -2,9 +2,11 @@
 
     python tools/write_examples.py
 
-A model has one node, from ONNX's test cases or those of `tests/support/nodes`. Dimensions are cut and numbers
-are rounded as far as the node allows; `onnx.reference` computes the outputs. Of the possible models, a small
-one with few inputs and different numbers is written. Run it after an operator version was added.
+A model has one node, from `tools/example_nodes.yaml`, or else from ONNX's test cases or those of
+`tests/support/nodes`. Dimensions of cases are cut and numbers are rounded if the node allows it, and a small
+one with few inputs and different numbers is written. `onnx.reference` computes the outputs, or
+onnxruntime if the reference has no such operator; an operator without either is converted first. Run it after
+an operator version was added.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import onnx
 import yaml
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnxruntime import InferenceSession
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -29,12 +32,15 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.nodes import nodes  # noqa: E402  # the folder of tests is not installed
 from support.published import Case, published  # noqa: E402
 
-from opshift.catalogue.examples import EXAMPLES, plain  # noqa: E402
+import opshift  # noqa: E402
+from opshift.catalogue.examples import EXAMPLES, REFERENCE, SESSIONS, plain  # noqa: E402
 from opshift.model.operator_ids import model_domain  # noqa: E402
 from opshift.registry.models import OperatorVersion  # noqa: E402
 from opshift.registry.registry import default_registry  # noqa: E402
 
 HEAD: Final = "# Examples by operator, with inputs and outputs. Written by tools/write_examples.py\n"
+
+NODES: Final = Path(__file__).parent / "example_nodes.yaml"
 
 SIZES: Final = ((None, None), (3, 3), (2, 2), (3, 1), (2, 1))
 """Sizes to which the last two dimensions and those before are cut; `None` keeps them."""
@@ -46,16 +52,28 @@ MAX_ELEMENTS: Final = 120
 
 MAX_IR_VERSION: Final = 10
 
+SESSION_NAMES: Final = {
+    "ReferenceEvaluator": ReferenceEvaluator,
+    "InferenceSession": InferenceSession,
+    "opshift": opshift,
+}
+"""Names in the expressions of `SESSIONS`."""
+
+MAIN_OPSET: Final = 22
+"""Opset of ai.onnx in models of other domains: the newest opset of IR version 10."""
+
 
 def main() -> None:
     """Write the file, and print the operators without an example."""
     warnings.simplefilter("ignore")
+    written = yaml.safe_load(NODES.read_text("utf-8"))
     found, without = {}, []
     for operator in default_registry().operators():
         version = operator.versions[-1]
-        example = best_example(version)
+        name = f"{operator.domain}.{operator.name}"
+        example = example_of_node(version, written[name]) if name in written else best_example(version)
         if example:
-            found[f"{operator.domain}.{operator.name}"] = example
+            found[name] = example
         else:
             without.append(str(version.id))
     yaml.add_representer(str, _text, Dumper=yaml.SafeDumper)
@@ -66,6 +84,57 @@ def main() -> None:
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+def example_of_node(version: OperatorVersion, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the example of a node in `NODES`; by default at the opset of the version."""
+    node = onnx.parser.parse_node(given["node"])
+    feeds = {name: _feed(*each) for name, each in given["inputs"].items()}
+    inputs = [onnx.ValueInfoProto(name=name) for name in feeds]
+    for value, array in zip(inputs, feeds.values(), strict=True):
+        _set_type(value, array)
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    domain = model_domain(version.domain)
+    imports = {"": MAIN_OPSET, domain: given.get("opset", version.since_version)}
+    model = helper.make_model(
+        helper.make_graph([node], "example", inputs, outputs),
+        ir_version=MAX_IR_VERSION,
+        opset_imports=[helper.make_opsetid(*each) for each in imports.items()],
+    )
+    computed_by = given.get("computed_by") or _evaluator_of(model)
+    session = eval(SESSIONS[computed_by][1], SESSION_NAMES, {"model": model})
+    results = session.run(None, feeds)
+    for value, result in zip(model.graph.output, results, strict=True):
+        _set_type(value, result)
+    example = _recorded(onnx.printer.to_text(model), feeds, model, results)
+    return example if computed_by == REFERENCE else {**example, "computed_by": computed_by}
+
+
+def _feed(kind: str, value: Any) -> Any:
+    """Return an array, or a list of them if the type is that of a sequence."""
+    element = kind.removeprefix("seq ")
+    dtype = {"float": np.float32, "string": object}.get(element, element)
+    return np.array(value, dtype) if element == kind else [np.array(each, dtype) for each in value]
+
+
+def _evaluator_of(model: onnx.ModelProto) -> str:
+    """Return the key in `SESSIONS` of the package that has all operators of a model."""
+    try:
+        ReferenceEvaluator(model)
+    except NotImplementedError:
+        return "onnxruntime"
+    return REFERENCE
+
+
+def _recorded(
+    text: str, feeds: Mapping[str, Any], model: onnx.ModelProto, outputs: Sequence[Any]
+) -> Mapping[str, Any]:
+    names = [each.name for each in model.graph.output]
+    return {
+        "model": text + "\n",
+        "inputs": {name: plain(each) for name, each in feeds.items()},
+        "outputs": dict(zip(names, map(plain, outputs), strict=True)),
+    }
 
 
 def best_example(version: OperatorVersion) -> Mapping[str, Any] | None:
@@ -132,12 +201,7 @@ def _example(
         return None
     # few different numbers show little
     cost = max(elements, 12) + 3 * len(node.attribute) + 10 * len(node.input) + 8 * few
-    names = [each.name for each in model.graph.output]
-    values = {
-        "inputs": {name: plain(each) for name, each in feeds.items()},
-        "outputs": dict(zip(names, map(plain, outputs), strict=True)),
-    }
-    return cost, {"model": text + "\n", **values}
+    return cost, _recorded(text, feeds, model, outputs)
 
 
 def _count(values: Sequence[Any] | Any) -> int:

@@ -22,7 +22,7 @@ _PURPOSES: Final = {
         "body-added": "The operator became a function: runtimes without a kernel can execute its body.",
         "body-rewritten": "The function body changed, and the step declares that the result is the same.",
         "description-changed": "The description, or that of an absent attribute, changed.",
-        "facts-changed": "What is recorded about shapes, gradients or type variables changed, but no node.",
+        "facts-changed": "Records of shapes, gradients or type variables changed; nodes keep their meaning.",
         "conversion-changed": "The conversion of nodes from the previous version or back changed.",
         "text-clarified": "A new version was published, and its nodes keep their meaning.",
     },

@@ -138,9 +138,45 @@ def test_conditions_of_a_kernel_are_evidence(files: Mapping[str, str]) -> None:
 def test_operators_have_an_example_and_its_conversions(files: Mapping[str, str]) -> None:
     text = files["operators/ai.onnx/Gelu/index.md"]
     assert "Y = Gelu" in text
-    assert "* To opset 9 to 19: 5 nodes exact: 2 x Mul, Div, Erf, Add" in text
-    assert "* To opset 1 to 8: refused" in text
-    assert "## Example" not in files["operators/com.microsoft/Gelu/index.md"]
+    assert "* To opsets 9 to 19: 5 nodes exact: 2 x Mul, Div, Erf, Add" in text
+    assert "* To opsets 1 to 8: refused" in text
+    assert "## Example" not in files["operators/com.microsoft/BeamSearch/index.md"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "node", "computed_by", "expression"),
+    [
+        ("ai.onnx/Softmax", "output = Softmax (input)", "onnx.reference", "ReferenceEvaluator(model)"),
+        (
+            "com.microsoft/FusedMatMul",
+            "Y = com.microsoft.FusedMatMul &lt;alpha = 0.5, transB = 1&gt; (A, B)",
+            "onnxruntime",
+            "InferenceSession(",
+        ),
+        (
+            "com.microsoft/GroupNorm",
+            "Y = com.microsoft.GroupNorm &lt;activation = 0, groups = 2&gt; (X, gamma, beta)",
+            "opshift and onnx.reference",
+            "opshift.convert_version(model, 22, without=&#34;com.microsoft&#34;)",
+        ),
+    ],
+)
+def test_examples_state_what_computes_them(
+    files: Mapping[str, str], operator: str, node: str, computed_by: str, expression: str
+) -> None:
+    text = (
+        files[f"operators/{operator}/index.html"].partition('<h3 id="example">')[2].partition("</details>")[0]
+    )
+    assert f"<code>{node}</code>" in text
+    assert f"<summary>Run it with {computed_by}</summary>" in text
+    assert expression in text
+
+
+def test_bodies_that_depend_on_the_node_are_drawn_for_an_example(files: Mapping[str, str]) -> None:
+    text = files["operators/ai.onnx/Attention/index.html"].partition('<h2 id="function">')[2]
+    assert "The body depends on the node. For <code>Y = Attention (Q, K, V)</code> with" in text
+    for node in ("Transpose", "MatMul", "Softmax"):
+        assert re.search(rf"<text [^>]*>{node}", text)
 
 
 def test_first_page_has_all_operators_by_category(

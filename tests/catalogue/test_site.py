@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from markdown_it import MarkdownIt
 from support.site_pages import Page
 
 from opshift.catalogue.documents import DOCS, TASKS
-from opshift.catalogue.site import build_site
+from opshift.catalogue.site import build_site, site_images
 from opshift.checker.rule_table import rule_table
 from opshift.model.errors import UsageError
 from opshift.registry.explanations.refusal_causes import refusal_causes
@@ -141,6 +142,17 @@ def test_every_page_describes_itself(files: Mapping[str, str]) -> None:
             assert f'<meta property="og:description" content="{found[1]}">' in text
 
 
+def test_pages_with_an_address_have_an_image(files: Mapping[str, str]) -> None:
+    ((name, image),) = site_images().items()
+    width, height = struct.unpack(">II", image[16:24])  # IHDR, the first chunk of a PNG file
+    for path in ("index.html", "operators/ai.onnx/Resize/index.html", "404.html"):
+        named = dict(re.findall(r'<meta (?:property|name)="([\w:]+)" content="([^"]*)">', files[path]))
+        assert named["og:url"] == f"{URL}/{path}"
+        assert named["og:image"] == f"{URL}/{name}"
+        assert (named["og:image:width"], named["og:image:height"]) == (str(width), str(height))
+        assert named["twitter:card"] == "summary_large_image"
+
+
 def test_diagrams_of_documents_are_drawn(files: Mapping[str, str]) -> None:
     drawings = 0
     for document in DOCS.glob("*.md"):
@@ -242,6 +254,7 @@ def _tags(files: Mapping[str, str]) -> Iterator[str]:
 def test_texts_of_private_domains_are_escaped(tmp_path: Path) -> None:
     files = build_site(load_registry([_definitions(tmp_path)]), "1.2.3")
     assert "sitemap.xml" not in files
+    assert not any("og:image" in text for path, text in files.items() if path.endswith(".html"))
     tags = list(_tags({path: text for path, text in files.items() if not path.startswith("docs/")}))
     assert "img" not in tags
     # the scripts are the search of each page, and filters

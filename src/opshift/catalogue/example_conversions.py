@@ -35,7 +35,7 @@ class ExampleConversion(NamedTuple):
     @property
     def opsets(self) -> str:
         """The range as text."""
-        return str(self.last) if self.first == self.last else f"{self.first} to {self.last}"
+        return f"opset {self.last}" if self.first == self.last else f"opsets {self.first} to {self.last}"
 
 
 def example_conversions(

@@ -1,4 +1,4 @@
-"""Examples of operators: models of one node, with numbers that `onnx.reference` computes."""
+"""Examples of operators: models of one node, with numbers that `onnx.reference` or onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,38 @@ EXAMPLES: Final = OPSETS / "examples.yaml"
 SCRIPT: Final = '''\
 import numpy as np
 import onnx.parser
-from onnx.reference import ReferenceEvaluator
+{imported}
 
 model = onnx.parser.parse_model({raw}"""
 {model}""")
 inputs = {{
 {inputs}
 }}
-for output in ReferenceEvaluator(model).run(None, inputs):
+for output in {session}.run(None, inputs):
     print(output)
 '''
 
+REFERENCE: Final = "onnx.reference"
+CONVERTED: Final = "opshift and onnx.reference"
+
+SESSIONS: Final = {
+    REFERENCE: ("from onnx.reference import ReferenceEvaluator", "ReferenceEvaluator(model)"),
+    CONVERTED: (
+        "import opshift\nfrom onnx.reference import ReferenceEvaluator",
+        'ReferenceEvaluator(opshift.convert_version(model, 22, without="com.microsoft"))',
+    ),
+    "onnxruntime": (
+        "from onnxruntime import InferenceSession",
+        'InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])',
+    ),
+}
+"""Imports and expression of a session that computes outputs, by the names of the packages."""
+
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
 """Types of NumPy whose name is not that in the text of a model."""
+
+EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
+"""Type of an attribute in the text of a node that a parser would infer from its value."""
 
 INPUT: Final = r"(seq\()?(\w+)(?:\[[^]]*\])?\)? "
 """Type before the name of a graph input in the text of a model."""
@@ -39,18 +58,23 @@ class Example(NamedTuple):
     model: str
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
+    computed_by: str = REFERENCE
+    """Key in `SESSIONS`: the packages that compute the outputs."""
 
     @property
     def node(self) -> str:
-        """The node as text."""
-        return self.model.partition("{\n")[2].rpartition("}")[0].strip()
+        """The node as text, without types of attributes that are evident from their values."""
+        text = self.model.partition("{\n")[2].rpartition("}")[0].strip()
+        return EVIDENT_TYPE.sub("", text)
 
     @property
     def script(self) -> str:
         """Python that computes the outputs."""
         inputs = [f"    {name!r}: {self._array(name, value)}," for name, value in self.inputs.items()]
         raw = "r" if "\\" in self.model else ""
-        return SCRIPT.format(model=self.model, raw=raw, inputs="\n".join(inputs))
+        imported, session = SESSIONS[self.computed_by]
+        text = "\n".join(inputs)
+        return SCRIPT.format(model=self.model, raw=raw, inputs=text, imported=imported, session=session)
 
     def _array(self, name: str, value: Any) -> str:
         found = re.search(rf"{INPUT}{re.escape(name)}\b", self.model)

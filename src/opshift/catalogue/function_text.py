@@ -26,9 +26,9 @@ from opshift.model.types import InputFacts, short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
-BUILT_BODY = "The body depends on the node: call function_body(node, input_types) of its schema in Python."
+BUILT_BODY = "The body depends on the node: call `function_body(node, input_types)` of its schema in Python."
 DEFAULT_NODE = "The body depends on the node. With the default attributes and {}:"
-EXAMPLE_NODE = "The body depends on the node. For {} with {}:"
+EXAMPLE_NODE = "The body depends on the node. For `{}` with {}:"
 
 
 class FunctionText(NamedTuple):
@@ -36,6 +36,8 @@ class FunctionText(NamedTuple):
 
     note: str
     text: str
+    function: FunctionProto | None = None
+    """The function, if it depends on the node."""
 
     @property
     def lines(self) -> list[str]:
@@ -52,7 +54,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
             function = version.function_body(node, types, registry=registry)
         except OpshiftError:  # the body depends on a required attribute, or on a shape
             continue
-        return FunctionText(note, "\n".join(_function(function)))
+        return FunctionText(note, "\n".join(_function(function)), function)
     return FunctionText(BUILT_BODY, "")
 
 
@@ -64,7 +66,7 @@ def _example_nodes(
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )
     types = [_example_type(each, version) for each in inputs]
-    stated = ", ".join(f"{each.name}: {kind}" for each, kind in zip(inputs, types, strict=True))
+    stated = ", ".join(f"`{kind} {each.name}`" for each, kind in zip(inputs, types, strict=True))
     node = NodeProto(
         op_type=version.name,
         domain=model_domain(version.domain),
@@ -77,9 +79,9 @@ def _example_nodes(
         if opset_imports(model.opset_import, model.ir_version)[version.domain] == version.since_version:
             tensors = (each for each in model.graph.input if each.type.HasField("tensor_type"))
             facts = {each.name: _facts(each) for each in tensors}
-            stated = ", ".join(f"{name}: {kind}{list(shape)}" for name, (kind, shape) in facts.items())
+            stated = ", ".join(f"`{kind}{list(shape)} {name}`" for name, (kind, shape) in facts.items())
             node = model.graph.node[0]
-            yield EXAMPLE_NODE.format(example.node, stated), node, [facts[name] for name in node.input]
+            yield EXAMPLE_NODE.format(example.node, stated), node, [facts.get(name) for name in node.input]
 
 
 def _facts(value: ValueInfoProto) -> tuple[str, tuple[int, ...]]:

@@ -126,7 +126,7 @@ class RuntimeCell(NamedTuple):
             name, types = lacking[0]
             total = len(version.type_constraints[name])
             accepted = total - len(types), total
-        return cls(state, texts, text, tuple(notes), accepted)
+        return cls(state, texts, text, tuple(dict.fromkeys(notes)), accepted)
 
     @property
     def supported(self) -> bool:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
-from opshift.analysis.pages.body_diagram import body_boxes
+from opshift.analysis.pages.body_diagram import body_boxes, function_boxes
 from opshift.analysis.pages.diagram import svg
 from opshift.catalogue.categories import category_of
 from opshift.catalogue.data_package import version_data
@@ -130,8 +130,13 @@ class VersionView:
 
     @property
     def attributes(self) -> Sequence[tuple[str, ...]]:
-        """Rows of attributes: name, type, default, allowed values and description."""
-        return [attribute_texts(*each) for each in self.version.attributes.items()]
+        """Rows of attributes: name, type, default, allowed values and description; values are code."""
+        rows = []
+        for name, attribute in self.version.attributes.items():
+            _, kind, default, values, text = attribute_texts(name, attribute)
+            is_value = attribute.default is not None and default
+            rows.append((name, kind, f"`{default}`" if is_value else default, values, text))
+        return rows
 
     @property
     def types(self) -> list[TypeVariable]:
@@ -194,8 +199,10 @@ class VersionView:
 
     @property
     def drawing(self) -> str:
-        """SVG of the function body; empty if it depends on the node, or is too large to draw."""
-        return svg(body_boxes(self.version), "Drawing of the function body")
+        """SVG of the function body, or that of an example node; empty if it is too large to draw."""
+        example = self.function.function if self.function else None
+        boxes = function_boxes(example) if example else body_boxes(self.version)
+        return svg(boxes, "Drawing of the function body")
 
     def as_dict(self) -> Mapping[str, Json]:
         """Return the definition, its history and its changes as JSON data."""

@@ -50,7 +50,7 @@ def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, 
         "opshift: ONNX operators and model conversion",
         description=ABOUT,
         domains=list(operators),
-        categories=sorted(categories.items(), key=lambda item: (item[0] in operators, item[0])),
+        categories=sorted(categories.items(), key=_category_order),
         removed=[each for each in views if each.newest.version.removal],
         newest=_main_opsets(opsets)[-1],
         operators=len(views),
@@ -58,6 +58,13 @@ def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, 
         runtimes=len(runtimes),
         releases=sum(map(len, runtimes.values())),
     )
+
+
+def _category_order(category: tuple[str, Sequence[OperatorView]]) -> tuple[bool, bool, str]:
+    """Return a sort key: first categories of ai.onnx, last those with all operators of a domain."""
+    title, (first, *_) = category
+    domain = first.operator.domain
+    return title == domain, domain != DEFAULT_DOMAIN, title
 
 
 def operator_pages(

@@ -8,6 +8,7 @@ from opshift.registry.runtimes.runtime import Runtime
 
 HOME, OPSETS, RELEASES, DOCUMENTS = "index.html", "opsets.html", "releases.html", "docs/index.html"
 CONVERTER, RUNTIMES, CHANGES, MISSING = "convert.html", "runtimes/index.html", "changes.html", "404.html"
+IMAGE = "social.png"
 
 
 def domain_path(domain: str) -> str:

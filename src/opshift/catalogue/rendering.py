@@ -43,12 +43,13 @@ class Renderer:
 
     Args:
         converter: whether pages link to the page that converts.
+        url: address of the site's folder, for links from other sites; empty if it is unknown.
 
     Raises:
         UsageError: Jinja is not installed.
     """
 
-    def __init__(self, *, converter: bool = False) -> None:
+    def __init__(self, *, converter: bool = False, url: str = "") -> None:
         try:
             from jinja2 import Environment, FileSystemLoader, StrictUndefined
         except ImportError as error:
@@ -84,6 +85,8 @@ class Renderer:
             "sections": list(_sections(converter)),
             "arrow": ARROW,
             "converter": converter,
+            "site": f"{url.rstrip('/')}/" if url else "",
+            "image": paths.IMAGE,
         }
 
     def page(

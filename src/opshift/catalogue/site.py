@@ -48,7 +48,8 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     Args:
         registry: the definitions.
         package: the version of opshift.
-        url: address of the site's folder on the web; with it, the site has a site map.
+        url: address of the site's folder on the web; with it, the site has a site map, and pages name the
+            image of `site_images`.
         converter: digest of the result of `converter_files`; with it, the site has a page that converts
             models with these files.
 
@@ -57,7 +58,7 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     """
     if url and (urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).netloc):
         raise UsageError("is not an address on the web", place=url, remedy="begin it with https://")
-    renderer = Renderer(converter=bool(converter))
+    renderer = Renderer(converter=bool(converter), url=url)
     operators = {
         domain: [OperatorView(each, registry) for each in registry.operators(domain)]
         for domain in registry.domains()
@@ -88,8 +89,15 @@ def build_site(registry: Registry, package: str, *, url: str = "", converter: st
     files["search-index.js"] = search_index(
         views, chain.from_iterable(opsets.values()), releases, documents, _pages(bool(converter))
     )
-    files |= {each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir())}
+    files |= {
+        each.name: each.read_text("utf-8") for each in sorted(STATIC.iterdir()) if each.name != paths.IMAGE
+    }
     return files | {"style.css": STYLE.read_text("utf-8") + files["style.css"]}
+
+
+def site_images() -> dict[str, bytes]:
+    """Return the images of the site by path: the picture that other sites show with a link."""
+    return {paths.IMAGE: (STATIC / paths.IMAGE).read_bytes()}
 
 
 def _pages(converter: bool) -> Iterator[SearchEntry]:

@@ -219,7 +219,7 @@ def test_counts_many_types_and_names_their_set() -> None:
         pytest.param(
             "Softmax:13",
             [
-                "The body depends on the node. With the default attributes and input: float:",
+                "The body depends on the node. With the default attributes and `float input`:",
                 '<domain: "ai.onnx", opset_import: ["" : 13]>',
                 "Softmax (input) => (output) {",
             ],
@@ -228,15 +228,18 @@ def test_counts_many_types_and_names_their_set() -> None:
         pytest.param(
             "DepthToSpace:28",
             [
-                "The body depends on the node. For output = DepthToSpace <blocksize: int = 2, mode: string = "
-                '"DCR"> (input) with input: float[1, 8, 2, 3]:',
+                "The body depends on the node. For `output = DepthToSpace <blocksize = 2, "
+                'mode = "DCR"> (input)` with `float[1, 8, 2, 3] input`:',
                 '<domain: "ai.onnx", opset_import: ["" : 28]>',
             ],
             id="example",
         ),
         pytest.param(
             "SequenceMap",
-            ["The body depends on the node: call function_body(node, input_types) of its schema in Python."],
+            [
+                "The body depends on the node: call `function_body(node, input_types)` of its schema "
+                "in Python.",
+            ],
             id="required attribute",
         ),
     ],

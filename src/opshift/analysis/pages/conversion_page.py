@@ -109,13 +109,19 @@ def _changed_nodes(report: Report) -> Iterator[str]:
 def _refusals(groups: Sequence[RefusalGroup]) -> Iterator[str]:
     for group in groups:
         yield f"### {escape_line(group.title)} ({code_span(group.code)})"
-        yield f"{escape_line(group.summary)}."
+        summary = escape_line(group.summary)
+        yield f"{summary[:1].upper()}{summary[1:]}."
         yield f"What to do: {escape_line(group.remedy)}." if group.remedy else ""
+        is_common = all(group.summary.startswith(each.reason) for each in group.refusals)
         rows = [
-            (escape_line(each.place), code_span(each.operator), escape_line(each.reason))
+            (
+                escape_line(each.place),
+                code_span(each.operator),
+                *([] if is_common else [escape_line(each.reason)]),
+            )
             for each in group.refusals
         ]
-        yield from limited_table(("node", "operator", "reason"), rows)
+        yield from limited_table(("node", "operator", "reason")[: 2 if is_common else 3], rows)
 
 
 def _recognized(report: Report) -> Iterator[str]:

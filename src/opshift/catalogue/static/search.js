@@ -62,13 +62,32 @@ function prepare(index) {
   }));
 }
 
-// The entry of an operator as that of the version in the query, if there is one.
+const isNumber = (term) => /^\d+$/.test(term);
+
+// The entry of an operator as that of the version in the query, or of the changes between two of them.
 function withVersion(entry, terms) {
-  const version = entry.path.startsWith("operators/") && terms.find((term, position) => (
-    /^\d+$/.test(term) && entry.names[0].startsWith(terms[position - 1]) && entry.words.includes(term)
-  ));
+  if (!entry.path.startsWith("operators/")) return entry;
+  const versions = terms.filter((term) => isNumber(term) && entry.words.includes(term));
+  if (versions.length === 2 && terms.some((term) => entry.names[0] === term)) {
+    const [old, latest] = versions.map(Number).sort((a, b) => a - b);
+    return {
+      ...entry, title: `${entry.title} ${old} to ${latest}`, path: entry.path.replace("index", `${old}-${latest}`),
+    };
+  }
+  const version = versions.find((each) => entry.names[0].startsWith(terms[terms.indexOf(each) - 1]));
   if (!version) return entry;
   return { ...entry, title: `${entry.title} ${version}`, path: entry.path.replace("index", version) };
+}
+
+// The page of changes as that between the two opsets in the query, if the query is about changes.
+function changesBetween(entries, terms) {
+  const opsets = terms.filter(isNumber).map(Number).sort((a, b) => a - b);
+  const words = terms.filter((term) => !isNumber(term));
+  const entry = entries.find((each) => each.path === "changes.html");
+  const known = entry && words.filter((term) => exactScore(term, entry));
+  if (opsets.length !== 2 || !known?.length || known.length < words.length / 2) return [];
+  const [above, upto] = opsets;
+  return [{ ...entry, title: `Changes between opsets ${above} and ${upto}`, path: `changes.html?above=${above}&upto=${upto}` }];
 }
 
 function search(entries, query) {
@@ -76,6 +95,7 @@ function search(entries, query) {
   const terms = text.match(/\w[\w.]*\w|\w/g) ?? [];
   if (!terms.length) return [];
   const messages = entries.filter((entry) => entry.parts?.every((part) => text.includes(part)));
+  messages.push(...changesBetween(entries, terms));
   for (const [score, share] of PASSES) {
     const found = [];
     for (const entry of entries) {

@@ -48,7 +48,7 @@ def site(
     With --force, files of the site replace those in OUT, and other files remain.
     """
     from opshift.catalogue.browser.bundle import converter_files, digest
-    from opshift.catalogue.site import build_site
+    from opshift.catalogue.site import build_site, site_images
     from opshift.model.atomic_files import write_files
 
     if out.exists() and not out.is_dir():
@@ -63,7 +63,7 @@ def site(
             url=url,
             converter=digest(loaded) if loaded else "",
         )
-        files = {path: text.encode() for path, text in built.items()} | loaded
+        files = {path: text.encode() for path, text in built.items()} | site_images() | loaded
         write_files({out / path: content for path, content in files.items()})
     pages = sum(path.endswith(".html") for path in files)
     size = sum(map(len, files.values()))

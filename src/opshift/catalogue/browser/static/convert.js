@@ -7,6 +7,11 @@ function bytes(count) {
   return `${(count / 1000 ** power).toFixed(power ? 1 : 0)} ${unit}`;
 }
 
+/** Return a duration in milliseconds as text, such as 1.2 s. */
+function seconds(milliseconds) {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+}
+
 /** Maximum number of bytes of a file that is shown as text. */
 const MAX_TEXT = 1e6;
 
@@ -19,6 +24,7 @@ function startConverter(form) {
   const buttons = form.querySelectorAll("button");
   let clock = 0;
   let worker = null;
+  let isReady = false;
   let addresses = [];
   let converted = null;
   form.hidden = false;
@@ -46,9 +52,15 @@ function startConverter(form) {
     watch();
     worker.onerror = (event) => stop(event.message || "The converter cannot be loaded.");
     worker.onmessage = ({ data }) => {
-      if (data.ready && !form.hasAttribute("aria-busy")) {
-        status.textContent = "The converter is ready.";
-        unwatch();
+      if (data.ready) {
+        isReady = true;
+        if (form.hasAttribute("aria-busy")) {
+          loading = performance.now() - started;
+          status.textContent = `Working on ${modelName()}\u2026`;
+        } else {
+          status.textContent = "The converter is ready.";
+          unwatch();
+        }
       }
       if (data.failure) stop(data.failure);
       if (data.answer) show(data.answer);
@@ -58,6 +70,7 @@ function startConverter(form) {
   function stop(reason) {
     worker?.terminate();
     worker = null;
+    isReady = false;
     setBusy(false);
     fail(reason);
   }
@@ -82,6 +95,8 @@ function startConverter(form) {
 
   let command = "";
   let started = 0;
+  /** Milliseconds of the command in which the converter was loaded. */
+  let loading = 0;
 
   const isText = () => form.elements.source.value === "text";
 
@@ -123,9 +138,10 @@ function startConverter(form) {
     };
     command = name;
     started = performance.now();
+    loading = 0;
     setBusy(true);
     result.hidden = true;
-    status.textContent = `Working on ${modelName()}\u2026`;
+    status.textContent = isReady ? `Working on ${modelName()}\u2026` : "Loading the converter\u2026";
     worker.postMessage({
       command,
       text: isText() ? { text: text.value, opset: opset.value } : null,
@@ -183,7 +199,8 @@ function startConverter(form) {
     report.innerHTML = answer.html;
     result.classList.toggle("refused", !answer.possible);
     result.hidden = false;
-    status.textContent = `Finished in ${((performance.now() - started) / 1000).toFixed(1)} s.`;
+    const taken = seconds(performance.now() - started - loading);
+    status.textContent = `Finished in ${taken}${loading ? `, after the converter was loaded in ${seconds(loading)}` : ""}.`;
     report.focus({ preventScroll: true });
     if (report.getBoundingClientRect().top > innerHeight * 0.7) status.parentElement.scrollIntoView();
   }
