@@ -64,8 +64,7 @@ def run_mutated(seed: int, index: int) -> Outcome | None:
     model = node_model(rng, contrib=contrib)
     if model is None:
         return None
-    operator = model.graph.node[-1].op_type
-    mutation = mutate(model, rng)
+    operator, mutation = mutate(model, rng)
     runtime, other = runtime_error(model), onnx_error(model)
     if contrib:
         other = runtime if any(each in runtime for each in SCHEMA_ERRORS) else ""
@@ -86,7 +85,7 @@ def run_legal(seed: int, index: int) -> Outcome | None:
     if model is None:
         return None
     errors = check_errors(model)
-    operator = model.graph.node[-1].op_type
+    operator = model.graph.node[0].op_type
     return Outcome("false alarm" if errors else "legal", operator, details=" ".join(errors))
 
 

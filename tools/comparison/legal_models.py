@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 from comparison.chains import draw_chain
@@ -45,8 +45,14 @@ def _published(position: int) -> tuple[onnx.ModelProto, dict[str, Any]] | None:
 def node_model(rng: random.Random, *, contrib: bool) -> onnx.ModelProto | None:
     """Return a model with one node, some inputs of which are constants; `None` if a runtime rejects it."""
     if contrib:
-        model: onnx.ModelProto = case_at(rng.randrange(2**32), rng.randrange(2**16)).model
-        return None if runtime_error(model) else model  # onnx does not know these operators
+        case = case_at(rng.randrange(2**32), rng.randrange(2**16))
+        if not case.sample.domain:
+            return None  # an operator that only onnxruntime has in the default domain
+        model: onnx.ModelProto = case.model
+        count_results(model)
+        has_shapes = all(each.type.tensor_type.HasField("shape") for each in model.graph.input)
+        # onnx does not know these operators.
+        return model if has_shapes and not runtime_error(model) else None
     found = _published(rng.randrange(len(published_cases())))
     if found is None:
         return None
@@ -59,6 +65,16 @@ def node_model(rng: random.Random, *, contrib: bool) -> onnx.ModelProto | None:
             model.graph.initializer.append(numpy_helper.from_array(array, declared.name))
             model.graph.input.remove(declared)
     return model if is_accepted(model) else None
+
+
+def count_results(model: onnx.ModelProto) -> None:
+    """Return the number of elements of each tensor, which is legal for results of all types and shapes."""
+    del model.graph.value_info[:]
+    for output in model.graph.output:
+        if output.type.HasField("tensor_type"):
+            name = f"{output.name}_size"
+            model.graph.node.append(helper.make_node("Size", [output.name], [name]))
+            output.CopyFrom(helper.make_tensor_value_info(name, TensorProto.INT64, []))
 
 
 def chain_model(rng: random.Random) -> onnx.ModelProto | None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
+
+from comparison.legal_models import count_results
 
 NUMBERS = (-1000, -7, -2, -1, 0, 1, 2, 3, 5, 99, 1000)
 STRINGS = ("", "other", "MAX", "x y")
@@ -20,25 +22,16 @@ Mutation = Callable[[onnx.ModelProto, onnx.NodeProto, random.Random], bool]
 """Function that changes a node, or what it reads; `False` if the node has nothing of the kind."""
 
 
-def mutate(model: onnx.ModelProto, rng: random.Random) -> str:
-    """Change one node of a model, and return the name of the change."""
-    node = rng.choice(model.graph.node)
+def mutate(model: onnx.ModelProto, rng: random.Random) -> tuple[str, str]:
+    """Change one node of a model, and return its operator and the name of the change."""
+    node = rng.choice([each for each in model.graph.node if each.op_type != "Size"] or model.graph.node)
+    operator = node.op_type
     while True:
         mutation = rng.choices(MUTATIONS, WEIGHTS)[0]
         if mutation(model, node, rng):
-            if mutation is not _output_type:
-                _forget_results(model)
-            return mutation.__name__.strip("_")
-
-
-def _forget_results(model: onnx.ModelProto) -> None:
-    """Return the number of elements of each tensor: a mutated node may have results of other types and shapes."""
-    del model.graph.value_info[:]
-    for output in model.graph.output:
-        if output.type.HasField("tensor_type"):
-            name = f"{output.name}_size"
-            model.graph.node.append(helper.make_node("Size", [output.name], [name]))
-            output.CopyFrom(helper.make_tensor_value_info(name, TensorProto.INT64, []))
+            if mutation is not _output_type and model.graph.node[-1].op_type != "Size":
+                count_results(model)
+            return operator, mutation.__name__.strip("_")
 
 
 def _lists(node: onnx.NodeProto, kinds: Sequence[int]) -> list[onnx.AttributeProto]:

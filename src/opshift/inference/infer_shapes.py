@@ -141,6 +141,9 @@ class _Context(ShapeContext):
         default = declared.default if declared else None
         return default.encode() if isinstance(default, str) else default
 
+    def has_input(self, position: int) -> bool:
+        return bool(self.node.input(position))
+
     def constant(self, position: int) -> tuple[object, ...] | None:
         self.is_cacheable = False
         name = self.node.input(position)

@@ -11,6 +11,7 @@ from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.infer_shapes import known_shapes
 from opshift.inference.symbols import symbol_named
 from opshift.model.types import SMALLEST_SYMBOL, Symbol, has_shape
+from opshift.registry.requirements import requirement_problems
 from opshift.registry.shape_context import InvalidFlag
 
 SOURCE = "IR: Static tensor shapes"
@@ -42,6 +43,14 @@ def input_shapes(shaped: ShapedNode) -> Problems:
         yield from requirement(known_shapes(shaped.view, shaped.operator, container.scope))
     except InvalidFlag:
         return  # the rule for flags reports it
+
+
+@rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")
+def requirements(shaped: ShapedNode) -> Problems:
+    """A node must keep the requirements of its operator for ranks, lengths and values."""
+    container = shaped.node.container
+    if shaped.operator.requires and not container.may_not_run and not shaped.view.has_attribute_references:
+        yield from requirement_problems(known_shapes(shaped.view, shaped.operator, container.scope))
 
 
 @rule("shape.inferred", ERROR, SOURCE, REMEDY)
