@@ -206,6 +206,14 @@ def _rank_of(name: str) -> Evaluate:
     return _per_input(name, rank)
 
 
+def _shape_of(name: str) -> Evaluate:
+    def evaluate(node: ShapeContext) -> Value:
+        position, _ = node.version.input_named(name) or (len(node.inputs), None)
+        return node.shape(position)
+
+    return evaluate
+
+
 def _count_of(name: str) -> Evaluate:
     def count(node: ShapeContext, position: int) -> int | None:
         shape = node.shape(position)
@@ -218,7 +226,10 @@ def _length_of(name: str) -> Evaluate:
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
             value = node.attribute(name)
-            return len(value) if isinstance(value, tuple | list | range) else None
+            if isinstance(value, tuple | list | range):
+                return len(value)
+            dims = getattr(value, "dims", None)  # of a tensor
+            return None if dims is None else product(tuple(dims))
         position, _ = node.version.input_named(name) or (len(node.inputs), None)
         return node.input_length(position)
 
@@ -272,12 +283,13 @@ def _size_of(name: str, axis: Evaluate) -> Evaluate:
 
 _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
     "rank": _rank_of,
+    "shape": _shape_of,
     "length": _length_of,
     "count": _count_of,
     "sum": _sum_of,
     "distinct": _distinct,
 }
-"""Rank of an input; length of a list; number of elements of an input; sum; whether no element is repeated."""
+"""Rank and shape of an input; length of a list; number of elements of an input; sum; absence of repetition."""
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
     ast.Add: operator.add,

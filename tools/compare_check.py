@@ -31,7 +31,7 @@ CONTRIB = 15
 """Share of cases with nodes of com.microsoft, in percent."""
 
 CHAINS = 25
-"""Share of legal models that are chains of nodes, in percent."""
+"""Share of cases that are chains of nodes, in percent."""
 
 MAX_MISSES = 0.02
 """Maximum share of misses in the models that both others reject."""
@@ -60,8 +60,9 @@ class Outcome(NamedTuple):
 def run_mutated(seed: int, index: int) -> Outcome | None:
     """Return the outcome of a mutated model; `None` if there is no model, or only one of both rejects it."""
     rng = random.Random(f"{seed} mutated {index}")
-    contrib = rng.randrange(100) < CONTRIB
-    model = node_model(rng, contrib=contrib)
+    kind = rng.randrange(100)
+    contrib = CHAINS <= kind < CHAINS + CONTRIB
+    model = chain_model(rng) if kind < CHAINS else node_model(rng, contrib=contrib)
     if model is None:
         return None
     operator, mutation = mutate(model, rng)
