@@ -27,10 +27,10 @@ from comparison.mutations import mutate
 BATCH = 500
 """Number of cases that a process runs: kernels may end it."""
 
-CONTRIB = 15
+CONTRIB = 20
 """Share of cases with nodes of com.microsoft, in percent."""
 
-CHAINS = 25
+CHAINS = 5
 """Share of cases that are chains of nodes, in percent."""
 
 MAX_MISSES = 0.02
