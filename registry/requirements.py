@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from itertools import pairwise, repeat
 from typing import Final, NamedTuple, cast
 
+from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
 from opshift.registry.models import OperatorVersion
 from opshift.registry.shape_context import InvalidFlag, ShapeContext
 from opshift.registry.shapes.dims import product
@@ -153,12 +154,12 @@ def _call(
     elif function in _FUNCTIONS and not rest:
         names.add(name)
         term = _FUNCTIONS[function](name)
-    elif function == "size" and len(rest) == 1:
+    elif function in _FUNCTIONS_OF_TWO and len(rest) == 1:
         names.add(name)
-        term = _size_of(name, rest[0])
+        term = _FUNCTIONS_OF_TWO[function](name, rest[0])
     else:
-        known = ", ".join((*_FUNCTIONS, "present"))
-        raise InvalidRequirement(f"{ast.unparse(tree)!r} is not one of the functions {known}, size(name, axis)")
+        known = ", ".join((*_FUNCTIONS, "present", *(f"{each} (of two)" for each in _FUNCTIONS_OF_TWO)))
+        raise InvalidRequirement(f"{ast.unparse(tree)!r} is not a call of one of the functions {known}")
     terms[ast.unparse(tree)] = term
     return term
 
@@ -214,6 +215,31 @@ def _shape_of(name: str) -> Evaluate:
     return evaluate
 
 
+def _element_type_of(name: str) -> Evaluate:
+    """Return the element type of an input, of the elements of a sequence, or with the number in an attribute."""
+
+    def evaluate(node: ShapeContext) -> Value:
+        if name in node.version.attributes:
+            number = node.attribute(name)
+            kind = BY_NUMBER.get(number) if isinstance(number, int) else None
+            return None if kind is None else kind.name
+        position, _ = node.version.input_named(name) or (len(node.inputs), None)
+        found = node.element_type(position)
+        return None if found is None else found.rpartition("(")[2].rstrip(")")
+
+    return evaluate
+
+
+def _bits_of(name: str) -> Evaluate:
+    element_type = _element_type_of(name)
+
+    def evaluate(node: ShapeContext) -> Value:
+        kind = BY_NAME.get(str(element_type(node)))
+        return element_bits(kind) or None if kind is not None else None
+
+    return evaluate
+
+
 def _count_of(name: str) -> Evaluate:
     def count(node: ShapeContext, position: int) -> int | None:
         shape = node.shape(position)
@@ -249,12 +275,15 @@ def _sum_of(name: str) -> Evaluate:
     return evaluate
 
 
-def _distinct(name: str) -> Evaluate:
+def _distinct(name: str, rank: Evaluate) -> Evaluate:
+    """Return whether axes are distinct; negative ones count from the end."""
     value = _value_of(name)
 
     def evaluate(node: ShapeContext) -> Value:
-        elements = value(node)
-        known = [each for each in elements if each is not None] if isinstance(elements, tuple) else []
+        elements, modulus = value(node), rank(node)
+        if not isinstance(elements, tuple) or not isinstance(modulus, int):
+            return None
+        known = [each + modulus if each < 0 else each for each in elements if isinstance(each, int)]
         return len(set(known)) == len(known)
 
     return evaluate
@@ -282,14 +311,21 @@ def _size_of(name: str, axis: Evaluate) -> Evaluate:
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
+    "element_type": _element_type_of,
+    "bits": _bits_of,
     "rank": _rank_of,
     "shape": _shape_of,
     "length": _length_of,
     "count": _count_of,
     "sum": _sum_of,
+}
+"""Element type, bits of an element, rank and shape of an input; length of a list; number of elements of an input; sum of a list."""
+
+_FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
+    "size": _size_of,
     "distinct": _distinct,
 }
-"""Rank and shape of an input; length of a list; number of elements of an input; sum; absence of repetition."""
+"""Size of a dimension; whether a list of axes has no repetition, for a rank."""
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
     ast.Add: operator.add,

@@ -55,6 +55,10 @@ class ShapeContext(ABC):
         """Return whether the node has an input at a position; an input of unknown shape counts."""
         return 0 <= position < len(self.inputs)
 
+    def element_type(self, position: int) -> str | None:
+        """Return the element type of an input, such as `float16`, or a type string; `None` if unknown."""
+        return None
+
     def shape(self, position: int) -> Shape | None:
         """Return the shape of an input; `None` if it is unknown or the input does not exist."""
         return self.inputs[position] if 0 <= position < len(self.inputs) else None

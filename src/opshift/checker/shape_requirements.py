@@ -60,13 +60,16 @@ def _gemm(node: ShapeContext) -> Iterator[str]:
         yield f"the product has the shape {shape_to_string(result)}; C has {shape_to_string(padded)}"
 
 
-def _concat(node: ShapeContext) -> Iterator[str]:
+def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
     # Runtimes ignore inputs without elements, whatever their rank is.
-    known = [shape for shape in node.inputs if shape is not None and 0 not in shape]
+    shapes = node.inputs if inputs is None else inputs
+    known = [shape for shape in shapes if shape is not None and 0 not in shape]
     rank = len(known[0]) if known else 0
     axis = normalize_axis(node.integer("axis"), rank)
     if () in known:
         yield "an input is a scalar"
+    elif known and axis is None and node.integer("axis") is not None:
+        yield f"axis {node.integer('axis')} is out of range for {rank} dimensions"
     elif any(len(shape) != rank for shape in known):
         yield f"{_listed(known)} have different ranks"
     elif axis is not None and any(
@@ -245,5 +248,6 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "squeeze": _squeeze,
     "split": _split,
     "einsum": _einsum,
+    "quantized_concat": lambda node: _concat(node, node.inputs[2::3]),
 }
 """The requirements that a wrong model breaks most often."""

@@ -144,6 +144,11 @@ class _Context(ShapeContext):
     def has_input(self, position: int) -> bool:
         return bool(self.node.input(position))
 
+    def element_type(self, position: int) -> str | None:
+        self.is_cacheable = False
+        name = self.node.input(position)
+        return self._scope.element_type(name) if name else None
+
     def constant(self, position: int) -> tuple[object, ...] | None:
         self.is_cacheable = False
         name = self.node.input(position)
