@@ -271,7 +271,7 @@ class Operator(Record):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set, for all versions."""
     requires: tuple[str, ...] = ()
-    """Requirements for ranks, lengths and values, for all versions with the attributes and inputs they name."""
+    """Requirements for ranks, lengths and values, for versions with the attributes and inputs they name."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()

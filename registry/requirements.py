@@ -134,11 +134,15 @@ def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Ev
             parts = [_compiled(each, names, terms) for each in values]
             decisive = isinstance(op, ast.Or)
             return lambda node: _joined((part(node) for part in parts), decisive=decisive)
-        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(
+            type(op) in _COMPARISONS for op in ops
+        ):
             parts = [_compiled(each, names, terms) for each in (left, *others)]
             comparisons = [_COMPARISONS[type(op)] for op in ops]
             return lambda node: _compared([part(node) for part in parts], comparisons)
-    raise InvalidRequirement(f"{ast.unparse(tree)!r} is not a comparison, a number, a name or a known function")
+    raise InvalidRequirement(
+        f"{ast.unparse(tree)!r} is not a comparison, a number, a name or a known function"
+    )
 
 
 def _call(
@@ -216,7 +220,7 @@ def _shape_of(name: str) -> Evaluate:
 
 
 def _element_type_of(name: str) -> Evaluate:
-    """Return the element type of an input, of the elements of a sequence, or with the number in an attribute."""
+    """Return the element type of an input or of a sequence, or the one whose number an attribute has."""
 
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
@@ -319,7 +323,10 @@ _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
     "count": _count_of,
     "sum": _sum_of,
 }
-"""Element type, bits of an element, rank and shape of an input; length of a list; number of elements of an input; sum of a list."""
+"""Functions of a name.
+
+Element type, bits, rank, shape and number of elements of an input; length and sum of a list.
+"""
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
     "size": _size_of,

@@ -73,8 +73,8 @@ def run_mutated(seed: int, index: int) -> Outcome | None:
         return None
     errors = check_errors(model)
     if runtime:
-        kind = "rejected" if errors else "miss"
-        return Outcome(kind, operator, mutation, " ".join(f"{other} | {runtime}".split()))
+        found = "rejected" if errors else "miss"
+        return Outcome(found, operator, mutation, " ".join(f"{other} | {runtime}".split()))
     return Outcome("stricter" if errors else "accepted", operator, mutation, " ".join(errors))
 
 

@@ -1,4 +1,4 @@
-"""Random faults of a node: ranks, sizes, types, lists, numbers, names, and the number of inputs and outputs."""
+"""Random faults of a node: ranks, sizes, types, lists, numbers, names, and numbers of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _ranks(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> 
     elif kind == 2:
         del sizes[position % len(sizes)]
     elif kind == 3:
-        sizes = rng.choice(([], [3], [2, 3]))
+        sizes = list(rng.choice(((), (3,), (2, 3))))
     else:
         sizes[position % len(sizes)] = rng.choice((0, 1, 2, 5, 7, 8))
     del dims[:]
@@ -163,7 +163,7 @@ def _ranks(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> 
 
 
 def _has_shape(value: onnx.ValueInfoProto) -> bool:
-    return value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape")
+    return bool(value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"))
 
 
 def _constants(model: onnx.ModelProto, node: onnx.NodeProto) -> list[onnx.TensorProto]:

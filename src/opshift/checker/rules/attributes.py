@@ -159,7 +159,7 @@ def value_allowed_by_version(attribute: CheckedAttribute) -> Problems:
 
 @rule("node.attribute-type-code", ERROR, SIGNATURE, "use the number of a type that the output may have")
 def type_code(attribute: CheckedAttribute) -> Problems:
-    """An attribute that sets an output's element type must be the number of a type that the output may have."""
+    """An attribute that sets an element type must be the number of one that the output may have."""
     operator, proto = attribute.node.operator, attribute.proto
     types = operator.type_codes.get(proto.name) if operator is not None else None
     if operator is None or types is None or proto.ref_attr_name or "i" not in attribute.fields:
