@@ -23,6 +23,7 @@ LOCK: Final = "fingerprints.yaml"
 BODY_KEYS: Final = ("body", "has_context_dependent_function")
 
 SEPARATE_KEYS: Final = (
+    "requires",
     "descriptions",
     "known_mistakes",
     "step",
@@ -54,7 +55,9 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     if the version overrides them.
     """
     data = operator_to_dict(operator)
-    found = {"shared": digest({key: data[key] for key in SHARED_KEYS if key in data})}
+    found = {
+        "shared": digest(_exclude({key: data[key] for key in SHARED_KEYS if key in data}, SEPARATE_KEYS))
+    }
     for version in data["versions"]:
         since = str(version["since_version"])
         found[since] = digest(_exclude(version, SEPARATE_KEYS))

@@ -185,6 +185,7 @@ def _complete_version(
         "bridge": operator.get("bridge"),
         "axes": operator.get("axes"),
         "one_of": operator.get("one_of", []),
+        "requires": operator.get("requires", []),
         **{key: value for key, value in version.items() if key != "descriptions"},
         "domain": operator["domain"],
         "name": operator["name"],

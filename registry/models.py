@@ -133,6 +133,8 @@ class OperatorVersion(Described, FunctionDefinition):
     """The range of `axis` and `axes`, see `Axes`; `None` if undeclared."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set."""
+    requires: tuple[str, ...] = ()
+    """Requirements for ranks, lengths and values, such as `rank(X) >= 3`, see `registry.requirements`."""
     inputs: tuple[Parameter, ...] = field(default_factory=tuple)
     """The inputs in the order of nodes."""
     outputs: tuple[Parameter, ...] = field(default_factory=tuple)
@@ -216,6 +218,15 @@ class OperatorVersion(Described, FunctionDefinition):
         """The names of the required attributes."""
         return tuple(name for name, attribute in self.attributes.items() if attribute.required)
 
+    @cached_property
+    def type_codes(self) -> dict[str, tuple[str, ...]]:
+        """The attributes that are numbers of element types, with the types that their output may have."""
+        return {
+            output.type_attribute: self.types_of(output)
+            for output in self.outputs
+            if output.type_attribute and self.attributes[output.type_attribute].type == "INT"
+        }
+
     def to_dict(self) -> dict[str, Json]:
         """Return the definition as JSON data, as `opshift show --format json` prints it.
 
@@ -259,6 +270,8 @@ class Operator(Record):
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of attributes of which exactly one must be set, for all versions."""
+    requires: tuple[str, ...] = ()
+    """Requirements for ranks, lengths and values, for versions with the attributes and inputs they name."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()

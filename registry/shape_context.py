@@ -51,6 +51,14 @@ class ShapeContext(ABC):
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
 
+    def has_input(self, position: int) -> bool:
+        """Return whether the node has an input at a position; an input of unknown shape counts."""
+        return 0 <= position < len(self.inputs)
+
+    def element_type(self, position: int) -> str | None:
+        """Return the element type of an input, such as `float16`, or a type string; `None` if unknown."""
+        return None
+
     def shape(self, position: int) -> Shape | None:
         """Return the shape of an input; `None` if it is unknown or the input does not exist."""
         return self.inputs[position] if 0 <= position < len(self.inputs) else None

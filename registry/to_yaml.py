@@ -10,7 +10,7 @@ from opshift.registry.steps import Refuse, Step, StepAction
 PlainData = dict[str, Any]
 """Plain data: mappings, lists, numbers and strings."""
 
-SHARED_KEYS: Final = ("shape", "bridge", "axes", "one_of")
+SHARED_KEYS: Final = ("shape", "bridge", "axes", "one_of", "requires")
 """Keys at the top of a file, which apply to every version that does not override them."""
 
 

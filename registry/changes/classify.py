@@ -109,7 +109,7 @@ def _declared_change(
 
 def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield every difference that `diff` does not report."""
-    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of")):
+    for change in field_changes(old.name, old, new, ("shape", "bridge", "axes", "one_of", "requires")):
         yield Change(change.kind, old.name, None, None)
     yield from field_changes(old.name, old, new, ("has_function",))
     if old.body and new.body and old.body != new.body:

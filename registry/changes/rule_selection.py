@@ -189,6 +189,7 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "bridge": "facts-changed",
     "axes": "facts-changed",
     "one_of": "facts-changed",
+    "requires": "facts-changed",
     "step": "conversion-changed",
     "before": "conversion-changed",
     "meaning": _meaning,

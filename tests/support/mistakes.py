@@ -380,6 +380,12 @@ MISTAKES = {
         "there is no shape rule 'same_as_frist'",
         "same_as_first",
     ),
+    "invalid requirement": Mistake(
+        "requires.invalid",
+        "shape: same_as_first",
+        f"requires: [rank(oops) >= 1] {HERE}\nshape: same_as_first",
+        "names 'oops', which no version has",
+    ),
     "missing step": Mistake(
         "step.missing", f"2\n{STEP}", f"2 {HERE}\n", "no upgrade from version 1 is declared"
     ),

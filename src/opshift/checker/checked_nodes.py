@@ -88,8 +88,10 @@ class CheckedAttribute:
             return None
         declared = operator.attributes.get(proto.name) if operator else None
         value = None
-        # Rules read values of strings, and of attributes with a restricted set of values.
-        if "s" in self.fields or (self.fields and declared is not None and restricts_values(declared)):
+        # Rules read values of strings, numbers of types, and attributes with a restricted set of values.
+        is_read = declared is not None and restricts_values(declared)
+        is_read = is_read or (operator is not None and proto.name in operator.type_codes)
+        if "s" in self.fields or (self.fields and is_read):
             content = getattr(proto, self.fields[0])
             value = content if isinstance(content, int | float | bytes) else tuple(content)
             if isinstance(value, bytes) and len(value) > MAX_KEY_STRING:

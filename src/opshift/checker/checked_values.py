@@ -1,6 +1,7 @@
 """Rules for features and element types that a model's IR version does not have."""
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from opshift.checker.checked_model import CheckedModel
@@ -9,6 +10,7 @@ from opshift.checker.findings import Problem
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
+from opshift.inference.infer_shapes import KnownShapes, known_shapes
 from opshift.model.element_types import type_string
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
@@ -55,6 +57,20 @@ class ShapedNode:
     def place(self) -> str:
         """The graph or function, and the node in it."""
         return self.node.place
+
+    @cached_property
+    def context(self) -> KnownShapes:
+        """Its shapes, attributes and constants, with `None` for sizes that are not certain."""
+        return known_shapes(self.view, self.operator, self.node.container.scope)
+
+    @cached_property
+    def shape_key(self) -> Hashable:
+        """Cache key of rules that read shapes and attributes; `None` if a key would be large."""
+        if not self.operator.has_plain_attributes:
+            return None
+        attributes = [each.SerializeToString() for each in self.node.proto.attribute]
+        presence = (*map(bool, self.node.inputs), len(self.node.outputs))
+        return (id(self.operator), *presence, *self.context.inputs, *attributes)
 
 
 class TypedNode:

@@ -136,7 +136,9 @@ class CheckedContainer:
             return NodeDefinition(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
         # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
-        if opset is None or registry.is_open(domain) or opset > registry.newest_opset(domain):
+        if opset is None or registry.is_undefined(op_type, opset, domain):
+            return NodeDefinition()
+        if opset > registry.newest_opset(domain):
             return NodeDefinition()
         try:
             return NodeDefinition(registry.get_schema(op_type, opset, domain))

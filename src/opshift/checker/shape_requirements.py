@@ -60,13 +60,16 @@ def _gemm(node: ShapeContext) -> Iterator[str]:
         yield f"the product has the shape {shape_to_string(result)}; C has {shape_to_string(padded)}"
 
 
-def _concat(node: ShapeContext) -> Iterator[str]:
+def _concat(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
     # Runtimes ignore inputs without elements, whatever their rank is.
-    known = [shape for shape in node.inputs if shape is not None and 0 not in shape]
+    shapes = node.inputs if inputs is None else inputs
+    known = [shape for shape in shapes if shape is not None and 0 not in shape]
     rank = len(known[0]) if known else 0
     axis = normalize_axis(node.integer("axis"), rank)
     if () in known:
         yield "an input is a scalar"
+    elif known and axis is None and node.integer("axis") is not None:
+        yield f"axis {node.integer('axis')} is out of range for {rank} dimensions"
     elif any(len(shape) != rank for shape in known):
         yield f"{_listed(known)} have different ranks"
     elif axis is not None and any(
@@ -168,12 +171,56 @@ def _squeeze(node: ShapeContext) -> Iterator[str]:
 def _split(node: ShapeContext) -> Iterator[str]:
     data, lengths = node.shape(0), node.setting("split").values
     axis = normalize_axis(node.integer("axis"), None if data is None else len(data))
-    if lengths is None or None in lengths:
+    if axis is None and data == ():
+        yield "a scalar cannot be split"
+    if lengths is None:
+        yield from _split_evenly(node, dim_at(data, axis or 0) if axis is not None else None)
+        return
+    if None in lengths:
         return
     if len(lengths) != node.output_count:
         yield f"split has {len(lengths)} lengths; the node has {node.output_count} outputs"
     elif axis is not None and _differ(dim_at(data, axis), sum(filter(None, lengths))):
         yield f"the lengths {list(lengths)} do not sum up to {dim_at(data, axis)}, the size of axis {axis}"
+
+
+def _split_evenly(node: ShapeContext, size: int | None) -> Iterator[str]:
+    """Yield the problem of a Split without lengths; only versions with `num_outputs` allow a smaller part."""
+    if not node.setting("split").absent:
+        return
+    if "num_outputs" in node.version.attributes:
+        count = node.integer("num_outputs")
+        if count is None:
+            yield "has neither the input split nor the attribute num_outputs"
+        elif count != node.output_count:
+            yield f"num_outputs is {count}; the node has {node.output_count} outputs"
+    elif size is not None and node.output_count and size % node.output_count:
+        yield f"{size} elements cannot be split into {node.output_count} equal parts"
+
+
+def _einsum(node: ShapeContext) -> Iterator[str]:
+    operands, _, result = node.string("equation").replace(" ", "").partition("->")
+    terms = operands.split(",")
+    if len(terms) != len(node.inputs):
+        yield f"the equation has {len(terms)} terms; the node has {len(node.inputs)} inputs"
+        return
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, node.inputs, strict=True):
+        letters = term.replace("...", "")
+        if shape is None:
+            continue
+        if len(letters) > len(shape) or (letters == term and len(letters) < len(shape)):
+            yield f"the term {term!r} does not have the rank of {shape_to_string(shape)}"
+            return
+        start = letters if letters == term else term.partition("...")[0]
+        end = term[len(start) + 3 :]
+        pairs = (*zip(start, shape, strict=False), *zip(end, shape[len(shape) - len(end) :], strict=True))
+        for letter, size in pairs:
+            if size not in (None, 1) and sizes.setdefault(letter, size) != size:
+                yield f"the subscript {letter!r} has the sizes {sizes[letter]} and {size}"
+    unknown = sorted(set(result) - {*operands, "."})
+    if unknown:
+        yield f"the subscripts {', '.join(unknown)} of the result are in no term"
 
 
 def _differ(first: int | None, second: int | None) -> bool:
@@ -200,5 +247,7 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "transpose": _transpose,
     "squeeze": _squeeze,
     "split": _split,
+    "einsum": _einsum,
+    "quantized_concat": lambda node: _concat(node, node.inputs[2::3]),
 }
 """The requirements that a wrong model breaks most often."""

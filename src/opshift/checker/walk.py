@@ -127,7 +127,7 @@ class Walk:
                 self.check(DevicePlacement(proto, container))
             if node.operator is not None and not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
-                if node.operator.axes or node.operator.shape in REQUIREMENTS:
+                if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
                     self.check(ShapedNode(node, node.operator))
 
     def _attribute(self, attribute: CheckedAttribute) -> None:

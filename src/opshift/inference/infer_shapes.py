@@ -34,7 +34,7 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
     return Inferred([each.shape for each in shapes], context.is_cacheable and is_shared)
 
 
-def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> ShapeContext:
+def known_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> KnownShapes:
     """Return the context of a node without symbols: `None` for all sizes known only at run time."""
     return _Context(operator, node, scope, _known_shape)
 
@@ -141,6 +141,14 @@ class _Context(ShapeContext):
         default = declared.default if declared else None
         return default.encode() if isinstance(default, str) else default
 
+    def has_input(self, position: int) -> bool:
+        return bool(self.node.input(position))
+
+    def element_type(self, position: int) -> str | None:
+        self.is_cacheable = False
+        name = self.node.input(position)
+        return self._scope.element_type(name) if name else None
+
     def constant(self, position: int) -> tuple[object, ...] | None:
         self.is_cacheable = False
         name = self.node.input(position)
@@ -157,6 +165,10 @@ class _Context(ShapeContext):
         self.is_cacheable = False
         emitted, name, body = body_output(self.node, attribute, position, self._scope)
         return self._shape_of(body, name) if body else emitted and emitted.dims
+
+
+KnownShapes = _Context
+"""The type of the context, for callers that keep it."""
 
 
 class _RankContext(_Context):

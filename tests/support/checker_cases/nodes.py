@@ -16,6 +16,9 @@ SHAPE = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
 CONSTANT = "g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"
 TYPE = "g () => (optional(float[2]) y) { y = Optional <type: type_proto = float[2]> () }"
 PAD = 'g (float[2] x, int64[2] p) => (float[4] y) { y = Pad <mode = "edge"> (x, p) }'
+TYPE_CODE = "g (float[2] x) => (double[2] y) { y = Cast <to = 11> (x) }"
+SQUARE = "g (float[2, 2] x) => (int64[0] y) { z = Det (x)  y = Shape (z) }"
+SQUARE_INPUT = "graph.input[0].type.tensor_type.shape"
 POOL = (
     "g (float[1,1,4,4] x) => (float[1,1,N,N] y) { y = MaxPool <kernel_shape = [2,2], pads = [0,0,0,0]> (x) }"
 )
@@ -163,6 +166,8 @@ CASES = (
         "below the minimum",
     ),
     Case("node.attribute-value", MODES, set_field(f"{ATTRIBUTE}.i", 4), "not an allowed number"),
+    Case("node.attribute-type-code", TYPE_CODE, set_field(f"{ATTRIBUTE}.i", 99)),
+    Case("node.requires", SQUARE, set_field(f"{SQUARE_INPUT}.dim[1].dim_value", 3)),
     Case("node.attribute-flag", NORMALIZATION, set_field(f"{ATTRIBUTE}.i", 2)),
     Case("node.attribute-value-version", RESIZE, set_field(f"{ATTRIBUTE}.s", b"tf_half_pixel_for_nn")),
     Case("attribute.name", SOFTMAX, set_field(f"{ATTRIBUTE}.name", None)),

@@ -16,6 +16,7 @@ from opshift.model.attributes import (
     type_name,
     types_in,
 )
+from opshift.model.element_types import BY_NUMBER
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.models import Attribute as Declared
 
@@ -154,6 +155,20 @@ def value_allowed_by_version(attribute: CheckedAttribute) -> Problems:
     for element, expected in _disallowed_values(attribute):
         if not _is_flag(attribute) and _is_allowed_by_another_version(attribute, element):
             yield f"is {element!r}, which only other versions of the operator allow; {expected}"
+
+
+@rule("node.attribute-type-code", ERROR, SIGNATURE, "use the number of a type that the output may have")
+def type_code(attribute: CheckedAttribute) -> Problems:
+    """An attribute that sets an element type must be the number of one that the output may have."""
+    operator, proto = attribute.node.operator, attribute.proto
+    types = operator.type_codes.get(proto.name) if operator is not None else None
+    if operator is None or types is None or proto.ref_attr_name or "i" not in attribute.fields:
+        return
+    kind, is_default = BY_NUMBER.get(proto.i), operator.attributes[proto.name].default == proto.i
+    if kind is None and not is_default:
+        yield f"is {proto.i}, which is not the number of an element type"
+    elif kind is not None and not any(f"tensor({kind.name})" in each for each in types):
+        yield f"is {proto.i}, {kind.name}, which {operator.id} cannot produce"
 
 
 def _declared(attribute: CheckedAttribute) -> Declared | None:

@@ -7,10 +7,10 @@ from opshift.checker.checked_values import ShapedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
-from opshift.checker.shape_requirements import REQUIREMENTS
-from opshift.inference.infer_shapes import known_shapes
+from opshift.checker.shape_requirements import REQUIREMENTS, Requirement
 from opshift.inference.symbols import symbol_named
 from opshift.model.types import SMALLEST_SYMBOL, Symbol, has_shape
+from opshift.registry.requirements import requirement_problems
 from opshift.registry.shape_context import InvalidFlag
 
 SOURCE = "IR: Static tensor shapes"
@@ -39,9 +39,28 @@ def input_shapes(shaped: ShapedNode) -> Problems:
     if requirement is None or container.may_not_run or shaped.view.has_attribute_references:
         return
     try:
-        yield from requirement(known_shapes(shaped.view, shaped.operator, container.scope))
+        yield from _cached_problems(shaped, "shape.inputs", requirement)
     except InvalidFlag:
         return  # the rule for flags reports it
+
+
+@rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")
+def requirements(shaped: ShapedNode) -> Problems:
+    """A node must keep the requirements of its operator for ranks, lengths and values."""
+    container = shaped.node.container
+    if shaped.operator.requires and not container.may_not_run and not shaped.view.has_attribute_references:
+        yield from _cached_problems(shaped, "node.requires", requirement_problems)
+
+
+def _cached_problems(shaped: ShapedNode, name: str, find: Requirement) -> Problems:
+    """Return the problems of a node unless a node with its shapes and attributes has none."""
+    key, passed = (name, shaped.shape_key), shaped.node.container.model.passed_keys
+    if key in passed:
+        return []
+    problems = list(find(shaped.context))
+    if not problems and shaped.shape_key is not None and shaped.context.is_cacheable:
+        passed.add(key)
+    return problems
 
 
 @rule("shape.inferred", ERROR, SOURCE, REMEDY)

@@ -24,9 +24,13 @@ def op_type(node: CheckedCall) -> Problems:
 
 @rule("node.values", ERROR, "IR: Graphs", "remove the node")
 def values(node: CheckedCall) -> Problems:
-    """A node must have inputs or outputs."""
-    if not node.inputs and not node.outputs:
+    """A node must have outputs, except for a call of a function without outputs."""
+    if node.outputs or (node.function is not None and not node.function.output):
+        return
+    if not node.inputs:
         yield "has no inputs and no outputs"
+    elif node.operator is None:  # otherwise the rule for the number of outputs reports it
+        yield "has no outputs"
 
 
 @rule("node.domain", ERROR, "IR: Operators", "import the domain; a function has its own imports")
