@@ -54,7 +54,7 @@ class NodeExample(Record):
     """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
 
     inputs: dict[str, tuple[int | str, ...]]
-    """Dimensions of each input: numbers, names of sizes, or products such as `H * E`."""
+    """Dimensions of each input: numbers, names of sizes, products such as `H * E`, or sums such as `P + S`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
     """Attributes; the name of a size is replaced by the size."""
     types: dict[str, str] = field(default_factory=dict)

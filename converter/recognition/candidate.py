@@ -121,11 +121,17 @@ class Candidate:
             size_nodes = graph.size_nodes()
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
         leaks = set(self._leaks(nodes, outputs, fixed))
-        if leaks and not self._pattern.is_form:
-            graph, match = self._with_outputs(call, match, outputs, leaks)
+        for wanted in self._with_outputs(call) if leaks and not self._pattern.is_form else ():
+            graph, found = self._extended(wanted, match)
+            if graph is None or found is None:
+                continue
+            new_outputs = {0: self._anchor}
+            self._add_outputs(found, graph.outputs, new_outputs)
             size_nodes = graph.size_nodes()
-            nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
-            leaks = set(self._leaks(nodes, outputs, fixed))
+            nodes = {index: record for index, record in found.nodes.items() if index not in size_nodes}
+            if not any(self._leaks(nodes, new_outputs, fixed)):
+                leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
+                break
         if leaks:
             raise Rejected(f"{min(leaks)!r} is read elsewhere")
         if not self._pattern.shapes:  # a form with shapes determines that of its result
@@ -284,23 +290,29 @@ class Candidate:
             raise Rejected("a constant or an attribute differs")
         return graph, found, matcher.is_relaxed
 
-    def _with_outputs(
-        self, call: Call, match: Match, outputs: dict[int, str], leaks: set[str]
-    ) -> tuple[ExactGraph, Match]:
-        """Match again with the optional outputs, and add those of the values that are read elsewhere."""
+    def _with_outputs(self, call: Call) -> Iterator[Call]:
+        """Yield the call with all outputs, then with attributes that may select what an output is."""
         wanted = call._replace(outputs=(True,) * len(call.outputs))
-        graph = self._expansions.graph(wanted, self._pattern.variant)
+        if wanted == call:
+            return
+        yield wanted
+        known = {name for name, _ in call.attributes}
+        for name, attribute in self._operator.attributes.items():
+            for value in attribute.values or () if name not in known and attribute.type == "INT" else ():
+                if value != attribute.default:
+                    yield wanted._replace(attributes=tuple(sorted([*call.attributes, (name, value)])))
+
+    def _extended(self, call: Call, match: Match) -> tuple[ExactGraph | None, Match | None]:
+        """Match the expansion of a call with optional outputs."""
+        graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None or len(graph.outputs) == 1:
-            raise Rejected(f"{min(leaks)!r} is read elsewhere")
+            return None, None
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
-        if found is None:
-            raise Rejected(f"{min(leaks)!r} is read elsewhere")
-        for ref in graph.outputs.values():
-            if ref.node not in found.nodes:
+        for ref in graph.outputs.values() if found is not None else ():
+            if found is not None and ref.node not in found.nodes:
                 found = self._reader(ref, graph, matcher, found)
-        self._add_outputs(found, graph.outputs, outputs)
-        return graph, found
+        return graph, found if found is None or found.inputs == match.inputs else None
 
     def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
         """Return the match with a node that computes an output from matched nodes, if there is one."""

@@ -202,8 +202,9 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the opset of a graph; `None` if that lacks the operator."""
-        return view.scope.operator(pattern.operator, model_domain(pattern.domain))
+        """Return the operator version at the opset of a graph; `None` if the pattern is not for it."""
+        found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
+        return found if found is None or pattern.version in (0, found.since_version) else None
 
 
 def _add_call_facts(scopes: Sequence[CallScope]) -> None:
