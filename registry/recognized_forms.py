@@ -56,7 +56,7 @@ class NodeExample(Record):
     inputs: dict[str, tuple[int | str, ...]]
     """Dimensions of each input: numbers, names of sizes, products such as `H * E`, or sums such as `P + S`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
-    """Attributes; the name of a size is replaced by the size."""
+    """Attributes; the name of a size is replaced by the size, and a list of a number by both of its elements."""
     types: dict[str, str] = field(default_factory=dict)
     """Element types of inputs that differ from the first allowed one, such as `bool`."""
 

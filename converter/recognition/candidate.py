@@ -293,8 +293,6 @@ class Candidate:
     def _with_outputs(self, call: Call) -> Iterator[Call]:
         """Yield the call with all outputs, then with attributes that may select what an output is."""
         wanted = call._replace(outputs=(True,) * len(call.outputs))
-        if wanted == call:
-            return
         yield wanted
         known = {name for name, _ in call.attributes}
         for name, attribute in self._operator.attributes.items():
@@ -351,10 +349,27 @@ class Candidate:
                 elif readers or name in fixed or self._scope.is_captured(name):
                     yield name
 
+    def _without_passed(self, call: Call) -> Call:
+        """Return a call without the integer inputs that a node of the pattern reads under the same name.
+
+        They cannot broadcast with others, such as the axes of a reduction: valid nodes are a valid operator.
+        """
+        slots: dict[int, set[str]] = {}
+        for node in self._pattern.nodes:
+            for slot, ref in node.slots.items():
+                if isinstance(ref, InputRef):
+                    slots.setdefault(ref.position, set()).add(slot)
+        inputs = [
+            None if fact and fact.element_type in INTEGER_RANGES and slots.get(index) == {formal.name} else fact
+            for index, (fact, formal) in enumerate(zip(call.inputs, self._operator.inputs, strict=False))
+        ]
+        return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))
+
     def _require_shape(self, call: Call, actual: Shape | None, *, is_relaxed: bool) -> None:
         """Check that broadcasting between the inputs does not change the shape of the result."""
-        values = [each for each in call.inputs if each is not None]
-        if len(values) == 1 and not is_relaxed:
+        values = [each for each in self._without_passed(call).inputs if each is not None]
+        is_scalar = all(each.dims == () for each in values)
+        if (len(values) == 1 or is_scalar) and not is_relaxed:
             return
         found = self._expansions.shape(call)
         if actual is not None and None not in actual and found == actual:

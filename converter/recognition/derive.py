@@ -112,7 +112,10 @@ class _Derivation:
 
     def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
         """Yield the patterns of a setting; element types on which the nodes do not depend are open."""
-        other = setting._replace(inputs=_with_type(setting.inputs, "float", "float16"))
+        inputs = _with_type(setting.inputs, "float", "float16")
+        if inputs == setting.inputs:
+            inputs = _with_type(inputs, "int64", "int32")
+        other = setting._replace(inputs=inputs)
         calls = [_call(self._operator, setting, side, self._opset) for side in (0, 1)]
         third = _call(self._operator, other, 1, self._opset)
         found: list[list[ExactGraph]] = []
@@ -232,13 +235,16 @@ def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]
     for example in operator.examples:
         if not (example.attributes.keys() <= version.attributes.keys() and example.inputs.keys() <= inputs):
             continue
-        for extra, fixed in choices:
-            if len(extra[0]) <= size and extra[0].keys().isdisjoint(example.attributes):
-                yield _example_setting(example, version, extra, fixed, is_static=True)
+        seen: list[Sides] = []
+        for each, fixed in choices:
+            one, other = ({n: v for n, v in side.items() if n not in example.attributes} for side in each)
+            if len(one) <= size and (one, other) not in seen:
+                seen.append((one, other))
+                setting = _example_setting(example, version, (one, other), fixed, is_static=True)
+                yield setting
+                for element_type in types[1:] if size > 1 or not one else ():
+                    yield setting._replace(inputs=_with_type(setting.inputs, types[0], element_type))
         yield _example_setting(example, version, ({}, {}), {}, is_static=False)
-        for element_type in types[1:]:
-            setting = _example_setting(example, version, ({}, {}), {}, is_static=True)
-            yield setting._replace(inputs=_with_type(setting.inputs, types[0], element_type))
     required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
     optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
@@ -254,7 +260,8 @@ def _example_setting(
     example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
 ) -> Setting:
     """Return an example with other attributes; sizes that are no attributes may be unknown."""
-    named = {each for value in example.attributes.values() if isinstance(value, str) for each in value}
+    texts = [each for each in example.attributes.values() if isinstance(each, str)]
+    named = {name for each in texts for name in re.split(r" [*+] ", each)}
     names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
     letters = sorted({each for name in names for each in re.split(r" [*+] ", name) if not each.isdigit()})
     sides: list[tuple[dict[str, Any], tuple[InputFact | None, ...]]] = []
@@ -267,7 +274,7 @@ def _example_setting(
             fact = None if dims is None else tuple(_size(each, sizes, named, is_static) for each in dims)
             inputs.append(None if fact is None else InputFact(kind, fact))
         own = {
-            name: _attribute_value(value, version.attributes[name], sizes)
+            name: _attribute_value(value, version.attributes[name], sizes, side)
             for name, value in example.attributes.items()
         }
         sides.append(({**own, **extra[side]}, tuple(inputs)))
@@ -297,7 +304,9 @@ def _number(dim: int | str, sizes: Mapping[str, int]) -> int:
     return sum(math.prod(sizes.get(each) or int(each) for each in factors) for factors in terms)
 
 
-def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int]) -> Any:
+def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int], side: int) -> Any:
+    if isinstance(value, tuple) and attribute.type != "INTS":
+        return value[side]
     if attribute.type == "INT" and isinstance(value, str):
         return _number(value, sizes)
     return value.encode() if isinstance(value, str) else value
