@@ -177,7 +177,7 @@ class Candidate:
         ]
         known: dict[str, int] = {}
         for name, dims in zip(names, expected, strict=True):
-            shape = self._shape(name)
+            shape = self._scope.symbolic_shape(name)
             if shape is None:
                 raise Rejected(f"the rank of {name!r} is unknown")
             optional = sum(str(each).endswith("?") for each in dims)
@@ -205,21 +205,6 @@ class Candidate:
             expected = term if isinstance(term, int) else known.setdefault(term, size)
         if size != expected:
             raise Rejected(f"the sizes of {name!r} differ")
-
-    def _shape(self, name: str) -> Shape | None:
-        """Return the shape of a value; of a Reshape, sizes that it would have unless one of them is 0.
-
-        If one is 0, all values of a form are empty, and the others do not matter.
-        """
-        shape = self._scope.symbolic_shape(name)
-        record = self._view.producer(name)
-        if shape is None or None not in shape or record is None or record[2] != "Reshape":
-            return shape
-        target = self._scope.elements(record[3][1])
-        if target is None or len(target.values) != len(shape):
-            return shape
-        listed = [None if each in (0, -1) else each for each in target.values]
-        return tuple(own if own is not None else new for own, new in zip(shape, listed, strict=True))
 
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the node, without defaults."""

@@ -101,6 +101,8 @@ class _Pass:
         located: list[tuple[ContainerProto, list[_Located]]] = []
         scopes = list(root_scopes(self._model, self._model, self._registry))
         for scope, _, _ in scopes:
+            # If a size is 0, the values of a match are empty, and no element differs.
+            scope.evaluation.assumes_positive_sizes = True
             declare_nodes(scope)
         if self._model.functions:
             _add_call_facts([scope for scope, _, _ in scopes])
