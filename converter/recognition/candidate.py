@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -321,8 +321,9 @@ class Candidate:
     def _leaks(
         self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
     ) -> Iterator[str]:
-        """Yield the values of matched nodes that others read."""
+        """Yield the values of matched nodes that others read, other than sizes for the nodes themselves."""
         inner = {record[0] for record in nodes.values()}
+        own: set[int] | None = None
         for record in nodes.values():
             for name in record[4]:
                 if not name or name == self._anchor:
@@ -331,8 +332,27 @@ class Candidate:
                 if name in outputs.values():
                     if any(position < self._record[0] for position in readers):
                         yield name
-                elif readers or name in fixed or self._scope.is_captured(name):
+                    continue
+                if readers and own is None:
+                    own = self._own_sizes(nodes, inner, fixed)
+                if any(each not in (own or ()) for each in readers) or self._is_kept(name, fixed):
                     yield name
+
+    def _own_sizes(
+        self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
+    ) -> set[int]:
+        """Return the positions of the nodes whose results only matched nodes read, such as sizes."""
+        found = set(inner)
+        for record in sorted(self._auxiliary(nodes.values()), reverse=True):
+            is_own = all(
+                each[0] in found for name in record[4] if name for each in self._scope.readers(name)
+            ) and not any(self._is_kept(name, fixed) for name in record[4])
+            if is_own:
+                found.add(record[0])
+        return found
+
+    def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
+        return name in fixed or self._scope.is_captured(name)
 
     def _without_passed(self, call: Call) -> Call:
         """Return a call without the integer inputs that a node of the pattern reads under the same name.
@@ -370,18 +390,22 @@ class Candidate:
     def _removable(self, match: Match) -> Iterator[str]:
         """Yield the outputs of the matched nodes, and of those that compute constants and sizes for them."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
-        pending = [name for each in match.nodes.values() for name in each[3]]
-        for record in matched:
+        for record in (*matched, *self._auxiliary(match.nodes.values())):
             yield from filter(None, record[4])
-        seen = {record[0] for record in match.nodes.values()}
+
+    def _auxiliary(self, matched: Collection[NodeRecord]) -> list[NodeRecord]:
+        """Return the nodes that compute constants and sizes for matched nodes."""
+        pending = [name for each in matched for name in each[3]]
+        seen = {record[0] for record in matched}
+        found: list[NodeRecord] = []
         while pending:
-            name = pending.pop()
-            found = self._view.producer(name)
-            if found is None or found[0] in seen or not self._is_auxiliary(name):
+            record = self._view.producer(name := pending.pop())
+            if record is None or record[0] in seen or not self._is_auxiliary(name):
                 continue
-            seen.add(found[0])
-            yield from filter(None, found[4])
-            pending += found[3]
+            seen.add(record[0])
+            found.append(record)
+            pending += record[3]
+        return found
 
     def _is_auxiliary(self, name: str) -> bool:
         """Return whether a value is a size, a position or a constant."""
