@@ -103,6 +103,7 @@ class _Pass:
         for scope, _, _ in scopes:
             # If a size is 0, the values of a match are empty, and no element differs.
             scope.evaluation.assumes_positive_sizes = True
+            scope.evaluation.names_sizes = True
             declare_nodes(scope)
         if self._model.functions:
             _add_call_facts([scope for scope, _, _ in scopes])
