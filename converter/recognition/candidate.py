@@ -122,12 +122,12 @@ class Candidate:
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
         leaks = set(self._leaks(nodes, outputs, fixed))
         for wanted in self._with_outputs(call) if leaks and not self._pattern.is_form else ():
-            graph, found = self._extended(wanted, match)
-            if graph is None or found is None:
+            extended, found = self._extended(wanted, match)
+            if extended is None or found is None:
                 continue
             new_outputs = {0: self._anchor}
-            self._add_outputs(found, graph.outputs, new_outputs)
-            size_nodes = graph.size_nodes()
+            self._add_outputs(found, extended.outputs, new_outputs)
+            size_nodes = extended.size_nodes()
             nodes = {index: record for index, record in found.nodes.items() if index not in size_nodes}
             if not any(self._leaks(nodes, new_outputs, fixed)):
                 leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
@@ -338,9 +338,7 @@ class Candidate:
                 if any(each not in (own or ()) for each in readers) or self._is_kept(name, fixed):
                     yield name
 
-    def _own_sizes(
-        self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]
-    ) -> set[int]:
+    def _own_sizes(self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]) -> set[int]:
         """Return the positions of the nodes whose results only matched nodes read, such as sizes."""
         found = set(inner)
         for record in sorted(self._auxiliary(nodes.values()), reverse=True):
@@ -365,7 +363,9 @@ class Candidate:
                 if isinstance(ref, InputRef):
                     slots.setdefault(ref.position, set()).add(slot)
         inputs = [
-            None if fact and fact.element_type in INTEGER_RANGES and slots.get(index) == {formal.name} else fact
+            None
+            if fact and fact.element_type in INTEGER_RANGES and slots.get(index) == {formal.name}
+            else fact
             for index, (fact, formal) in enumerate(zip(call.inputs, self._operator.inputs, strict=False))
         ]
         return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))

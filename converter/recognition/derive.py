@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -137,10 +137,9 @@ class _Derivation:
         if common is None:
             return None
         nodes, outputs, copies = common
-        return Pattern(
-            self._operator.domain, self._operator.name, variant, False, "", dict(setting.fixed), nodes, outputs,
-            copies=copies,
-        )  # fmt: skip
+        name, domain = self._operator.name, self._operator.domain
+        fixed = dict(setting.fixed)
+        return Pattern(domain, name, variant, False, "", fixed, nodes, outputs, copies=copies)
 
 
 def _includes(one: Pattern, other: Pattern) -> bool:

@@ -111,7 +111,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 def at_most(size: Symbol) -> Symbol:
     """Return the symbol of the smaller one of a size known only at run time and a positive number.
 
-    Which number does not matter: if the number is smaller, nothing else has the size, except that 1 broadcasts.
+    Which number does not matter: where both sizes broadcast, they are equal, or the smaller one is 1.
     """
     return Symbol(SMALLEST_SYMBOL + hash(("at most", int(size))) % SMALLEST_SYMBOL)
 
