@@ -254,11 +254,10 @@ def test_removes_record_of_earlier_conversion() -> None:
 
 
 def test_conversion_without_option_imports_no_recognition() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 24]> g (float[4] x) => (float[4] y) { y = Swish (x) }'
     script = (
-        "import onnx.parser, opshift, sys;"
-        "text = '<ir_version: 10, opset_import: [\"\" : 24]> g (float[4] x) => (float[4] y) { y = Swish (x) }';"
-        "opshift.convert(onnx.parser.parse_model(text), 17);"
-        "print(*[each for each in sys.modules if each.startswith('opshift.converter.recognition.recognize')])"
+        f"import onnx.parser, opshift, sys; opshift.convert(onnx.parser.parse_model({text!r}), 17);"
+        "print(*[each for each in sys.modules if each.startswith('opshift.converter.recognition.')])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()
