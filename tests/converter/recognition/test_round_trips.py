@@ -95,7 +95,7 @@ def round_trip(case: Case, version: OperatorVersion) -> bool | None:
     return attributes_of(before, version, rank) == attributes_of(after, version, rank)
 
 
-MINIMUM = {"Attention": 0.97, "CausalConvWithState": 0.84, "Range": 0.87}
+MINIMUM = {"Attention": 0.97, "CausalConvWithState": 0.84, "Range": 0.75}
 """Share of the cases that are recognized, if not all are.
 
 A few nodes of Attention combine more attributes than a pattern, and both `silu` and `swish` are the same
