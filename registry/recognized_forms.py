@@ -54,9 +54,12 @@ class NodeExample(Record):
     """Valid node of an operator: its expansion is a pattern, with other sizes and attributes, too."""
 
     inputs: dict[str, tuple[int | str, ...]]
-    """Dimensions of each input: numbers, names of sizes, or products such as `H * E`."""
+    """Dimensions of each input: numbers, names of sizes, products such as `H * E`, sums such as `P + S`."""
     attributes: dict[str, Literals] = field(default_factory=dict)
-    """Attributes; the name of a size is replaced by the size."""
+    """Attributes; the name of a size is replaced by the size.
+
+    A list for a number has two values, of which the expansion is a function.
+    """
     types: dict[str, str] = field(default_factory=dict)
     """Element types of inputs that differ from the first allowed one, such as `bool`."""
 

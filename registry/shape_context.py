@@ -35,6 +35,8 @@ class ShapeContext(ABC):
     """Shapes of the listed inputs; `None` if the rank is unknown, or the input is omitted or no tensor."""
     output_count: int
     """The number of outputs that the node lists, including omitted ones."""
+    assumes_positive_sizes: bool = False
+    """Whether no size known only at run time is 0: a Reshape then copies no dimension in its place."""
 
     @abstractmethod
     def attribute(self, name: str) -> object:

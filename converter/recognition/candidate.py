@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -121,11 +121,17 @@ class Candidate:
             size_nodes = graph.size_nodes()
         nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
         leaks = set(self._leaks(nodes, outputs, fixed))
-        if leaks and not self._pattern.is_form:
-            graph, match = self._with_outputs(call, match, outputs, leaks)
-            size_nodes = graph.size_nodes()
-            nodes = {index: record for index, record in match.nodes.items() if index not in size_nodes}
-            leaks = set(self._leaks(nodes, outputs, fixed))
+        for wanted in self._with_outputs(call) if leaks and not self._pattern.is_form else ():
+            extended, found = self._extended(wanted, match)
+            if extended is None or found is None:
+                continue
+            new_outputs = {0: self._anchor}
+            self._add_outputs(found, extended.outputs, new_outputs)
+            size_nodes = extended.size_nodes()
+            nodes = {index: record for index, record in found.nodes.items() if index not in size_nodes}
+            if not any(self._leaks(nodes, new_outputs, fixed)):
+                leaks, match, outputs, attributes = set(), found, new_outputs, dict(wanted.attributes)
+                break
         if leaks:
             raise Rejected(f"{min(leaks)!r} is read elsewhere")
         if not self._pattern.shapes:  # a form with shapes determines that of its result
@@ -171,7 +177,7 @@ class Candidate:
         ]
         known: dict[str, int] = {}
         for name, dims in zip(names, expected, strict=True):
-            shape = self._shape(name)
+            shape = self._scope.symbolic_shape(name)
             if shape is None:
                 raise Rejected(f"the rank of {name!r} is unknown")
             optional = sum(str(each).endswith("?") for each in dims)
@@ -199,21 +205,6 @@ class Candidate:
             expected = term if isinstance(term, int) else known.setdefault(term, size)
         if size != expected:
             raise Rejected(f"the sizes of {name!r} differ")
-
-    def _shape(self, name: str) -> Shape | None:
-        """Return the shape of a value; of a Reshape, sizes that it would have unless one of them is 0.
-
-        If one is 0, all values of a form are empty, and the others do not matter.
-        """
-        shape = self._scope.symbolic_shape(name)
-        record = self._view.producer(name)
-        if shape is None or None not in shape or record is None or record[2] != "Reshape":
-            return shape
-        target = self._scope.elements(record[3][1])
-        if target is None or len(target.values) != len(shape):
-            return shape
-        listed = [None if each in (0, -1) else each for each in target.values]
-        return tuple(own if own is not None else new for own, new in zip(shape, listed, strict=True))
 
     def _attributes(self, match: Match) -> dict[str, Any]:
         """Return the attributes of the node, without defaults."""
@@ -284,23 +275,27 @@ class Candidate:
             raise Rejected("a constant or an attribute differs")
         return graph, found, matcher.is_relaxed
 
-    def _with_outputs(
-        self, call: Call, match: Match, outputs: dict[int, str], leaks: set[str]
-    ) -> tuple[ExactGraph, Match]:
-        """Match again with the optional outputs, and add those of the values that are read elsewhere."""
+    def _with_outputs(self, call: Call) -> Iterator[Call]:
+        """Yield the call with all outputs, then with attributes that may select what an output is."""
         wanted = call._replace(outputs=(True,) * len(call.outputs))
-        graph = self._expansions.graph(wanted, self._pattern.variant)
+        yield wanted
+        known = {name for name, _ in call.attributes}
+        for name, attribute in self._operator.attributes.items():
+            for value in attribute.values or () if name not in known and attribute.type == "INT" else ():
+                if value != attribute.default:
+                    yield wanted._replace(attributes=tuple(sorted([*call.attributes, (name, value)])))
+
+    def _extended(self, call: Call, match: Match) -> tuple[ExactGraph | None, Match | None]:
+        """Match the expansion of a call with optional outputs."""
+        graph = self._expansions.graph(call, self._pattern.variant)
         if graph is None or len(graph.outputs) == 1:
-            raise Rejected(f"{min(leaks)!r} is read elsewhere")
+            return None, None
         matcher = Matcher(self._view, graph.nodes, graph.outputs, self._operator, is_complete=True)
         found = matcher.match(self._anchor, match.inputs)
-        if found is None:
-            raise Rejected(f"{min(leaks)!r} is read elsewhere")
-        for ref in graph.outputs.values():
-            if ref.node not in found.nodes:
+        for ref in graph.outputs.values() if found is not None else ():
+            if found is not None and ref.node not in found.nodes:
                 found = self._reader(ref, graph, matcher, found)
-        self._add_outputs(found, graph.outputs, outputs)
-        return graph, found
+        return graph, found if found is None or found.inputs == match.inputs else None
 
     def _reader(self, ref: NodeRef, graph: ExactGraph, matcher: Matcher, match: Match) -> Match:
         """Return the match with a node that computes an output from matched nodes, if there is one."""
@@ -326,8 +321,9 @@ class Candidate:
     def _leaks(
         self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str], fixed: frozenset[str]
     ) -> Iterator[str]:
-        """Yield the values of matched nodes that others read."""
+        """Yield the values of matched nodes that others read, other than sizes for the nodes themselves."""
         inner = {record[0] for record in nodes.values()}
+        own: set[int] | None = None
         for record in nodes.values():
             for name in record[4]:
                 if not name or name == self._anchor:
@@ -336,13 +332,49 @@ class Candidate:
                 if name in outputs.values():
                     if any(position < self._record[0] for position in readers):
                         yield name
-                elif readers or name in fixed or self._scope.is_captured(name):
+                    continue
+                if readers and own is None:
+                    own = self._own_sizes(nodes, inner, fixed)
+                if any(each not in (own or ()) for each in readers) or self._is_kept(name, fixed):
                     yield name
+
+    def _own_sizes(self, nodes: Mapping[int, NodeRecord], inner: set[int], fixed: frozenset[str]) -> set[int]:
+        """Return the positions of the nodes whose results only matched nodes read, such as sizes."""
+        found = set(inner)
+        for record in sorted(self._auxiliary(nodes.values()), reverse=True):
+            is_own = all(
+                each[0] in found for name in record[4] if name for each in self._scope.readers(name)
+            ) and not any(self._is_kept(name, fixed) for name in record[4])
+            if is_own:
+                found.add(record[0])
+        return found
+
+    def _is_kept(self, name: str, fixed: frozenset[str]) -> bool:
+        return name in fixed or self._scope.is_captured(name)
+
+    def _without_passed(self, call: Call) -> Call:
+        """Return a call without the integer inputs that a node of the pattern reads under the same name.
+
+        They cannot broadcast with others, such as the axes of a reduction: valid nodes are a valid operator.
+        """
+        slots: dict[int, set[str]] = {}
+        for node in self._pattern.nodes:
+            for slot, ref in node.slots.items():
+                if isinstance(ref, InputRef):
+                    slots.setdefault(ref.position, set()).add(slot)
+        inputs = [
+            None
+            if fact and fact.element_type in INTEGER_RANGES and slots.get(index) == {formal.name}
+            else fact
+            for index, (fact, formal) in enumerate(zip(call.inputs, self._operator.inputs, strict=False))
+        ]
+        return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))
 
     def _require_shape(self, call: Call, actual: Shape | None, *, is_relaxed: bool) -> None:
         """Check that broadcasting between the inputs does not change the shape of the result."""
-        values = [each for each in call.inputs if each is not None]
-        if len(values) == 1 and not is_relaxed:
+        values = [each for each in self._without_passed(call).inputs if each is not None]
+        is_scalar = all(each.dims == () for each in values)
+        if (len(values) == 1 or is_scalar) and not is_relaxed:
             return
         found = self._expansions.shape(call)
         if actual is not None and None not in actual and found == actual:
@@ -358,18 +390,22 @@ class Candidate:
     def _removable(self, match: Match) -> Iterator[str]:
         """Yield the outputs of the matched nodes, and of those that compute constants and sizes for them."""
         matched = [each for each in match.nodes.values() if each[0] != self._record[0]]
-        pending = [name for each in match.nodes.values() for name in each[3]]
-        for record in matched:
+        for record in (*matched, *self._auxiliary(match.nodes.values())):
             yield from filter(None, record[4])
-        seen = {record[0] for record in match.nodes.values()}
+
+    def _auxiliary(self, matched: Collection[NodeRecord]) -> list[NodeRecord]:
+        """Return the nodes that compute constants and sizes for matched nodes."""
+        pending = [name for each in matched for name in each[3]]
+        seen = {record[0] for record in matched}
+        found: list[NodeRecord] = []
         while pending:
-            name = pending.pop()
-            found = self._view.producer(name)
-            if found is None or found[0] in seen or not self._is_auxiliary(name):
+            record = self._view.producer(name := pending.pop())
+            if record is None or record[0] in seen or not self._is_auxiliary(name):
                 continue
-            seen.add(found[0])
-            yield from filter(None, found[4])
-            pending += found[3]
+            seen.add(record[0])
+            found.append(record)
+            pending += record[3]
+        return found
 
     def _is_auxiliary(self, name: str) -> bool:
         """Return whether a value is a size, a position or a constant."""

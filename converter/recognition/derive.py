@@ -7,7 +7,8 @@ the inputs. These patterns find candidates: the expansion of a candidate in its 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterator, Mapping
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -33,6 +34,9 @@ from opshift.registry.registry import Registry
 
 MAX_OPTIONAL_INPUTS = 3
 """Maximum number of optional inputs of which all subsets are tried; of more, single ones and pairs."""
+
+MAX_CHOICES = 16
+"""Maximum number of choices of attributes of which examples have all; of more, those of one attribute."""
 
 SIZES = (2, 4, 6, 8, 10), (3, 8, 12, 16, 20)
 """Dimensions of the inputs in both expansions."""
@@ -61,33 +65,87 @@ class Setting(NamedTuple):
 
 
 def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
-    """Yield the distinct patterns of an operator at the newest opset, candidates for all opsets."""
-    operator = definition.versions[-1]
-    merged: dict[Hashable, Pattern] = {}
+    """Yield the distinct patterns of an operator.
+
+    Those of the newest version are candidates for all opsets. Those of an older version are for it alone, and
+    for operators only whose nodes at its opsets differ.
+    """
     opset = registry.newest_opset()
-    settings = list(_settings(definition))
-    # The steps that emit different nodes depend on shapes much more than on attributes.
-    basic = [each for each in settings if each.attributes == settings[0].attributes]
-    found_variants = [_variants(_call(operator, each, 0, opset), opset, registry) for each in basic]
-    variants = sorted({each for variants in found_variants for each in variants}, key=lambda v: (v > 0, -v))
-    for setting in settings:
-        calls = [_call(operator, setting, side, opset) for side in (0, 1)]
+    newest = _Derivation(definition, definition.versions[-1], opset, registry)
+    yield from newest.patterns()
+    successors = definition.versions[1:]
+    for version, successor in zip(definition.versions[:-1], successors, strict=True):
+        if version.has_function and definition.domain == DEFAULT_DOMAIN:
+            older = _Derivation(definition, version, successor.since_version - 1, registry)
+            if older.shapes() != newest.shapes():
+                yield from (each._replace(version=version.since_version) for each in older.patterns())
+
+
+class _Derivation:
+    """Derivation of the patterns of one operator version at one opset."""
+
+    def __init__(
+        self, definition: Operator, operator: OperatorVersion, opset: int, registry: Registry
+    ) -> None:
+        self._operator, self._opset, self._registry = operator, opset, registry
+        self._settings = list(_settings(definition, operator))
+        # The steps that emit different nodes depend on shapes much more than on attributes.
+        basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
+        self._basic = [_call(operator, each, 0, opset) for each in basic]
+
+    def shapes(self) -> list[Hashable]:
+        """Return what the function bodies of some calls look like."""
+        found = (expand(each, BODY, self._registry) for each in self._basic)
+        return [each and tuple((n.op_type, n.domain, tuple(n.slots)) for n in each.nodes) for each in found]
+
+    def patterns(self) -> list[Pattern]:
+        """Return the distinct patterns."""
+        merged: dict[Hashable, Pattern] = {}
+        found_variants = [_variants(each, self._opset, self._registry) for each in self._basic]
+        variants = {each for variants in found_variants for each in variants}
+        for setting in self._settings:
+            for pattern in self._patterns_of(setting, sorted(variants, key=lambda v: (v > 0, -v))):
+                key = _structure(pattern)
+                merged[key] = _merged(merged[key], pattern) if key in merged else pattern
+        found = [each for each in merged.values() if _is_recognizable(each, self._operator)]
+        return [each for each in found if not any(_includes(other, each) for other in found)]
+
+    def _patterns_of(self, setting: Setting, variants: Iterable[int]) -> Iterator[Pattern]:
+        """Yield the patterns of a setting; element types on which the nodes do not depend are open."""
+        inputs = _with_type(setting.inputs, "float", "float16")
+        if inputs == setting.inputs:
+            inputs = _with_type(inputs, "int64", "int32")
+        other = setting._replace(inputs=inputs)
+        calls = [_call(self._operator, setting, side, self._opset) for side in (0, 1)]
+        third = _call(self._operator, other, 1, self._opset)
         found: list[list[ExactGraph]] = []
         for variant in variants:
-            graphs = [graph for call in calls if (graph := expand(call, variant, registry)) is not None]
+            graphs = [graph for call in calls if (graph := expand(call, variant, self._registry)) is not None]
             if len(graphs) < 2 or graphs in found:
                 continue
             found.append(graphs)
-            common = _generalized(graphs, setting)
-            if common is not None:
-                nodes, outputs, copies = common
-                fixed = dict(setting.fixed)
-                pattern = Pattern(
-                    operator.domain, operator.name, variant, False, "", fixed, nodes, outputs, copies=copies
-                )
-                key = _structure(pattern)
-                merged[key] = _merged(merged[key], pattern) if key in merged else pattern
-    yield from (each for each in merged.values() if _is_recognizable(each, operator))
+            pattern = self._generalized(graphs, setting, variant)
+            if pattern is None:
+                continue
+            graph = None if third == calls[1] else expand(third, variant, self._registry)
+            similar = graph and self._generalized([graphs[0], graph], setting, variant)
+            is_same = similar is not None and _structure(similar) == _structure(pattern)
+            yield _merged(pattern, similar) if similar is not None and is_same else pattern
+
+    def _generalized(self, graphs: list[ExactGraph], setting: Setting, variant: int) -> Pattern | None:
+        common = _generalized(graphs, setting)
+        if common is None:
+            return None
+        nodes, outputs, copies = common
+        name, domain = self._operator.name, self._operator.domain
+        fixed = dict(setting.fixed)
+        return Pattern(domain, name, variant, False, "", fixed, nodes, outputs, copies=copies)
+
+
+def _includes(one: Pattern, other: Pattern) -> bool:
+    """Return whether a pattern has the nodes of another one, and implies fewer attributes."""
+    fewer = one.attributes.items() < other.attributes.items() and one.variant == other.variant
+    return fewer and (one.nodes, one.outputs, one.copies) == (other.nodes, other.outputs, other.copies)
 
 
 def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
@@ -167,19 +225,25 @@ def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
     return variants
 
 
-def _settings(operator: Operator) -> Iterator[Setting]:
+def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]:
     """Yield the examples of an operator, then a basic setting and those that differ in few facts."""
-    version = operator.versions[-1]
     choices = list(_attribute_choices(version))
     types = _element_types(version)
+    inputs = {each.name for each in version.inputs}
+    size = 2 if len(choices) <= MAX_CHOICES else 1
     for example in operator.examples:
-        for extra, fixed in choices:
-            if len(extra[0]) <= 1 and extra[0].keys().isdisjoint(example.attributes):
-                yield _example_setting(example, version, extra, fixed, is_static=True)
+        if not (example.attributes.keys() <= version.attributes.keys() and example.inputs.keys() <= inputs):
+            continue
+        seen: list[Sides] = []
+        for each, fixed in choices:
+            one, other = ({n: v for n, v in side.items() if n not in example.attributes} for side in each)
+            if len(one) <= size and (one, other) not in seen:
+                seen.append((one, other))
+                setting = _example_setting(example, version, (one, other), fixed, is_static=True)
+                yield setting
+                for element_type in types[1:] if size > 1 or not one else ():
+                    yield setting._replace(inputs=_with_type(setting.inputs, types[0], element_type))
         yield _example_setting(example, version, ({}, {}), {}, is_static=False)
-        for element_type in types[1:]:
-            setting = _example_setting(example, version, ({}, {}), {}, is_static=True)
-            yield setting._replace(inputs=_with_type(setting.inputs, types[0], element_type))
     required = frozenset(i for i, each in enumerate(version.inputs) if each.option != "optional")
     optional = [i for i, each in enumerate(version.inputs) if each.option == "optional"]
     size = len(optional) if len(optional) <= MAX_OPTIONAL_INPUTS else 2
@@ -195,9 +259,10 @@ def _example_setting(
     example: NodeExample, version: OperatorVersion, extra: Sides, fixed: Mapping[str, Any], is_static: bool
 ) -> Setting:
     """Return an example with other attributes; sizes that are no attributes may be unknown."""
-    named = {each for value in example.attributes.values() if isinstance(value, str) for each in value}
+    texts = [each for each in example.attributes.values() if isinstance(each, str)]
+    named = {name for each in texts for name in re.split(r" [*+] ", each)}
     names = sorted({str(dim) for dims in example.inputs.values() for dim in dims})
-    letters = sorted({each for name in names for each in name.split(" * ") if not each.isdigit()})
+    letters = sorted({each for name in names for each in re.split(r" [*+] ", name) if not each.isdigit()})
     sides: list[tuple[dict[str, Any], tuple[InputFact | None, ...]]] = []
     for side in (0, 1):
         sizes = {letter: PRIMES[side][index] for index, letter in enumerate(letters)}
@@ -208,7 +273,7 @@ def _example_setting(
             fact = None if dims is None else tuple(_size(each, sizes, named, is_static) for each in dims)
             inputs.append(None if fact is None else InputFact(kind, fact))
         own = {
-            name: _attribute_value(value, version.attributes[name], sizes)
+            name: _attribute_value(value, version.attributes[name], sizes, side)
             for name, value in example.attributes.items()
         }
         sides.append(({**own, **extra[side]}, tuple(inputs)))
@@ -227,15 +292,22 @@ def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
     """Return a size, or a negative number for one that is unknown."""
-    factors = str(dim).split(" * ")
-    if not is_static and len(factors) == 1 and dim in sizes and dim not in named:
-        return -sizes[str(dim)]
-    return math.prod(sizes.get(each) or int(each) for each in factors)
+    if is_static or str(dim).isdigit() or "*" in str(dim) or dim in named:
+        return _number(dim, sizes)
+    return -_number(dim, sizes)
 
 
-def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int]) -> Any:
+def _number(dim: int | str, sizes: Mapping[str, int]) -> int:
+    """Return the number for a size, a product of sizes, or a sum of these."""
+    terms = [term.split(" * ") for term in str(dim).split(" + ")]
+    return sum(math.prod(sizes.get(each) or int(each) for each in factors) for factors in terms)
+
+
+def _attribute_value(value: Any, attribute: Attribute, sizes: Mapping[str, int], side: int) -> Any:
+    if isinstance(value, tuple) and attribute.type != "INTS":
+        return value[side]
     if attribute.type == "INT" and isinstance(value, str):
-        return math.prod(sizes.get(each) or int(each) for each in value.split(" * "))
+        return _number(value, sizes)
     return value.encode() if isinstance(value, str) else value
 
 
@@ -286,6 +358,7 @@ def _options(name: str, attribute: Attribute, position: int) -> Iterator[tuple[A
         yield from ((1, 2), (-2, -2), (0, 0))
     elif attribute.type == "INT":
         yield tuple(each << (position % 2) for each in INTS)
+        yield 10, 11  # element types
     elif attribute.type == "INTS":
         yield from (((1,), (0,)), ((0, 1), (1, 2)))
 

@@ -79,8 +79,9 @@ class Pattern(NamedTuple):
         outputs: output of a node for each output of the operator, by position; 0 exists always.
         shapes: dimensions that values must have, see `RecognizedForm`.
         types: element types that the first input may have; empty for all.
-        flattened: constant inputs that get one dimension, by position.
         copies: attributes that are equal to another one, which constants determine.
+        flattened: constant inputs that get one dimension, by position.
+        version: the only operator version of the pattern; 0 for all.
     """
 
     domain: str
@@ -95,6 +96,7 @@ class Pattern(NamedTuple):
     types: tuple[str, ...] = ()
     copies: Mapping[str, str] = ReadOnlyDict()
     flattened: tuple[int, ...] = ()
+    version: int = 0
 
     @property
     def anchor(self) -> PatternNode:
@@ -184,6 +186,7 @@ def to_data(pattern: Pattern) -> list[Any]:
         list(pattern.types),
         dict(pattern.copies),
         list(pattern.flattened),
+        pattern.version,
     ]
 
 
@@ -204,7 +207,7 @@ def _element_data(element: Element) -> Any:
 
 def from_data(data: list[Any]) -> Pattern:
     """Return the pattern in JSON data."""
-    *first, nodes, outputs, shapes, types, copies, flattened = data
+    *first, nodes, outputs, shapes, types, copies, flattened, version = data
     domain, operator, variant, is_form, approximate, attributes = first
     return Pattern(
         domain,
@@ -222,6 +225,7 @@ def from_data(data: list[Any]) -> Pattern:
         tuple(types),
         copies,
         tuple(flattened),
+        version,
     )
 
 

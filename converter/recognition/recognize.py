@@ -101,6 +101,9 @@ class _Pass:
         located: list[tuple[ContainerProto, list[_Located]]] = []
         scopes = list(root_scopes(self._model, self._model, self._registry))
         for scope, _, _ in scopes:
+            # If a size is 0, the values of a match are empty, and no element differs.
+            scope.evaluation.assumes_positive_sizes = True
+            scope.evaluation.names_sizes = True
             declare_nodes(scope)
         if self._model.functions:
             _add_call_facts([scope for scope, _, _ in scopes])
@@ -202,8 +205,9 @@ class _Pass:
         return found
 
     def _operator(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the opset of a graph; `None` if that lacks the operator."""
-        return view.scope.operator(pattern.operator, model_domain(pattern.domain))
+        """Return the operator version at the opset of a graph; `None` if the pattern is not for it."""
+        found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
+        return found if found is None or pattern.version in (0, found.since_version) else None
 
 
 def _add_call_facts(scopes: Sequence[CallScope]) -> None:

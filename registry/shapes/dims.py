@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import permutations, zip_longest
 
-from opshift.model.types import MAX_RANK, Shape, Symbol
+from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Shape, Symbol
 
 
 def unknown(rank: int) -> Shape:
@@ -108,10 +108,23 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
     return tuple(_broadcast_dim(column) for column in columns)[::-1]
 
 
+def at_most(size: Symbol) -> Symbol:
+    """Return the symbol of the smaller one of a size known only at run time and a positive number.
+
+    Which number does not matter: where both sizes broadcast, they are equal, or the smaller one is 1.
+    """
+    return Symbol(SMALLEST_SYMBOL + hash(("at most", int(size))) % SMALLEST_SYMBOL)
+
+
 def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     sizes = {dim for dim in column if dim is not None and dim != 1}
     if len(sizes) == 1:
         size = sizes.pop()
         # A size known only at run time may be 1, and an unknown one then differs from it.
         return None if type(size) is Symbol and None in column else size
+    if len(sizes) == 2 and None not in column:
+        # A table of positions that is cut to a length: it has that length in every valid run.
+        for size, other in permutations(sizes):
+            if type(size) is Symbol and type(other) is Symbol and at_most(size) == other:
+                return size
     return 1 if all(dim == 1 for dim in column) else None

@@ -4,7 +4,7 @@ import math
 
 from opshift.model.types import Shape, Symbol
 from opshift.registry.shape_context import ShapeContext
-from opshift.registry.shapes.dims import normalize_axes, normalize_axis, product, unknown, with_dims
+from opshift.registry.shapes.dims import at_most, normalize_axes, normalize_axis, product, unknown, with_dims
 from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
@@ -71,7 +71,10 @@ def _sliced_dim(dim: int | None, start: int | None, end: int | None, step: int |
         return None
     if Symbol in (type(start), type(end)):
         # Sizes known only at run time may be in any order, but a slice from 0 to the size is complete.
-        return dim if (start, end, step) == (0, dim, 1) else None
+        if (start, end, step) == (0, dim, 1):
+            return dim
+        is_cut = type(end) is Symbol and (start, step) == (0, 1) and type(dim) is not Symbol and dim > 0
+        return at_most(Symbol(end)) if is_cut else None
     low, high = (0, dim) if step > 0 else (-1, dim - 1)
     first = min(max(start + dim if start < 0 else start, 0), high)
     last = min(max(end + dim if end < 0 else end, low), high)

@@ -54,11 +54,11 @@ def reshape(node: ShapeContext) -> Shapes:
     if any(position >= len(known) for position in copied):
         return [unknown(len(dims))]
     target = with_dims(dims, {position: known[position] for position in copied})
-    if copies:
-        # A size known only at run time may be 0, and then copies the dimension, which has to be the same.
-        # After the last dimension, a 0 would be an error.
+    if copies and not node.assumes_positive_sizes:
+        # A size known only at run time may be 0, and then copies the dimension: the same one, or a product
+        # with the size, which is 0, too. After the last dimension, a 0 would be an error.
         target = tuple(
-            None if type(size) is Symbol and position < len(known) and size != known[position] else size
+            None if position < len(known) and _may_differ_at_0(size, known[position]) else size
             for position, size in enumerate(target)
         )
     return [tuple(_inferred_dim(data, target, copied) if dim == -1 else dim for dim in target)]
@@ -88,6 +88,13 @@ def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
         return [unknown(rank) if axes.values is None or None in axes.values else None]
     remaining = iter(data)
     return [tuple(1 if position in indices else next(remaining) for position in range(rank))]
+
+
+def _may_differ_at_0(size: int | None, dim: int | None) -> bool:
+    """Return whether a dimension may be another number than 0 if a size known only at run time is 0."""
+    if type(size) is not Symbol or size == dim:
+        return False
+    return type(dim) is not Symbol or dim % size != 0
 
 
 def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | None:

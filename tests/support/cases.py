@@ -73,7 +73,9 @@ def _at_opset(case: Case, domain: str, opset: int) -> Case:
 
 def _with_constants(case: Case) -> Case:
     first, *rest = case.feeds
-    graph = case.model.graph
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    graph = model.graph
     graph.initializer.extend(numpy_helper.from_array(case.feeds[name], name) for name in rest)
     del graph.input[1:]
-    return case._replace(feeds={first: case.feeds[first]})
+    return case._replace(model=model, feeds={first: case.feeds[first]})

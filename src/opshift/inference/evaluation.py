@@ -55,7 +55,12 @@ class Evaluation:
         is_running: whether a question is being answered.
         has_dynamic_inputs: whether the main graph has inputs of unknown sizes; `None` until it is determined.
         trusted_claims: names of the values whose claimed shapes are used; `None` for all values.
+        assumes_positive_sizes: whether no size known only at run time is 0; set before the first question.
+        names_sizes: whether each unknown size in a graph gets a symbol; set before the first question.
     """
+
+    assumes_positive_sizes = False
+    names_sizes = False
 
     def __init__(self) -> None:
         self.is_running = False

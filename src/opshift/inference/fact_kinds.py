@@ -48,6 +48,7 @@ class FactKind(NamedTuple, Generic[FactT]):
         infer: facts about the outputs of a node.
         shortcut: for some operators, a function that may find the fact about an output without those about
             the inputs.
+        completed: fact about a value with names for what is unknown.
     """
 
     query: Callable[[InferenceScope, str], FactT | None]
@@ -60,6 +61,7 @@ class FactKind(NamedTuple, Generic[FactT]):
     link: Callable[[OperatorVersion], Link]
     infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
     shortcut: Callable[[OperatorVersion], Shortcut[FactT] | None] = lambda operator: None
+    completed: Callable[[FactT | None, str, InferenceScope], FactT | None] = lambda fact, name, scope: fact
 
 
 # Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.

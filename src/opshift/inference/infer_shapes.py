@@ -130,6 +130,7 @@ class _Context(ShapeContext):
             for position, name in enumerate(node.inputs)
         ]
         self.output_count = len(node.outputs)
+        self.assumes_positive_sizes = scope.evaluation.assumes_positive_sizes
         self._scope = scope
         self._shape_of = shape_of
 

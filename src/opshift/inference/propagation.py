@@ -256,4 +256,6 @@ class Propagation(Generic[FactT]):
                 fact = facts[position] if position < count else None
                 if name in scope.declared_positions and self._kind.needs_claim(fact):
                     fact = self._kind.merge(fact, self._kind.claimed(scope, name))
+                if scope.evaluation.names_sizes:
+                    fact = self._kind.completed(fact, name, scope)
                 known[name] = fact

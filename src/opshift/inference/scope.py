@@ -21,7 +21,7 @@ from opshift.inference.infer_shapes import (
 from opshift.inference.infer_types import infer_types, type_inputs, type_link
 from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
-from opshift.inference.symbols import merge_claim, numbered_symbols, symbolic_dims, without_symbols
+from opshift.inference.symbols import merge_claim, numbered_symbols, symbol_of, symbolic_dims, without_symbols
 from opshift.model.graphs import NodeRecord, captured_names, graphs_of, is_graph, mentioned_names
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor, Value
@@ -100,6 +100,16 @@ def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Sha
     return tuple(size for index, size in enumerate(shape) if index != axis % len(shape))
 
 
+def _named_sizes(shape: Shape | None, value: str, scope: InferenceScope) -> Shape | None:
+    """Return a shape with a symbol for each unknown size.
+
+    Not in subgraphs and functions, which run several times: a symbol is one size.
+    """
+    if shape is None or None not in shape or scope.parent is not None or not is_graph(scope.container):
+        return shape
+    return tuple(symbol_of(value, axis) if size is None else size for axis, size in enumerate(shape))
+
+
 TYPES: FactKind[str] = FactKind(
     query=lambda scope, name: scope.element_type(name),
     declared=lambda scope, name: scope.declared_type(name),
@@ -123,6 +133,7 @@ SHAPES: FactKind[Shape] = FactKind(
     link=shape_link,
     infer=infer_shapes,
     shortcut=shape_shortcut,
+    completed=_named_sizes,
 )
 
 RANKS: FactKind[int] = FactKind(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -249,6 +251,38 @@ def test_removes_record_of_earlier_conversion() -> None:
     converted = convert(low, 23, recognize="Gelu")
     assert converted.model.metadata_props
     assert not converted.report.recognized
+
+
+def test_conversion_without_option_imports_no_recognition() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 24]> g (float[4] x) => (float[4] y) { y = Swish (x) }'
+    script = (
+        f"import onnx.parser, opshift, sys; opshift.convert(onnx.parser.parse_model({text!r}), 17);"
+        "print(*[each for each in sys.modules if each.startswith('opshift.converter.recognition.')],"
+        "sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"opshift.converter.recognition.result"}  # the records of reports
+
+
+SPLIT = (
+    "shape = Shape (x)  length = Slice (shape, zero, one)  target = Concat <axis = 0> (length, rest)"
+    "  cut = Slice (table, zero, length, zero)  sum = Add (x, cut)  h = Reshape (sum, target)"
+)
+
+
+@pytest.mark.parametrize("length", [1, 3, 8])
+def test_recognizes_formula_of_sizes_known_at_run_time(length: int) -> None:
+    table = ", ".join(["0.5"] * 32)
+    constants = (
+        "float epsilon = {1e-6}, int64[1] axes = {-1}, float[2] scale = {1, 2}, int64[1] zero = {0},"
+        f" int64[1] one = {{1}}, int64[2] rest = {{-1, 2}}, float[8, 4] table = {{{table}}}"
+    )
+    body = f"{SPLIT}  {RMS.replace('(x, x)', '(h, h)').replace('(x, d)', '(h, d)')}"
+    model = model_of(body, y="float[N, 2, 2] y", constants=constants)
+    converted = convert_version(model, recognize="RMSNormalization", allow="approximate")
+    assert "RMSNormalization" in op_types(converted)
+    feeds = {"x": np.linspace(-3, 7, length * 4, dtype=np.float32).reshape(length, 4)}
+    np.testing.assert_allclose(run(model, feeds)[0], run(converted, feeds)[0], rtol=1e-6)
 
 
 def test_large_chain_in_linear_time() -> None:

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 REGISTRY = opshift.default_registry()
 
 UNRECOGNIZED = {
-    "BlackmanWindow": "its expansion with a known size is a constant",
+    "AffineGrid": "its expansion does not read the number of channels in its second input",
     "CastLike": "its expansion is a Cast, which does not read the second input",
     "CenterCropPad": "its expansion depends on the numbers in its second input",
     "Clip": "its expansion without bounds is an Identity, and other opsets have Clip",
-    "HammingWindow": "its expansion with a known size is a constant",
-    "HannWindow": "its expansion with a known size is a constant",
     "LinearAttention": "its expansion is a Scan or Loop with a subgraph",
-    "Range": "its expansion is a constant, or depends on the numbers in its inputs",
     "SequenceMap": "its expansion is a Loop with a subgraph",
 }
 """Operators whose expansion does not determine the node, with the reason."""
@@ -98,12 +95,12 @@ def round_trip(case: Case, version: OperatorVersion) -> bool | None:
     return attributes_of(before, version, rank) == attributes_of(after, version, rank)
 
 
-MINIMUM = {
-    "AffineGrid": 0.0, "Attention": 0.6, "CausalConvWithState": 0.7, "GroupNormalization": 0.0,
-    "MeanVarianceNormalization": 0.0, "NegativeLogLikelihoodLoss": 0.8, "SoftmaxCrossEntropyLoss": 0.4,
-    "SpaceToDepth": 0.7,
-}  # fmt: skip
-"""Share of the cases that are recognized, if not all are: patterns do not cover all shapes."""
+MINIMUM = {"Attention": 0.97, "CausalConvWithState": 0.84, "Range": 0.75}
+"""Share of the cases that are recognized, if not all are.
+
+A few nodes of Attention combine more attributes than a pattern, and both `silu` and `swish` are the same
+activation of CausalConvWithState. No pattern of Range has the casts of int32.
+"""
 
 
 @pytest.mark.every_case
