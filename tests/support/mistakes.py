@@ -383,8 +383,8 @@ MISTAKES = {
     "invalid requirement": Mistake(
         "requires.invalid",
         "shape: same_as_first",
-        f"requires: [rank(oops) >= 1] {HERE}\nshape: same_as_first",
-        "names 'oops', which no version has",
+        f"requires: [rank(1) >= 1] {HERE}\nshape: same_as_first",
+        "is not a comparison, a number, a name or a known function",
     ),
     "missing step": Mistake(
         "step.missing", f"2\n{STEP}", f"2 {HERE}\n", "no upgrade from version 1 is declared"
