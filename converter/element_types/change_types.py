@@ -103,12 +103,13 @@ class TypeChange:
         for old, new in zip(originals, copies, strict=True):
             self.change(state.types.children[id(old)], new, state)
         results: list[tuple[str, str, TypedValue]] = []
+        view = Node.from_proto(node)
         for place in types.outputs:
             name = node.output[place]
             value = state.types.values[name]
             stored = _stored(value)
             if stored != value.old:
-                self._set_output_type(node, place, value, state)
+                self._set_output_type(node, view, place, value, state)
             if value.is_result and is_main and stored != self.result_type(value, True):
                 node.output[place] = self.names.fresh(name)
                 state.names[name, stored] = node.output[place]
@@ -143,9 +144,10 @@ class TypeChange:
         state.names[name or output, wanted] = output
         self.casts += 1
 
-    def _set_output_type(self, proto: NodeProto, position: int, value: TypedValue, state: _Graph) -> None:
-        """Set the attribute that determines the type of an output."""
-        node = Node.from_proto(proto)
+    def _set_output_type(
+        self, proto: NodeProto, node: Node, position: int, value: TypedValue, state: _Graph
+    ) -> None:
+        """Set the attribute that determines the type of an output; `node` is the view before changes."""
         operator = state.types.scope.operator(proto.op_type, proto.domain)
         if operator is None:
             return
@@ -159,10 +161,10 @@ class TypeChange:
         if formal is None or formal.type_attribute is None:
             return
         name = formal.type_attribute
-        is_stated = name in node.attributes
+        stated = next((each for each in proto.attribute if each.name == name), None)
+        is_stated = stated is not None
         if not (is_stated or has_stated_type(operator, node, formal)):
             return
-        stated = next((each for each in proto.attribute if each.name == name), None)
         attribute = proto.attribute.add(name=name) if stated is None else stated
         if operator.attributes[name].type == "TENSOR":
             if not is_stated:

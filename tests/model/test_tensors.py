@@ -33,3 +33,8 @@ def test_raw_data_of_another_size_has_no_value(
 ) -> None:
     for other in (payload + b"\0", payload[:-1], b""):
         assert read_tensor(tensor(data_type, other)) is None
+
+
+def test_does_not_read_a_tensor_with_more_elements_than_any_payload() -> None:
+    proto = TensorProto(data_type=TensorProto.FLOAT, dims=[2**62] * 300, raw_data=b"\0" * 8)
+    assert read_tensor(proto) is None

@@ -12,6 +12,7 @@ from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string
 from opshift.model.files import ModelLike, model_of
 from opshift.model.frozen_record import FrozenRecord
+from opshift.model.graphs import require_graph
 from opshift.model.node import Tensor
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.tensors import element_count
@@ -78,6 +79,7 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
         UsageError: a shape is invalid, or contradicts the model.
     """
     proto, _ = model_of(model)
+    require_graph(proto)
     registry = registry or default_registry()
     if shapes:
         proto, _ = with_declared_shapes(proto, read_shapes(shapes), registry)

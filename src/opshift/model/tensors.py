@@ -66,10 +66,10 @@ def unpacked_bytes(proto: TensorProto) -> bytes | None:
 def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...] | None:
     _, name, code, field = kind
     if code and proto.HasField("raw_data"):
-        try:
-            return struct.unpack(f"<{count}{code}", proto.raw_data)
-        except struct.error:  # another number of elements
+        raw = proto.raw_data
+        if len(raw) != count * struct.calcsize(f"<{code}"):
             return None
+        return struct.unpack(f"<{count}{code}", raw)
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
