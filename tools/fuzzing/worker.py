@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case
 from fuzzing.corpus import text_models
+from opshift.converter.recognition.load import compiled_patterns, operator_names
+from opshift.registry.registry import default_registry
 
 SECONDS = 120.0
 """Maximum duration of a case, for cases that wait."""
@@ -125,12 +127,21 @@ def _serve(connection: Connection, limits: Limits) -> None:
             _unlimited_memory()
             for seed in range(3):
                 run_case(Case(case.call, ".onnx", text_models()[0], f"start:{seed}"))
+            if case.call == "convert with options":
+                _compile_patterns()
         started.add(case.call)
         _limit_memory(limits.memory)
         signal.setitimer(signal.ITIMER_PROF, limits.cpu * FACTORS.get(case.call, 1))
         outcome = _outcome(case)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.send(outcome)
+
+
+def _compile_patterns() -> None:
+    """Compile the patterns of recognition, which a checkout does once and wheels contain."""
+    registry = default_registry()
+    for name in operator_names(registry):
+        compiled_patterns(name, registry)
 
 
 def _unlimited_memory() -> None:
