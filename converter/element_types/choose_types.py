@@ -21,6 +21,7 @@ from opshift.converter.element_types.requested_types import EXACT_CHANGES, KEPT_
 from opshift.inference.evaluator.element_facts import defining_scope
 from opshift.inference.infer_types import CONTAINER_PREFIXES, parameter_at, type_from_attributes
 from opshift.inference.scope import Scope
+from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NAME, element_names, type_string
 from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.graphs import graphs_of, is_graph, node_place
@@ -155,8 +156,7 @@ class TypeChoice:
             self._keep_unknown(proto, graph, found)
             return found
         self._require_known_types(node, operator, graph)
-        if operator.holds_graphs:
-            self._choose_in_subgraphs(proto, graph)
+        self._choose_in_subgraphs(proto, graph)
         groups = _groups(node, operator, graph)
         keeps = self._keeps(operator, operator.name) or self._computes_sizes(node, graph)
         kept = {
@@ -183,9 +183,7 @@ class TypeChoice:
 
     def _choose_in_subgraphs(self, proto: NodeProto, graph: GraphTypes) -> None:
         for attribute in proto.attribute:
-            for inner in (
-                (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ()
-            ):
+            for inner in graphs_in(attribute):
                 scope = graph.scope.child(inner)
                 scope.owner = proto
                 path = f"{graph.path} / {proto.name or proto.op_type}.{attribute.name}"
