@@ -345,3 +345,21 @@ def test_reports_scan_over_scalar() -> None:
     model.graph.input[1].type.tensor_type.shape.ClearField("dim")
     del model.graph.node[0].attribute[1].g.input[1].type.tensor_type.shape.dim[:]
     assert check(model)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda model: opshift.runs(model, "onnxruntime"), lambda model: opshift.fit(model, "onnxruntime")],
+    ids=["runs", "fit"],
+)
+def test_refuses_more_training_graphs_than_models_have(call: Callable[[onnx.ModelProto], object]) -> None:
+    model = parse_text(RELU)
+    for _ in range(200):
+        model.training_info.add()
+    (finding,) = check(model)
+    assert (finding.rule, finding.reason) == (
+        "model.readable",
+        "training_info has 200 entries, more than 100",
+    )
+    with pytest.raises(InvalidModel, match="training_info has 200 entries, more than 100"):
+        call(model)

@@ -10,6 +10,7 @@ from opshift.checker.walk import Walk
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
+from opshift.model.graphs import require_limited_lists
 from opshift.model.locations import folder_of
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.registry.registry import Registry, default_registry
@@ -54,6 +55,7 @@ def check(
         proto = read_bytes(proto.SerializeToString())
     data_folder = Path(folder) if folder is not None else folder_of(model)
     try:
+        require_limited_lists(proto, "model")
         walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
         # Some protobuf releases raise when a string field that is not UTF-8 is read, others return bytes.

@@ -102,6 +102,10 @@ UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
 """Shared status of all operators that the conversion can skip; compare it with `is`."""
 
 
+MAX_SEARCHED_OUTPUTS = 64
+"""Maximum number of outputs of a node among which a name is searched; more are indexed."""
+
+
 class InferenceScope(Container, Facts):
     """Values of one graph or function, with access to the values of enclosing graphs.
 
@@ -137,6 +141,7 @@ class InferenceScope(Container, Facts):
         self._children: dict[int, Self] = {}
         self.emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
+        self._output_positions: dict[int, dict[str, int]] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
         self.node_keys: dict[int, NodeKey] = {}
 
@@ -218,9 +223,20 @@ class InferenceScope(Container, Facts):
             record = self.producing_records.get(name)
             if record is None:
                 return None
-            node, position = self.node_of(record), record[4].index(name)
+            node, position = self.node_of(record), self._output_position(record, name)
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.known_at(node.op_type, opset, node.domain))
+
+    def _output_position(self, record: NodeRecord, name: str) -> int:
+        position, _, _, _, outputs = record
+        if len(outputs) <= MAX_SEARCHED_OUTPUTS:
+            return outputs.index(name)
+        positions = self._output_positions.get(position)
+        if positions is None:
+            positions = self._output_positions[position] = {
+                each: at for at, each in reversed([*enumerate(outputs)])
+            }
+        return positions[name]
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
         """Make the outputs of an emitted node with new names, which no other node produces, available."""

@@ -256,7 +256,7 @@ class CallScope(Scope):
             constant = self.call_facts.constant(name)
         elif record is not None and self.is_call(record):
             constants = self.infer_call(record, lambda scope, name: scope.constant(name)) or ()
-            position = record[4].index(name)
+            position = self._output_position(record, name)
             constant = constants[position] if position < len(constants) else None
         else:
             return super()._find_producer(name)

@@ -15,7 +15,13 @@ from opshift.inference.scope import Scope
 from opshift.inference.survey import survey
 from opshift.model.element_types import NAME_BY_NUMBER, type_string
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.graphs import ContainerProto, graphs_of, initializer_inputs, node_place
+from opshift.model.graphs import (
+    ContainerProto,
+    graphs_of,
+    initializer_inputs,
+    node_place,
+    require_limited_lists,
+)
 from opshift.model.messages import ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.node_values import add_values
@@ -284,8 +290,9 @@ def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNod
     """Return a model, or a copy with nodes in order, and its nodes.
 
     Raises:
-        InvalidModel: sorting does not help.
+        InvalidModel: sorting does not help, or a list is longer than in any model.
     """
+    require_limited_lists(model)
     try:
         return model, ModelNodes(model, registry)
     except InvalidModel as error:
