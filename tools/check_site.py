@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -84,6 +84,11 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
+
+    def handle(self) -> None:
+        """Handle the requests of a connection; a browser that leaves a page closes it early."""
+        with suppress(ConnectionError):
+            super().handle()
 
 
 @contextmanager
