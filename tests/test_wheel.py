@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.unmeasured import unmeasured
 
 ROOT = Path(__file__).parents[1]
 FOLDERS_AT_THE_TOP = ("opsets", "registry", "adapters", "converter", "docs")
@@ -50,7 +51,7 @@ def _build(target: str, source: Path, folder: Path) -> Path:
     """Build a `wheel`, `sdist` or `editable` of a source tree into an empty folder, and return its path."""
     script = f"import sys; from hatchling import build; build.build_{target}(sys.argv[1])"
     # The packages of this environment have to be found without the source tree that is tested.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in unmeasured().items() if name != "PYTHONPATH"}
     command = [sys.executable, "-c", script, str(folder)]
     completed = subprocess.run(
         command, cwd=source, env=environment, capture_output=True, text=True, check=False
@@ -156,6 +157,7 @@ sys.path.insert(0, sys.argv[1])
 def loaded():
     return sorted({"hashlib", "networkx", "pydantic", "yaml"} & sys.modules.keys() - already_loaded)
 import opshift
+from support.unmeasured import unmeasured
 opshift.convert_version(sys.argv[2], 17)
 print(opshift.__file__, loaded())
 assert all(version.doc for version in opshift.default_registry().get_all_schemas_with_history())

@@ -17,6 +17,7 @@ from cli.conftest import PLAIN_ENVIRONMENT
 from cli.test_output import OPSHIFT, run_in_terminal
 from onnx import TensorProto
 from support.large_models import model, raw
+from support.unmeasured import unmeasured
 from typer.testing import CliRunner, Result
 
 from opshift.cli.main import app
@@ -200,7 +201,7 @@ def test_reports_a_full_disk(old_model: Path) -> None:
 def test_interrupted_write_leaves_no_files(number: signal.Signals, code: int, folder: Path) -> None:
     path, temporary = large_file(folder), folder / "tmp"
     temporary.mkdir()
-    with start("convert", path, *TO_STDOUT, env={**os.environ, "TMPDIR": str(temporary)}) as process:
+    with start("convert", path, *TO_STDOUT, env={**unmeasured(), "TMPDIR": str(temporary)}) as process:
         output_of(process).read(10)  # the rest does not fit into the pipe
         time.sleep(0.2)
         process.send_signal(number)

@@ -1,6 +1,5 @@
 """Models that are written to stores."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.remote_models import model_bytes, open_uploads, received, s3
+from support.unmeasured import unmeasured
 
 import opshift
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
@@ -188,7 +188,7 @@ def test_aborts_an_upload(
 def test_terminated_command_leaves_nothing(bucket: str, server: Server, tmp_path: Path) -> None:
     (tmp_path / "in.onnx").write_bytes(model_bytes(tensors=10, elements=6 << 20))
     command = [sys.executable, "-m", "opshift", "convert", "in.onnx", f"{bucket}/out.onnx", "-t", "17", "-q"]
-    with subprocess.Popen(command, cwd=tmp_path, env=dict(os.environ)) as process:
+    with subprocess.Popen(command, cwd=tmp_path, env=unmeasured()) as process:
         deadline = time.monotonic() + 60
         while "UploadPart" not in kinds(server) and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.sarif import read_run
+from support.unmeasured import unmeasured
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -138,7 +139,8 @@ def test_corrected_model_has_no_findings(run: Run, zoo: Path) -> None:
 def test_interrupted_run_is_valid_sarif(zoo: Path, number: signal.Signals) -> None:
     # the list does not end, so that the command waits for it
     command = [sys.executable, "-m", "opshift", "check", "--files-from", "-", "--format", "sarif"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=unmeasured()) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(f"{zoo / 'wrong.onnx'}\n")

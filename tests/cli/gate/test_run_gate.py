@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 import onnx
 import pytest
 from cli.test_output import OPSHIFT, run_in_terminal
+from support.unmeasured import unmeasured
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -305,7 +306,8 @@ def test_worker_that_dies_is_a_result(run: Run, zoo: Path) -> None:
 def test_interrupted_run_prints_its_summary(zoo: Path, number: signal.Signals, jobs: int, form: str) -> None:
     Path("list.txt").write_text("zoo/a.onnx\nzoo/b.onnx\n" * 100_000)
     arguments = ["plan", "--files-from", "list.txt", "-t", "6", "--format", form, "--jobs", str(jobs)]
-    with subprocess.Popen([*OPSHIFT, *arguments], stdout=PIPE, stderr=PIPE) as process:
+    command = [*OPSHIFT, *arguments]
+    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, env=unmeasured()) as process:
         output = cast("IO[bytes]", process.stdout)
         first = [output.readline() for _ in range(5)]
         process.send_signal(number)
