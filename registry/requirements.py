@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import pairwise, repeat
+from itertools import pairwise, repeat, zip_longest
 from typing import Final, NamedTuple, cast
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
@@ -293,6 +293,21 @@ def _distinct(name: str, rank: Evaluate) -> Evaluate:
     return evaluate
 
 
+def _broadcasts(name: str, other: Evaluate) -> Evaluate:
+    """Return whether the shape of an input and another shape broadcast as in NumPy."""
+    first = _shape_of(name)
+
+    def evaluate(node: ShapeContext) -> Value:
+        shapes = [first(node), other(node)]
+        known = [shape[::-1] for shape in shapes if isinstance(shape, tuple)]
+        if len(known) < 2:
+            return None
+        pairs = zip_longest(*known, fillvalue=1)
+        return all(len({*pair} - {None, 1}) < 2 for pair in pairs)
+
+    return evaluate
+
+
 def _is_present(name: str) -> Evaluate:
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
@@ -331,8 +346,9 @@ Element type, bits, rank, shape and number of elements of an input; length and s
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
     "size": _size_of,
     "distinct": _distinct,
+    "broadcasts": _broadcasts,
 }
-"""Size of a dimension; whether a list of axes has no repetition, for a rank."""
+"""Size of a dimension; whether a list of axes has no repetition, for a rank; whether shapes broadcast."""
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
     ast.Add: operator.add,

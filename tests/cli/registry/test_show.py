@@ -267,3 +267,17 @@ def test_json_equals_to_dict(run: Run, name: str) -> None:
     assert operator is not None
     (shown,) = [each for each in operator.versions if each.id == version]
     assert data == json.loads(json.dumps(shown.to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("Upsample:10", "deprecated, replaced by Resize"),
+        ("Scatter:11", "deprecated, replaced by ScatterElements"),
+        ("Resize:10", ""),
+    ],
+)
+def test_names_the_replacement_of_deprecated_operators(run: Run, shown: str, text: str) -> None:
+    stdout = run("show", shown).stdout
+    assert ("deprecated" in stdout) is bool(text)
+    assert text in stdout

@@ -226,5 +226,6 @@ CASES = (
     Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
     Case("type.named", LABELS, set_field("graph.output[0].type.tensor_type.elem_type", 7), "by a list"),
     Case("type.body-input", LOOP, set_field("graph.input[2].type.tensor_type.elem_type", 11)),
+    Case("shape.body-input", SCAN, set_field("graph.input[0].type.tensor_type.shape.dim[0].dim_value", 7)),
     Case("type.body-output", IF, set_field(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
 )
