@@ -281,3 +281,15 @@ def test_names_the_replacement_of_deprecated_operators(run: Run, shown: str, tex
     stdout = run("show", shown).stdout
     assert ("deprecated" in stdout) is bool(text)
     assert text in stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [("TopK:1", ["k <= size(X, axis)"]), ("TopK:24", ["K <= size(X, axis)", "K >= 0"]), ("Relu", [])],
+)
+def test_lists_requirements_of_the_version(run: Run, shown: str, expected: list[str]) -> None:
+    lines = run("show", shown).stdout.splitlines()
+    start = lines.index("Requirements") + 1 if "Requirements" in lines else len(lines)
+    found = lines[start : lines.index("", start)] if start < len(lines) else []
+    assert [each for each in found if each.lower().startswith("k ")] == expected
+    assert bool(found) is bool(expected)
