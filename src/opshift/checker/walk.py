@@ -84,6 +84,16 @@ class Walk:
             model.passed_keys.add(key)
         return is_valid
 
+    def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
+        """Check the shapes of a node unless a node with its cache key broke no rule."""
+        key = shaped.cache_key
+        if key in model.passed_keys:
+            return
+        count = len(self.findings)
+        self.check(shaped)
+        if key is not None and len(self.findings) == count and shaped.context.is_cacheable:
+            model.passed_keys.add(key)
+
     def _graph(self, graph: CheckedGraph) -> None:
         proto = graph.proto
         graph.model.graph_names.append(proto.name)
@@ -130,7 +140,7 @@ class Walk:
             elif not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
                 if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
-                    self.check(ShapedNode(node, node.operator))
+                    self._check_shapes(ShapedNode(node, node.operator), model)
 
     def _attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container
