@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import pairwise, repeat
+from itertools import pairwise, repeat, zip_longest
 from typing import Final, NamedTuple, cast
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
@@ -260,7 +260,9 @@ def _length_of(name: str) -> Evaluate:
                 return len(value)
             dims = getattr(value, "dims", None)  # of a tensor
             return None if dims is None else product(tuple(dims))
-        position, _ = node.version.input_named(name) or (len(node.inputs), None)
+        position, parameter = node.version.input_named(name) or (len(node.inputs), None)
+        if parameter is not None and parameter.option == "variadic":
+            return len(node.inputs) - position
         return node.input_length(position)
 
     return evaluate
@@ -293,6 +295,21 @@ def _distinct(name: str, rank: Evaluate) -> Evaluate:
     return evaluate
 
 
+def _broadcasts(name: str, other: Evaluate) -> Evaluate:
+    """Return whether the shape of an input and another shape broadcast as in NumPy."""
+    first = _shape_of(name)
+
+    def evaluate(node: ShapeContext) -> Value:
+        shapes = [first(node), other(node)]
+        known = [shape[::-1] for shape in shapes if isinstance(shape, tuple)]
+        if len(known) < 2:
+            return None
+        pairs = zip_longest(*known, fillvalue=1)
+        return all(len({*pair} - {None, 1}) < 2 for pair in pairs)
+
+    return evaluate
+
+
 def _is_present(name: str) -> Evaluate:
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:
@@ -314,6 +331,16 @@ def _size_of(name: str, axis: Evaluate) -> Evaluate:
     return evaluate
 
 
+def _sizes_from(name: str, axis: Evaluate) -> Evaluate:
+    shape_of = _shape_of(name)
+
+    def evaluate(node: ShapeContext) -> Value:
+        shape, start = shape_of(node), axis(node)
+        return shape[start:] if isinstance(shape, tuple) and isinstance(start, int) else None
+
+    return evaluate
+
+
 _FUNCTIONS: Final[Mapping[str, Callable[[str], Evaluate]]] = {
     "element_type": _element_type_of,
     "bits": _bits_of,
@@ -330,9 +357,15 @@ Element type, bits, rank, shape and number of elements of an input; length and s
 
 _FUNCTIONS_OF_TWO: Final[Mapping[str, Callable[[str, Evaluate], Evaluate]]] = {
     "size": _size_of,
+    "sizes": _sizes_from,
     "distinct": _distinct,
+    "broadcasts": _broadcasts,
 }
-"""Size of a dimension; whether a list of axes has no repetition, for a rank."""
+"""Functions of a name and a value.
+
+Size of a dimension; sizes from an axis to the last one; whether a list of axes has no repetition, for a rank;
+whether two shapes broadcast.
+"""
 
 _ARITHMETIC: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
     ast.Add: operator.add,
@@ -350,7 +383,10 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Value, Value], bool]]] = 
     ast.Gt: lambda first, second: first > second,  # type: ignore[operator]
     ast.GtE: lambda first, second: first >= second,  # type: ignore[operator]
     ast.In: lambda first, second: first in second,  # type: ignore[operator]
+    ast.NotIn: lambda first, second: first not in second,  # type: ignore[operator]
 }
+
+_MEMBERSHIP: Final = (_COMPARISONS[ast.In], _COMPARISONS[ast.NotIn])
 
 
 def _arithmetic(function: Callable[[float, float], float], first: Value, second: Value) -> Value:
@@ -373,7 +409,7 @@ def _compared(values: list[Value], comparisons: list[Callable[[Value, Value], bo
 def _compare(function: Callable[[Value, Value], bool], first: Value, second: Value) -> bool | None:
     if first is None or second is None:
         return None
-    lists = [] if function is _COMPARISONS[ast.In] else [second]
+    lists = [] if function in _MEMBERSHIP else [second]
     lists = [each for each in (first, *lists) if isinstance(each, tuple)]
     if not lists:
         return _compare_scalars(function, first, second)

@@ -12,6 +12,7 @@ from opshift.registry.changes.versions import Versions
 from opshift.registry.descriptions import texts_of
 from opshift.registry.diff import Change, diff, field_changes
 from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.steps import Step
 
 
 class ClassifiedChange(NamedTuple):
@@ -47,12 +48,20 @@ def classify(
     Otherwise the step of `new` is also considered, because it declares changes of meaning that definitions
     do not show; pass `adjacent=False` if there are versions in between.
     """
-    step = new.step if adjacent and old.since_version < new.since_version else None
-    versions = Versions(old, new, step)
+    versions = Versions(old, new, _step_between(old, new) if adjacent else None)
     found = _apply_rules((*diff(old, new), *text_changes(old, new)), versions)
     is_edit = old.since_version == new.since_version
     hidden = in_place_changes(old, new) if is_edit else _declared_change(found, versions, adjacent)
     return found + _apply_rules(hidden, versions)
+
+
+def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:
+    """Return the step of the newer version, with exchanged directions if it is the old one of a change."""
+    if old.since_version < new.since_version:
+        return new.step
+    if old.since_version == new.since_version or old.step is None:
+        return None
+    return Step(change=old.step.change, up=old.step.down, down=old.step.up)
 
 
 def changes_between(operator: Operator, start: int, goal: int) -> tuple[ClassifiedChange, ...]:
@@ -63,13 +72,27 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
     """
     by_number = {version.since_version: version for version in operator.versions}
     old, new = by_number[start], by_number[goal]
-    path = [version for number, version in by_number.items() if start <= number <= goal]
+    low, high = sorted((start, goal))
+    path = [version for number, version in by_number.items() if low <= number <= high]
+    path = path if start <= goal else path[::-1]
     if len(path) == 2:
         return classify(old, new)
     # Only the steps declare changes of meaning.
-    steps = (change for pair in pairwise(path) for change in classify(*pair))
+    steps = [change for pair in pairwise(path) for change in classify(*pair)]
+    by_change = {(each.change.kind, each.subject): each for each in steps}
+    found = (
+        _with_rule_of(each, by_change.get((each.change.kind, each.subject)))
+        for each in classify(old, new, adjacent=False)
+    )
     hidden = (each for each in steps if each.change.kind in ("meaning", "behaviour"))
-    return (*classify(old, new, adjacent=False), *hidden)
+    return (*found, *hidden)
+
+
+def _with_rule_of(change: ClassifiedChange, step: ClassifiedChange | None) -> ClassifiedChange:
+    """Return a change with the rule of the same change in a step, which may declare a change of meaning."""
+    if step is None or step.change_class not in (ChangeClass.RE_ENCODES, ChangeClass.INCOMPATIBLE):
+        return change
+    return step._replace(change=change.change)
 
 
 def most_severe_class(changes: Iterable[ClassifiedChange]) -> ChangeClass:

@@ -48,6 +48,19 @@ def _attribute_type(_: Change, versions: Versions) -> str:
     return "attribute-retyped" if versions.is_rewritten else "attribute-type-changed"
 
 
+def _attribute_default(change: Change, versions: Versions) -> str:
+    renamed = (each.values.get(change.old) for each in versions.renamed_values(change.subject))
+    if change.new in renamed:
+        return "values-renamed"
+    # an adapter does more than setting the old default, so that setting it is not enough
+    is_adapted = change.old is not None and versions.is_adapted
+    return _meaning(change, versions) if is_adapted else "default-changed"
+
+
+def _node_fact(change: Change, versions: Versions) -> str:
+    return _meaning(change, versions) if versions.is_adapted else "facts-changed"
+
+
 def _attribute_required(change: Change, _: Versions) -> str:
     return "attribute-became-required" if change.new else "attribute-became-optional"
 
@@ -159,7 +172,7 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "attribute_removed": _attribute_removed,
     "attribute_added": _attribute_added,
     "attribute_type": _attribute_type,
-    "attribute_default": "default-changed",
+    "attribute_default": _attribute_default,
     "attribute_required": _attribute_required,
     "attribute_values": _attribute_values,
     "attribute_absent": "description-changed",
@@ -185,9 +198,9 @@ RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {
     "has_function": _function,
     "body": _body,
     "description": "description-changed",
-    "shape": "facts-changed",
+    "shape": _node_fact,
     "bridge": "facts-changed",
-    "axes": "facts-changed",
+    "axes": _node_fact,
     "one_of": "facts-changed",
     "requires": "facts-changed",
     "step": "conversion-changed",

@@ -41,6 +41,16 @@ class Versions:
         up = self.answer("up")
         return (up == "adapter" or isinstance(up, tuple)) and not isinstance(self.answer("down"), Refuse)
 
+    @property
+    def is_adapted(self) -> bool:
+        """Whether an adapter rewrites nodes on upgrade: their values are not enough to keep the meaning."""
+        return self.answer("up") == "adapter"
+
+    def renamed_values(self, attribute: str) -> tuple[RenameValue, ...]:
+        """Return the verbs that rename values of an attribute on upgrade."""
+        verbs = (verb for verb in self._verbs if isinstance(verb, RenameValue))
+        return tuple(verb for verb in verbs if verb.attribute == attribute)
+
     def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
         """Return the attributes that verbs of some kind name."""
         return frozenset(verb.attribute for verb in self._verbs if isinstance(verb, kind))

@@ -13,10 +13,11 @@ from opshift.registry.shapes.sliding_windows import pool
 @rule("fused_matmul", rank_inputs=(0, 1))
 def fused_matmul(node: ShapeContext) -> Shapes:
     """Infer the product of operands after their transpositions; vectors are never transposed."""
-    return [matmul_shape(_transposed(node, 0), _transposed(node, 1))]
+    return [matmul_shape(transposed_operand(node, 0), transposed_operand(node, 1))]
 
 
-def _transposed(node: ShapeContext, position: int) -> Shape | None:
+def transposed_operand(node: ShapeContext, position: int) -> Shape | None:
+    """Return the shape of an operand of FusedMatMul after its transpositions."""
     shape, letter = node.shape(position), "AB"[position]
     if shape is None or len(shape) < 2:
         return shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from opshift.model.plain_data import json_values
 from opshift.registry.changes.classify import classify
 from opshift.registry.record import to_plain_data
 from opshift.registry.registry import default_registry
+from opshift.registry.requirements import requirements_of
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 
 if TYPE_CHECKING:
@@ -219,3 +221,10 @@ def test_shape_rules_are_described(files: Mapping[str, str]) -> None:
         path = f"operators/{version.domain}/{version.name}/{version.since_version}.md"
         assert "The rule `" not in files[path], path
     assert "The output has the shape of the first input." in files["operators/ai.onnx/Relu/14.md"]
+
+
+def test_requirements_are_listed(files: Mapping[str, str]) -> None:
+    for version in VERSIONS:
+        page = html.unescape(files[f"operators/{version.domain}/{version.name}/{version.since_version}.html"])
+        assert all(f"<li><code>{each.text}</code></li>" in page for each in requirements_of(version))
+        assert ("Requirements for ranks" in page) is bool(requirements_of(version))

@@ -214,10 +214,26 @@ def test_checks_against_given_registry(tmp_path: Path) -> None:
         "g (int64[2] x) => (float[2] y) { y = com.acme.Twist <angle = 90> (x) }"
     )
     registry = opshift.default_registry().with_folder(tmp_path)
-    assert violated_rules(model) == set()
+    assert violated_rules(model) == {"node.undefined"}
     assert violated_rules(model, registry=registry) == {"node.attribute-known"}
     del model.graph.node[0].attribute[:]
     assert violated_rules(model, registry=registry) == {"type.input"}
+
+
+def test_counts_nodes_without_a_definition() -> None:
+    model = parse_text(
+        '<ir_version: 10, opset_import: ["": 21, "com.acme": 1, "com.microsoft": 1]> '
+        "g (float[2] x, bool c) => (float[2] y) {"
+        "  a = com.acme.Twist(x)  b = com.acme.Turn(a)  d = com.microsoft.FutureOperator(b)"
+        "  y = If (c) <then_branch = t () => (p) { p = com.acme.Twist(d) }, else_branch = e () => (q)"
+        " { q = com.acme.Called(d) }>"
+        '} <domain: "com.acme", opset_import: ["": 21]> Called (a) => (b) { b = Relu(a) }'
+    )
+    found = {each.reason for each in check(model) if each.rule == "node.undefined"}
+    assert found == {
+        "3 nodes of com.acme were not checked: 'Turn', 'Twist'",
+        "1 node of com.microsoft was not checked: 'FutureOperator'",
+    }
 
 
 def test_require_legal_accepts_legal_model() -> None:

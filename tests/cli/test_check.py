@@ -148,7 +148,10 @@ def test_applies_additional_definitions(run: Run, legal: Path, acme: Path) -> No
     model.graph.node[0].domain, model.graph.node[0].op_type = "com.acme", "FastConv"
     onnx.save(model, legal)
     assert run("check", "legal.onnx").exit_code == 0
+    result = run("check", "legal.onnx")
+    assert "1 node of com.acme was not checked: 'FastConv'" in result.stdout
     result = run("check", "legal.onnx", "--opsets", "acme")
+    assert "not checked" not in result.stdout
     assert result.exit_code == 1
     assert "has 2 inputs; com.acme.FastConv:3 has 1" in result.stdout
 
@@ -170,3 +173,16 @@ def test_convert_refuses_illegal_model(run: Run, illegal: Path) -> None:
     error = json.loads(result.stdout)
     assert (error["error"], len(error["findings"])) == ("IllegalModel", 12)
     assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize(("release", "is_known"), [("1.16.3", False), ("1.31.1", True)])
+def test_compares_vendor_nodes_with_the_release(run: Run, folder: Path, release: str, is_known: bool) -> None:
+    """The attribute `accuracy_level` was added after 1.16, without a new version of the operator."""
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2,32] x, uint8[4,1,16] b, float[4] s) => (float[2,4] y) {
+      y = com.microsoft.MatMulNBits <K=32, N=4, block_size=32, bits=4, accuracy_level=1> (x, b, s)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), folder / "vendor.onnx")
+    result = run("check", "vendor.onnx", "--target", f"onnxruntime-{release}")
+    assert ("does not implement all nodes" in result.stdout) is not is_known
+    assert "valid: no findings" in result.stdout

@@ -7,7 +7,9 @@ import shutil
 import numpy as np
 import pytest
 from support.execution import Array, op_types
+from support.proposals import set_answers
 from support.workbench import (
+    ANSWERS,
     EXAMPLES,
     FLOAT,
     MAPPING,
@@ -18,6 +20,7 @@ from support.workbench import (
     texts,
 )
 
+from opshift.proposals.check import check_proposal
 from opshift.proposals.evidence.run import Reference, run_reference
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.yaml_files import load_yaml
@@ -127,3 +130,21 @@ def test_reference_gets_lists_as_tuples_of_stored_numbers() -> None:
     run_reference(Reference(version, reference), (), {"weights": [0.1, 2]})
     run_reference(Reference(version, reference), (), {"names": (b"one", b"two")})
     assert given == [(float(np.float32(0.1)), 2.0), None, None, ("one", "two")]
+
+
+@pytest.mark.parametrize(
+    ("answers", "open_rules"),
+    [
+        pytest.param({"model": "", "frameworks": [], "source": ""}, set(), id="none"),
+        pytest.param({"model": "our model"}, {"proposal.model"}, id="model without a link"),
+        pytest.param({"source": "our paper"}, {"proposal.source"}, id="source without a link"),
+        pytest.param({"formula": ""}, {"proposal.formula"}, id="no formula"),
+    ],
+)
+def test_needs_no_public_model_framework_or_source(
+    bench: Workbench, answers: dict[str, object], open_rules: set[str]
+) -> None:
+    path = bench.start("new-operator", "Blend", "com.acme")
+    set_answers(**{**ANSWERS, **answers})(path)
+    names = {"proposal.model", "proposal.frameworks", "proposal.source", "proposal.formula"}
+    assert {each.rule for each in check_proposal(path, bench.registry).findings} & names == open_rules

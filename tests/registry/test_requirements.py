@@ -27,6 +27,24 @@ HEADER = '<ir_version: 10, opset_import: ["": 21]> g '
             "(float[3] x) => (int64[n] y) <int64[1] k = {4}> { z, i = TopK(x, k) y = Shape(z) }",
             "K is [4], axis is -1, size(X, axis) is 3",
         ),
+        (
+            "(float[2,3,4] x, int64[2,5] t) => (int64[n] y) "
+            "{ z = NegativeLogLikelihoodLoss(x, t) y = Shape(z) }",
+            "sizes(input, 2) is [4], sizes(target, 1) is [5]",
+        ),
+        (
+            "(float[2,3,4] x, int64[2,4] t) => (int64[n] y) "
+            "{ z = NegativeLogLikelihoodLoss(x, t) y = Shape(z) }",
+            "",
+        ),
+        (
+            "(float[2,3] x, int64[2] i) => (int64[n] y) { z = Slice(x, i, i, i) y = Shape(z) }",
+            "",
+        ),
+        (
+            "(float[2,3] x) => (int64[n] y) <int64[2] i = {1, -1}> { z = Slice(x, i, i, i) y = Shape(z) }",
+            "distinct(axes, rank(data)) is false",
+        ),
         ("(float[2] x) => (int64[n] y) { z = Cast<to=99>(x) y = Shape(z) }", "is 99"),
     ],
 )
@@ -34,6 +52,17 @@ def test_reports_violations(graph: str, reason: str) -> None:
     errors = [str(each) for each in check(parse_model(HEADER + graph)) if each.level == "error"]
     assert [each for each in errors if reason not in each] == []
     assert bool(errors) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("bias", "is_valid"), [("[4]", True), ("[1]", True), ("[3]", False), ("[]", True), ("[2, 4]", True)]
+)
+def test_compares_shapes_that_broadcast(bias: str, is_valid: bool) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> '
+        f"g (float[2,4] x, float{bias} b) => (float[2,4] y) {{ y = com.microsoft.FastGelu(x, b) }}"
+    )
+    assert any(each.rule == "node.requires" for each in check(parse_model(text))) is not is_valid
 
 
 @pytest.mark.parametrize("text", ["rank(X", "lambda: 1", "other(X)", "size(X)", "X.y == 1", "rank(X) @ 2"])

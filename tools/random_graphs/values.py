@@ -48,7 +48,7 @@ class Value(NamedTuple):
     @property
     def is_tensor(self) -> bool:
         """Whether the value is a tensor, not a list of tensors."""
-        return isinstance(self.data, np.ndarray)
+        return isinstance(self.data, np.ndarray | np.generic)
 
 
 def type_of(data: Any) -> str:

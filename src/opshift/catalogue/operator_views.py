@@ -29,6 +29,7 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
+from opshift.registry.requirements import requirements_of
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 SHORT_RULES: Final[Mapping[str, str]] = {
@@ -153,6 +154,11 @@ class VersionView:
             )
             for name, types in self.version.type_constraints.items()
         ]
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What nodes must keep for ranks, lengths and values, as expressions."""
+        return tuple(each.text for each in requirements_of(self.version))
 
     @property
     def shape_rule(self) -> str:

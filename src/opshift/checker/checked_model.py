@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence, Set
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -40,6 +40,8 @@ class CheckedModel:
         folder: the folder of its external data, if known.
         graph_names: the names of its graphs; complete after all graphs are walked.
         digests: the SHA1 digests of its data files, of those with a checksum.
+        undefined_operators: the number of nodes of each operator without a definition, by domain, in the
+            containers that are walked so far.
         passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
     """
 
@@ -58,6 +60,7 @@ class CheckedModel:
         self.certain_calls: set[LocalFunction] = set()
         self.graph_names: list[str] = []
         self.digests: dict[Path, str] = {}
+        self.undefined_operators: dict[str, Counter[str]] = defaultdict(Counter)
         self.passed_keys: set[Hashable] = set()
 
     @cached_property

@@ -64,13 +64,26 @@ class ShapedNode:
         return known_shapes(self.view, self.operator, self.node.container.scope)
 
     @cached_property
-    def shape_key(self) -> Hashable:
+    def shape_key(self) -> tuple[Hashable, ...] | None:
         """Cache key of rules that read shapes and attributes; `None` if a key would be large."""
         if not self.operator.has_plain_attributes:
             return None
         attributes = [each.SerializeToString() for each in self.node.proto.attribute]
         presence = (*map(bool, self.node.inputs), len(self.node.outputs))
         return (id(self.operator), *presence, *self.context.inputs, *attributes)
+
+    @property
+    def cache_key(self) -> Hashable:
+        """Cache key: the properties that all its rules read; `None` if they may read more than these."""
+        if self.shape_key is None:
+            return None
+        if self.operator.axes:
+            # The rule for axes also reads axes that are inputs, and ranks of inputs without a known shape.
+            is_attribute = not self.operator.attributes.keys().isdisjoint(("axis", "axes"))
+            is_known = None not in self.context.inputs
+            if not (is_attribute and is_known):
+                return None
+        return (*self.shape_key, self.node.container.may_not_run)
 
 
 class TypedNode:

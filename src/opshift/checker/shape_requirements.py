@@ -6,6 +6,7 @@ from itertools import zip_longest
 from opshift.model.types import Shape, shape_to_string
 from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import dim_at, normalize_axes, normalize_axis, product
+from opshift.registry.shapes.fused import transposed_operand
 
 Requirement = Callable[[ShapeContext], Iterator[str]]
 """Function that yields the problems of a node, with `None` for all sizes that are not certain."""
@@ -234,6 +235,7 @@ def _listed(shapes: Sequence[Shape]) -> str:
 REQUIREMENTS: Mapping[str, Requirement] = {
     "broadcast": _broadcast,
     "matmul": lambda node: _product(node.shape(0), node.shape(1)),
+    "fused_matmul": lambda node: _product(transposed_operand(node, 0), transposed_operand(node, 1)),
     "quantized_matmul": lambda node: _product(node.shape(0), node.shape(3)),
     "gemm": _gemm,
     "concat": _concat,

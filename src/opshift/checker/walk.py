@@ -27,7 +27,7 @@ from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 from opshift.model.messages import TrainingInfoProto, ValueInfoProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import raw_size, with_payload
-from opshift.model.operator_ids import called_function
+from opshift.model.operator_ids import called_function, canonical_domain
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules that a model must keep before the search for IR features can read all of it."""
@@ -84,6 +84,16 @@ class Walk:
             model.passed_keys.add(key)
         return is_valid
 
+    def _check_shapes(self, shaped: ShapedNode, model: CheckedModel) -> None:
+        """Check the shapes of a node unless a node with its cache key broke no rule."""
+        key = shaped.cache_key
+        if key in model.passed_keys:
+            return
+        count = len(self.findings)
+        self.check(shaped)
+        if key is not None and len(self.findings) == count and shaped.context.is_cacheable:
+            model.passed_keys.add(key)
+
     def _graph(self, graph: CheckedGraph) -> None:
         proto = graph.proto
         graph.model.graph_names.append(proto.name)
@@ -125,10 +135,12 @@ class Walk:
             _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(proto, container))
-            if node.operator is not None and not container.is_invalid:
+            if node.operator is None:
+                _count_undefined(node)
+            elif not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
                 if node.operator.axes or node.operator.requires or node.operator.shape in REQUIREMENTS:
-                    self.check(ShapedNode(node, node.operator))
+                    self._check_shapes(ShapedNode(node, node.operator), model)
 
     def _attribute(self, attribute: CheckedAttribute) -> None:
         node, outer = attribute.node.proto, attribute.node.container
@@ -158,6 +170,15 @@ class Walk:
         for part in ("values", "indices"):
             if sparse.proto.HasField(part):
                 self._tensor(CheckedTensor(getattr(sparse.proto, part), sparse, part, sparse.model))
+
+
+def _count_undefined(node: CheckedNode) -> None:
+    """Count a node whose operator has no definition; other rules report the rest that does not resolve."""
+    domain = canonical_domain(node.proto.domain)
+    if node.function is None and node.error is None and domain in node.container.opsets:
+        registry, opset = node.container.model.registry, node.container.opsets[domain]
+        if registry.is_undefined(node.proto.op_type, opset, domain):
+            node.container.model.undefined_operators[domain][node.proto.op_type] += 1
 
 
 def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:

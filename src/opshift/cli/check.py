@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 COLUMNS = (" errors", " warnings")
 """Columns of the rows of several models."""
 
+UNDEFINED = "node.undefined"
+"""Rule for nodes without a definition, which is only advice, but limits what a check means."""
+
 
 @expand_records
 def check(
@@ -71,12 +74,17 @@ def _print_rules(form: Format) -> None:
 
 
 class CheckedModel(NamedTuple):
-    """Model with the number of all findings by level, the findings to show, and a plan if requested."""
+    """Model with the number of all findings by level, the findings to show, and a plan if requested.
+
+    Attributes:
+        unchecked: sentences about nodes without a definition, which findings to show do not contain.
+    """
 
     source: str
     counts: dict[str, int]
     shown: Sequence[Finding]
     planned: PlannedModel | None
+    unchecked: Sequence[str] = ()
 
     @property
     def is_valid(self) -> bool:
@@ -110,7 +118,8 @@ class CheckedModel(NamedTuple):
         """Return plain data for JSON."""
         findings = [each.as_dict() for each in self.shown]
         planned = {"plan": self.planned.as_dict()} if self.planned else {}
-        return {"input": self.source, "counts": self.counts, "findings": findings, **planned}
+        unchecked = {"unchecked": list(self.unchecked)} if self.unchecked else {}
+        return {"input": self.source, "counts": self.counts, "findings": findings, **unchecked, **planned}
 
     def write(self, page: Page) -> None:
         """Print the findings and the plan."""
@@ -122,6 +131,8 @@ class CheckedModel(NamedTuple):
         hidden = "; --level info shows all" if len(self.shown) < sum(self.counts.values()) else ""
         verdict = f"{'valid' if self.is_valid else 'invalid'}: {numbers or 'no findings'}{hidden}"
         page.line(verdict, style="green" if self.is_valid else "bold red")
+        for each in self.unchecked:
+            page.line(each)
         if self.planned:
             page.blank()
             self.planned.write(page)
@@ -145,7 +156,8 @@ def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
     numbers = Counter(each.level for each in findings)
     counts = {str(each): numbers[each] for each in Level}
     shown = [each for each in findings if level.includes(each.level)]
-    checked = CheckedModel(source, counts, shown, None)
+    unchecked = [each.reason for each in findings if each.rule == UNDEFINED and each not in shown]
+    checked = CheckedModel(source, counts, shown, None, unchecked)
     if not (settings.target and checked.is_valid):
         return checked
     return checked._replace(planned=plan_file(source, settings))

@@ -269,6 +269,9 @@ def accept(
         shown = (accepted.cases if each.is_relative_to(accepted.cases) else each for each in files)
         for each in dict.fromkeys(shown):
             page.line(f"wrote {each}")
+        code = adapters or tree / "adapters"
+        if any(each.is_relative_to(code) for each in files):
+            page.line(f"Commands run adapters and shape rules of the tree with --adapters {code}")
 
     result = {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}
     print_result(form, result, write, quiet=quiet)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from opshift.model.node import Node
 
 
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Identifiers of C, as ONNX's IR specification demands for names."""
+
+
 class NodeLike(Protocol):
     """The fields of a node that `resolve` reads; any NodeProto has them."""
 

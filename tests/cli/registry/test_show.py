@@ -267,3 +267,29 @@ def test_json_equals_to_dict(run: Run, name: str) -> None:
     assert operator is not None
     (shown,) = [each for each in operator.versions if each.id == version]
     assert data == json.loads(json.dumps(shown.to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("Upsample:10", "deprecated, replaced by Resize"),
+        ("Scatter:11", "deprecated, replaced by ScatterElements"),
+        ("Resize:10", ""),
+    ],
+)
+def test_names_the_replacement_of_deprecated_operators(run: Run, shown: str, text: str) -> None:
+    stdout = run("show", shown).stdout
+    assert ("deprecated" in stdout) is bool(text)
+    assert text in stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [("TopK:1", ["k <= size(X, axis)"]), ("TopK:24", ["K <= size(X, axis)", "K >= 0"]), ("Relu", [])],
+)
+def test_lists_requirements_of_the_version(run: Run, shown: str, expected: list[str]) -> None:
+    lines = run("show", shown).stdout.splitlines()
+    start = lines.index("Requirements") + 1 if "Requirements" in lines else len(lines)
+    found = lines[start : lines.index("", start)] if start < len(lines) else []
+    assert [each for each in found if each.lower().startswith("k ")] == expected
+    assert bool(found) is bool(expected)

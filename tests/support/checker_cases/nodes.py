@@ -52,6 +52,9 @@ REFERRING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
 g (float[2] x) => (float[2] y) { y = acme.F <slope = 0.5> (x) }
 <domain: "acme", opset_import: ["": 21]> F <slope> (a) => (b) { b = LeakyRelu <alpha: float = @slope> (a) }
 """
+VENDOR = """<ir_version: 10, opset_import: ["": 21, "com.acme": 1]>
+g (float[2] x) => (float[2] y) { y = com.acme.Scale(x) }"""
+IMPORT_ACME = add_message("opset_import", domain="com.acme", version=1)
 GATHER = "g (float[2,3] x, int64[1] i) => (float[2,1] y) { y = Gather <axis = 1> (x, i) }"
 SQUEEZE = "g (float[2,1] x) => (float[2] y) <int64[1] a = {1}> { y = Squeeze (x, a) }"
 IF = """g (float[2] x, bool c) => (float[2] y) {
@@ -225,6 +228,10 @@ CASES = (
     Case("type.named", CAST, set_field(f"{ATTRIBUTE}.i", 6), "by a number"),
     Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
     Case("type.named", LABELS, set_field("graph.output[0].type.tensor_type.elem_type", 7), "by a list"),
+    Case("node.undefined", ML, apply_all(set_field("graph.node[0].domain", "com.acme"), IMPORT_ACME)),
+    Case("name.op-type", VENDOR, set_field("graph.node[0].op_type", "scale-2"), "of a node"),
+    Case("name.op-type", CALLING, set_field("functions[0].name", "my function"), "of a function"),
     Case("type.body-input", LOOP, set_field("graph.input[2].type.tensor_type.elem_type", 11)),
+    Case("shape.body-input", SCAN, set_field("graph.input[0].type.tensor_type.shape.dim[0].dim_value", 7)),
     Case("type.body-output", IF, set_field(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
 )

@@ -1,6 +1,5 @@
 """Rules for graphs: their names, inputs and outputs, and the names in them."""
 
-import re
 from collections.abc import Iterator
 
 from opshift.checker.checked_model import CheckedModel
@@ -8,8 +7,7 @@ from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.rule_table import NAMES, Problems, rule
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
-
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+from opshift.model.operator_ids import IDENTIFIER
 
 
 @rule("graph.name", ERROR, "IR: Graphs", "name the graph")

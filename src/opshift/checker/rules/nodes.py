@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
+from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedCall, CheckedNode
-from opshift.checker.findings import ERROR, WARNING, Problem, repeated
-from opshift.checker.rule_table import SIGNATURE, Problems, rule
+from opshift.checker.containers import CheckedFunction
+from opshift.checker.findings import ERROR, INFO, WARNING, Problem, list_names, repeated
+from opshift.checker.rule_table import NAMES, SIGNATURE, Problems, rule
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.node_problems import choice_problem
 from opshift.model.message_text import count_text
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import IDENTIFIER, canonical_domain
 from opshift.registry.models import UNBOUNDED
 
 TRAINING = "training_mode"
@@ -20,6 +22,27 @@ def op_type(node: CheckedCall) -> Problems:
     """A node must name its operator."""
     if not node.proto.op_type:
         yield "has no op_type"
+
+
+@rule("name.op-type", WARNING, NAMES, "rename it in the model and in its implementation")
+def op_type_name(target: CheckedCall | CheckedFunction) -> Problems:
+    """Names of functions, and of operators without a definition, must be C identifiers."""
+    if isinstance(target, CheckedFunction):
+        name = target.proto.name
+    else:  # other rules report operators that do not exist
+        is_undefined = target.operator is None and target.function is None and target.error is None
+        name = target.proto.op_type if is_undefined else ""
+    if name and not IDENTIFIER.fullmatch(str(name)):
+        yield f"{name!r} is not a C identifier"
+
+
+@rule("node.undefined", INFO, "IR: Operators", "provide definitions with --opsets or registry=")
+def undefined(model: CheckedModel) -> Problems:
+    """Nodes of operators without a definition cannot be checked."""
+    for domain, names in sorted(model.undefined_operators.items()):
+        count = names.total()
+        were = "was" if count == 1 else "were"
+        yield f"{count_text(count, 'node')} of {domain} {were} not checked: {list_names(sorted(names))}"
 
 
 @rule("node.values", ERROR, "IR: Graphs", "remove the node")

@@ -7,12 +7,20 @@ from opshift.checker.checked_nodes import CheckedAttribute
 from opshift.checker.checked_values import TypedNode
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
+from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import subgraph_input_shape
+from opshift.inference.symbols import without_symbols
 from opshift.model.message_text import count_text
 from opshift.model.messages import AttributeProto, GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.types import Shape, shape_to_string
 from opshift.registry.models import OperatorVersion
 
 SOURCE = "the definitions of If, Loop, Scan and SequenceMap"
+
+
+CONDITION = 1
+"""Position of the condition of a Loop, in its inputs and in those of its body."""
 
 
 class SubgraphCall(NamedTuple):
@@ -80,6 +88,35 @@ def subgraph_input_types(typed: TypedNode) -> Problems:
                     yield f"{name} declares its input {value.name!r} as {declared}, but receives {passed}"
 
 
+@rule("shape.body-input", ERROR, SOURCE, "correct the declared shape, or pass another value")
+def subgraph_input_shapes(typed: TypedNode) -> Problems:
+    """The inputs of a subgraph must declare the shapes of the values that the node passes."""
+    container = typed.node.container
+    if container.may_not_run:
+        return
+    for name, body, graph in _bodies(typed):
+        if body.skipped_inputs is None:
+            continue
+        inner = container.scope.child(graph)
+        inner.owner = typed.node.proto
+        for position, value in enumerate(graph.input):
+            passed = without_symbols(_passed_shape(typed, inner, position, value.name))
+            declared = without_symbols(inner.claimed_shape(value.name))
+            if passed is None or declared is None:
+                continue
+            if len(passed) != len(declared) or any(map(_differ, passed, declared)):
+                shapes = f"{shape_to_string(declared)}, but receives {shape_to_string(passed)}"
+                yield f"{name} declares its input {value.name!r} as {shapes}"
+
+
+def _passed_shape(typed: TypedNode, inner: InferenceScope, position: int, name: str) -> Shape | None:
+    """Return the shape of a body input; a Loop passes its own condition to the first iteration."""
+    if typed.operator.name == "Loop" and position == CONDITION:
+        passed = typed.node.inputs[CONDITION] if len(typed.node.inputs) > CONDITION else ""
+        return typed.node.container.scope.symbolic_shape(passed) if passed else None
+    return subgraph_input_shape(inner, name)
+
+
 @rule("type.body-output", ERROR, SOURCE, "cast the value in the graph")
 def subgraph_output_types(typed: TypedNode) -> Problems:
     """The outputs of a subgraph must have the element types of the node's outputs."""
@@ -89,6 +126,10 @@ def subgraph_output_types(typed: TypedNode) -> Problems:
             actual = inner.element_type(value.name)
             if actual and expected and actual != expected:
                 yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
+
+
+def _differ(size: int | None, other: int | None) -> bool:
+    return size is not None and other is not None and size != other
 
 
 def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:

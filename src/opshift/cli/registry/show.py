@@ -14,6 +14,7 @@ from opshift.cli.page import Column, Page
 from opshift.cli.registry import operator_text
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.registry.requirements import requirements_of
 
 
 @names_in_arguments()
@@ -75,7 +76,7 @@ def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], re
 
 
 def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
-    """Print the inputs, outputs, attributes and type constraints of a version; omit empty tables."""
+    """Print inputs, outputs, attributes, type constraints and requirements; omit what is empty."""
     for title, parameters in (("Inputs", version.inputs), ("Outputs", version.outputs)):
         rows = [(each.name, each.type, option_text(each), each.description) for each in parameters]
         _write_table(page, title, ("type", ""), rows)
@@ -87,6 +88,11 @@ def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -
         for name, types in version.type_constraints.items()
     ]
     _write_table(page, "Types", ("allowed types",), types)
+    requirements = requirements_of(version)
+    if requirements:
+        page.heading("Requirements")
+        for each in requirements:
+            page.line(each.text)
 
 
 def _write_table(page: Page, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -13,7 +13,7 @@ from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal, SignOff
 from opshift.proposals.content.reviewers import ReviewerList
 from opshift.proposals.content.sign_off import valid_sign_offs
-from opshift.proposals.content.staged_registry import is_preview, is_released
+from opshift.proposals.content.staged_registry import is_preview, is_released, is_standard
 from opshift.registry.models import Deprecation, Operator, OperatorVersion, Removal
 from opshift.registry.registry import Registry
 
@@ -55,6 +55,11 @@ class Draft:
     def adds_operator(self) -> bool:
         """Whether the proposal adds an operator to its domain."""
         return self.proposal.kind in INTRODUCING_KINDS
+
+    @property
+    def adds_standard_operator(self) -> bool:
+        """Whether the proposal adds an operator to a domain of ONNX, and not to a private one."""
+        return self.adds_operator and is_standard(self.proposal.operator.domain)
 
     @property
     def is_preview(self) -> bool:

@@ -54,6 +54,11 @@ def is_preview(domain: str) -> bool:
     return "preview" in domain.split(".")
 
 
+def is_standard(domain: str) -> bool:
+    """Return whether a domain belongs to ONNX."""
+    return f"{canonical_domain(domain)}.".startswith(f"{DEFAULT_DOMAIN}.")
+
+
 def is_released(registry: Registry, version: OperatorVersion) -> bool:
     """Return whether a version is final: preview operators and versions of unreleased opsets are not."""
     newest = released_opset(registry, version.domain)

@@ -173,7 +173,10 @@ def check_types_repeated(draft: DefinedDraft) -> Problems:
 
 
 @rule(
-    "operator.shape", ERROR, f"{ADDING}: shape inference", "name a rule of registry/shapes, or of shapes.py"
+    "operator.shape",
+    ERROR,
+    f"{ADDING}: shape inference",
+    "name the rule of a similar operator, see `opshift show NAME --format json`, or one of shapes.py",
 )
 def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.

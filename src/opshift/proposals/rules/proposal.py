@@ -38,9 +38,10 @@ def check_proposal_motivation(draft: Draft) -> Problems:
 def check_proposal_model(draft: Draft) -> Problems:
     """The proposal links a public model that needs the operator.
 
-    Operators are added for existing models, not for hypothetical ones.
+    Operators are added for existing models, not for hypothetical ones. Models for private domains need not be
+    public.
     """
-    if draft.adds_operator and not _is_link(draft.proposal.model):
+    if _needs_link(draft, draft.proposal.model):
         yield draft.at_answer("no public model is linked", "model")
 
 
@@ -48,9 +49,10 @@ def check_proposal_model(draft: Draft) -> Problems:
 def check_proposal_frameworks(draft: Draft) -> Problems:
     """At least one well-known framework has an equivalent function, and each named function is linked.
 
-    An implementation in a framework shows demand, and its documentation defines the semantics.
+    An implementation in a framework shows demand, and its documentation defines the semantics. Private
+    domains need none.
     """
-    if draft.adds_operator and not draft.proposal.frameworks:
+    if draft.adds_standard_operator and not draft.proposal.frameworks:
         yield draft.at_answer("no framework is named", "frameworks")
     for position, each in enumerate(draft.proposal.frameworks):
         if not _is_link(each.link):
@@ -83,9 +85,9 @@ def check_proposal_formula(draft: Draft) -> Problems:
 def check_proposal_source(draft: Draft) -> Problems:
     """The source of a new operator's formula is linked.
 
-    Reviewers compare the formula with its source.
+    Reviewers compare the formula with its source. Operators of private domains need none.
     """
-    if draft.adds_operator and not _is_link(draft.proposal.source):
+    if _needs_link(draft, draft.proposal.source):
         yield draft.at_answer("the source of the formula is not linked", "source")
 
 
@@ -194,6 +196,12 @@ def _short_answer(draft: Draft, key: str) -> Problems:
     if length < MIN_ANSWER_LENGTH:
         reason = f"`{key}` has {length} characters, fewer than {MIN_ANSWER_LENGTH}"
         yield draft.at_answer(reason, key)
+
+
+def _needs_link(draft: Draft, answer: str) -> bool:
+    """Return whether an answer has to be a link, and is not."""
+    is_required = draft.adds_standard_operator or (draft.adds_operator and answer.strip())
+    return bool(is_required) and not _is_link(answer)
 
 
 def _is_link(text: str) -> bool:
