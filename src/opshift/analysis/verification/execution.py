@@ -40,7 +40,7 @@ NONFINITE_VALUES = ((np.nan,), (np.inf, -np.inf), (np.nan, np.inf, -np.inf, -0.0
 """Values of each sample; separate, because NaN hides the results of infinities."""
 
 OPEN_FOR_NAN = ("DynamicQuantizeLinear", "MaxPool", "QuantizeLinear")
-"""Operators whose result for NaN the specification leaves open, though both runtimes may have the same one.
+"""Operators without a specified result for NaN, although both runtimes may have the same one.
 
 Both compare the elements of a window in the same order, and both let the processor make an integer of NaN.
 """
@@ -137,7 +137,7 @@ def _samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
 
 
 def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
-    """Return whether the specification leaves open what a node makes of infinities or NaN."""
+    """Return whether the specification does not define the result of a node for infinities or NaN."""
     if node.op_type in OPEN_FOR_NAN:
         return any(map(math.isnan, values))
     targets = [NAME_BY_NUMBER.get(each.i, "") for each in node.attribute if each.name == "to"]
