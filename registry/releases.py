@@ -70,7 +70,7 @@ class Releases(Record):
     variants: dict[str, str] = field(default_factory=dict)
     """The product of each package whose versions have the opsets of the same version of the product."""
     undocumented: dict[str, str] = field(default_factory=dict)
-    """Programs that read models, but document no newest opset: what is known instead; empty if nothing is."""
+    """Known facts about programs that document no newest opset, with a source; empty if there are none."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)

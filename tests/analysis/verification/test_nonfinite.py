@@ -125,7 +125,7 @@ def test_leaves_out_values_whose_result_is_open(nodes: Sequence[onnx.NodeProto],
 
 
 def test_accepts_a_downgrade_of_dilated_windows() -> None:
-    """The older MaxPool gets the elements in another order, and so another one of NaN and a number."""
+    """The older MaxPool gets the elements in a different order, which decides between NaN and a number."""
     pool = node("MaxPool", ["x"], kernel_shape=[2, 2], dilations=[2, 2])
     model = build([pool], {"x": np.zeros((1, 1, 6, 6), np.float32)}, ["y"], 12)
     assert verify(model, convert_version(model, 9)).nonfinite == 1
