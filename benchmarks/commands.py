@@ -16,7 +16,12 @@ onnx.save(model, sys.argv[2])
 
 def convert(source: Path, out: Path, target: int) -> list[str]:
     """Return a call of `opshift convert` from the current environment."""
-    return [str(Path(sys.executable).parent / "opshift"), "convert", str(source), str(out), "-t", str(target)]
+    return command("convert", str(source), str(out), "-t", str(target))
+
+
+def command(*arguments: str) -> list[str]:
+    """Return a call of `opshift` from the current environment."""
+    return [str(Path(sys.executable).parent / "opshift"), *arguments]
 
 
 def serialize(source: Path, out: Path) -> list[str]:

@@ -69,8 +69,8 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)
     """The product of each package whose versions have the opsets of the same version of the product."""
-    undocumented: tuple[str, ...] = ()
-    """Programs that read models, but document no newest opset."""
+    undocumented: dict[str, str] = field(default_factory=dict)
+    """Known facts about programs that document no newest opset, with a source; empty if there are none."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
@@ -250,6 +250,8 @@ class Releases(Record):
         program = split_release(name)[0].lower()
         if not known and program in self.undocumented:
             remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            known_fact = self.undocumented[program]
+            remedy = f"{known_fact}; {remedy}" if known_fact else remedy
             return UsageError(f"{program} documents no newest opset", remedy=remedy)
         if not known:
             products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"

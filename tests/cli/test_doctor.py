@@ -81,6 +81,7 @@ def test_fix_writes_fitting_versions(run: Run, mislabeled_model: Path) -> None:
     before = mislabeled_model.read_bytes()
     result = run("doctor", "old.onnx", "new.onnx", "--fix")
     assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[-1] == "wrote new.onnx with ai.onnx 10, IR version 5"
     assert versions_of("new.onnx") == (10, 5)
     assert mislabeled_model.read_bytes() == before
     assert run("doctor", "new.onnx").exit_code == 0

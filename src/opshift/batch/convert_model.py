@@ -20,6 +20,7 @@ from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.file_formats import unreadable
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.redaction import without_secrets
@@ -44,13 +45,20 @@ def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
     except OpshiftError as error:
         outcome = failure(task, error)
     except OSError as error:
-        reason, place = error.strerror or str(error), str(error.filename or task.source)
-        outcome = failure(task, OpshiftError(reason, place=place), type(error).__name__)
+        outcome = _system_failure(task, error)
     except Exception as error:  # a bug must not stop the other models
         reason = f"{type(error).__name__}: {error}"
         bug = OpshiftError(reason, place=task.source, remedy="report this as a bug")
         outcome = failure(task, bug, "InternalError")
     return replace(outcome, seconds=time.perf_counter() - start)
+
+
+def _system_failure(task: Task, error: OSError) -> ModelOutcome:
+    """Return the outcome of an error of the operating system about the model or another file."""
+    place = str(error.filename or task.source)
+    if not is_url(task.source) and os.path.abspath(place) == os.path.abspath(task.source):
+        return failure(task, unreadable(task.source, error))
+    return failure(task, OpshiftError(error.strerror or str(error), place=place), type(error).__name__)
 
 
 def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:

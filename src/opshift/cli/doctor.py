@@ -18,7 +18,7 @@ from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.option_records import expand_records
 from opshift.cli.options import Format
-from opshift.cli.output import print_result
+from opshift.cli.output import page_for, print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import output_file, require_file
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
@@ -136,6 +136,19 @@ def _fix(
         print_result(gate.form, data, found.write, quiet=gate.quiet, on_stderr=path == STDOUT)
     with add_file_to_errors(path), model_output(path) as place:
         write_model(model, place)
+    if not is_quiet and path != STDOUT:
+        page = page_for()
+        page.blank()
+        page.line(f"wrote {path}{_fixed_text(found.diagnosis)}", style="green")
+
+
+def _fixed_text(diagnosis: Diagnosis) -> str:
+    """Return the versions that `--fix` changed; empty if it changed none."""
+    version = diagnosis.ir_version
+    wrong = [f"{each.domain} {each.fitting}" for each in diagnosis.stamps if not each.fits]
+    if not version.fits:
+        wrong.append(f"IR version {version.fitting}")
+    return f" with {', '.join(dict.fromkeys(wrong))}" if wrong else ""
 
 
 class DiagnosedModel(NamedTuple):

@@ -1,5 +1,6 @@
 """Formats of files that are mistaken for ONNX models, recognized by their first and last bytes."""
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -169,7 +170,7 @@ def named_format(read: ReadBytes, size: int, place: str) -> InvalidModel | None:
 def folder_problem(folder: Path) -> tuple[str, str]:
     """Return the reason and the remedy of an error about a folder that is named instead of a model."""
     for pattern, what, remedy in FOLDERS:
-        found = min(folder.glob(pattern), default=None)
+        found = min(filter(Path.is_file, folder.glob(pattern)), default=None)
         if found is not None:
             return f"is a folder{what}", remedy.format(found)
     return "is a folder", "name a file in the folder"
@@ -183,6 +184,9 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
     if place and Path(place).is_dir():
         reason, remedy = folder_problem(Path(place))
         return InvalidModel(reason, place=place, remedy=remedy)
+    if place and isinstance(error, FileNotFoundError) and Path(place).is_symlink():
+        reason = f"is a link to {os.readlink(place)}, which does not exist"
+        return InvalidModel(reason, place=place, remedy="restore that file, or remove the link")
     reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return InvalidModel(reason, place=place, remedy="check the path, and the permissions of the file")
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from support.execution import build
 
-from opshift import VerificationFailed, verify
+from opshift import VerificationFailed, convert_version, verify
 
 X = np.zeros((4, 5), np.float32)
 
@@ -20,6 +20,8 @@ CONSTANTS = {
     "one": np.float32(1),
     "large": np.float32(3e38),
     "small": np.float32(-3e38),
+    "axis": np.array([1]),
+    "byte": np.int8(0),
 }
 
 
@@ -99,6 +101,34 @@ def test_ignores_integers_of_infinities_and_nan() -> None:
     for each in (original, converted):
         each.graph.output[0].type.tensor_type.elem_type = 7
     assert verify(original, converted).equal
+
+
+OPEN = {
+    "the maximum of NaN and numbers": (
+        [node("Unsqueeze", ["x", "axis"], "c"), node("MaxPool", ["c"], kernel_shape=[2], dilations=[2])],
+        1,
+    ),
+    "the integer of NaN": (
+        [node("QuantizeLinear", ["x", "one", "byte"], "q"), node("DequantizeLinear", ["q", "one", "byte"])],
+        1,
+    ),
+    "the integer of NaN or infinity": ([node("Cast", ["x"], "i", to=7), node("Cast", ["i"], to=1)], 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # onnx.reference, for infinities
+@pytest.mark.parametrize(("nodes", "samples"), OPEN.values(), ids=OPEN)
+def test_leaves_out_values_whose_result_is_open(nodes: Sequence[onnx.NodeProto], samples: int) -> None:
+    model = model_of(*nodes, opset=21)
+    found = verify(model, model)
+    assert (found.equal, found.nonfinite) == (True, samples)
+
+
+def test_accepts_a_downgrade_of_dilated_windows() -> None:
+    """The older MaxPool gets the elements in a different order, which decides between NaN and a number."""
+    pool = node("MaxPool", ["x"], kernel_shape=[2, 2], dilations=[2, 2])
+    model = build([pool], {"x": np.zeros((1, 1, 6, 6), np.float32)}, ["y"], 12)
+    assert verify(model, convert_version(model, 9)).nonfinite == 1
 
 
 def test_keeps_inputs_of_the_caller() -> None:

@@ -70,7 +70,17 @@ def test_rows_causes_and_summary(run: Run) -> None:
     ]
     assert "operator.no-equivalent: 1 model, 2 findings" in lines
     assert "InvalidModel: 1 model, 1 finding" in lines
-    assert lines[-1].startswith("3 models: 1 converted, 1 refused, 1 failed (")
+    assert lines[-1].startswith("3 models: 1 refused, 1 failed, 1 converted (")
+
+
+@pytest.mark.usefixtures("models")
+def test_prints_a_folder_once_and_explains_links(run: Run) -> None:
+    Path("in/gone.onnx").symlink_to("nowhere.onnx")
+    result = run("convert", "in", "-o", "out", "-t", "17")
+    rows = result.stdout.partition("Causes")[0].splitlines()
+    assert [line.split()[-1] for line in rows[:1]] == ["in/"]
+    assert "  gone.onnx: is a link to nowhere.onnx, which does not exist\n" in result.stdout
+    assert "  help: restore that file, or remove the link\n" in result.stdout
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

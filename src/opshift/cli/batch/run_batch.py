@@ -13,7 +13,7 @@ from opshift.cli.conversion_text import opsets_text
 from opshift.cli.errors import error_data
 from opshift.cli.findings.finding import EXTERNAL_DATA, Finding, refusal_findings, report_findings
 from opshift.cli.gate.inspect_file import GateResult, result_of
-from opshift.cli.gate.run_gate import models_named, show_results
+from opshift.cli.gate.run_gate import common_folder, models_named, show_results
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
@@ -53,7 +53,7 @@ def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gat
         )
         try:
             results = _results(run, settings, reported if batch.report else None, with_data=with_data)
-            show_results(results, gate, COLUMNS, "Converting")
+            show_results(results, gate, COLUMNS, "Converting", common_folder(names, gate.files_from))
         finally:
             if batch.report is not None:
                 from opshift.cli.batch.report_page import write_batch_report

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 3
 """Number of examples that are kept for each cause, so that memory does not grow with the models."""
 
+UNREADABLE = "model.readable"
+"""Rule of `check` about files that are not models."""
+
 
 @dataclass
 class RuleCount:
@@ -33,6 +36,13 @@ class RuleCount:
     def help(self) -> str:
         """Advice for all findings; empty if they need different ones."""
         return next(iter(self.helps)) if len(self.helps) == 1 else ""
+
+    @property
+    def message(self) -> str:
+        """Message of several examples, if all have the same one and no place in the model."""
+        messages = {(each.place, each.message) for each in self.examples}
+        place, message = min(messages)
+        return message if len(self.examples) > 1 and len(messages) == 1 and not place else ""
 
     def add(self, finding: Finding) -> None:
         """Count a finding."""
@@ -55,6 +65,7 @@ class Summary:
         self.models = 0
         self.failed = 0
         self.results: Counter[str] = Counter()
+        self._bad_results: set[str] = set()
         self._causes: dict[tuple[str, str], RuleCount] = {}
         self.runtimes: RuntimeTable | None = None
         self._started = time.monotonic()
@@ -64,12 +75,15 @@ class Summary:
         self.models += 1
         self.failed += not result.model.ok
         self.results[result.word] += 1
+        if not result.model.ok:
+            self._bad_results.add(result.word)
         if "runtimes" in result.model.data:
             self._add_runtimes(result.model.data)
         seen = set[tuple[str, str]]()
         for finding in result.model.findings:
             # files of one kind, such as Git LFS pointers, have one remedy
-            key = finding.rule, finding.help if result.word == FAILED else ""
+            is_about_file = result.word == FAILED or finding.rule == UNREADABLE
+            key = finding.rule, finding.help if is_about_file else ""
             cause = self._causes.setdefault(key, RuleCount(finding.rule, finding.level))
             cause.add(finding)
             if key not in seen:
@@ -89,6 +103,11 @@ class Summary:
         return sorted(
             self._causes.values(), key=lambda each: (each.level != "error", -each.models, each.rule)
         )
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """The number of models by result, failures first."""
+        return sorted(self.results.items(), key=lambda each: (each[0] not in self._bad_results, -each[1]))
 
     @property
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ from opshift.model.message_text import count_text
 from opshift.model.plain_data import json_values
 
 MAX_ROWS = 50
-"""Number of models after which a terminal gets only the rows of failures."""
+"""Number of models without a failure whose rows a terminal gets."""
 
 MAX_CAUSES = 20
 """Maximum number of causes in a text; JSON has all."""
@@ -77,8 +77,8 @@ class TextWriter:
     """Row per model, then the causes of failures with examples, and the numbers of models by result.
 
     The widths of columns cannot depend on later rows, so the name of the model, which may be long, is last.
-    With `max_rows`, models without findings get no row after that many models. Names start after `folder`,
-    which is printed once.
+    With `max_rows`, rows of failures are printed as they arrive, and those of at most that many other models
+    after them. Names start after `folder`, which is printed once.
     """
 
     def __init__(
@@ -94,17 +94,16 @@ class TextWriter:
     ) -> None:
         self._command = command
         self._summary, self._page, self._columns = summary, page, columns
-        self._quiet, self._max_rows = quiet, 0 if quiet else max_rows
+        self._quiet, self._max_rows = quiet, max_rows
         self._folder = folder
         self._has_title = False
+        self._later: list[str] = []
+        self._dropped = 0
 
     def add(self, result: GateResult) -> None:
         """Print the row of a model."""
-        number, found = self._summary.models, result.model.findings
-        is_last = number - 1 == self._max_rows
-        if is_last and not self._quiet:
-            self._page.line("... further rows are those of failures; --verbose prints all")
-        if result.model.ok and self._max_rows is not None and number > self._max_rows:
+        found = result.model.findings
+        if result.model.ok and self._quiet:
             return
         if not self._has_title:
             name = f"model in {self._folder}" if self._folder else "model"
@@ -118,7 +117,14 @@ class TextWriter:
         cells = [result.cells.get(each.strip(), "") for each in self._columns]
         name = result.model.file.removeprefix(self._folder)
         row = self._row(result.word, cells, f"{name}  {causes}".rstrip())
-        self._page.line(row, style="" if result.model.ok else "red")
+        if not result.model.ok:
+            self._page.line(row, style="red")
+        elif self._max_rows is None:
+            self._page.line(row)
+        elif len(self._later) < self._max_rows:
+            self._later.append(row)
+        else:
+            self._dropped += 1
 
     def _row(self, word: str, cells: Sequence[str], model: str) -> str:
         # a heading with a space before it is that of a column of numbers
@@ -131,6 +137,10 @@ class TextWriter:
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Print the causes and the numbers of models."""
         summary, page = self._summary, self._page
+        for row in self._later:
+            page.line(row)
+        if self._dropped:
+            page.line(f"... and {count_text(self._dropped, 'more model')}; --verbose prints all")
         causes = summary.causes
         if summary.runtimes:
             # notes about thousands of nodes that some runtime lacks: the table counts them
@@ -147,7 +157,7 @@ class TextWriter:
             page.line(f"and {len(causes) - MAX_CAUSES:,} more causes; --format json lists all")
         if summary.models and (interrupted or not self._quiet):
             page.blank()
-            numbers = ", ".join(f"{count:,} {word}" for word, count in summary.results.most_common())
+            numbers = ", ".join(f"{count:,} {word}" for word, count in summary.counts)
             verdict = f"{count_text(summary.models, 'model')}: {numbers} ({summary.seconds:.1f} s)"
             after = "interrupted after " if interrupted else ""
             page.line(f"{after}{verdict}", style="red" if summary.failed else "green")
@@ -159,12 +169,15 @@ def _write_cause(page: Page, cause: RuleCount, title: str, folder: str) -> None:
     page.line(f"{cause.rule}: {numbers}", style="red" if cause.level == "error" else "bold magenta")
     if title:
         page.prose(title, indent=2)
+    if cause.message:
+        page.prose(cause.message, indent=2)
     if cause.help:
         page.prose(f"help: {cause.help}", indent=2)
     for advice, examples in groupby(cause.examples, key=lambda each: each.help):
         for each in examples:
             name = each.file.removeprefix(folder)
-            page.prose(": ".join(filter(None, (name, each.place, each.message))), indent=2)
+            message = each.message if not cause.message else ""
+            page.prose(": ".join(filter(None, (name, each.place, message))), indent=2)
         if advice and not cause.help:
             page.prose(f"help: {advice}", indent=4)
     if cause.models > len(cause.examples):
