@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.chains import Chain
 from comparison.differences import difference
-from comparison.measure_nodes import MeasuredNode, measure_nodes
+from comparison.measure_nodes import MeasuredNode, conflicting_node, measure_nodes
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
@@ -30,9 +30,10 @@ class FitOutcome(NamedTuple):
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
-        (one of these, and the report warns of wrong results), `uncertain` (the model does not run, and the
-        report says that a node may not), `error` (of the fit), or `unknown` (no reference runs the fitted
-        model).
+        (one of these, and the report warns of wrong results), `conflict` (instead of `conversion`, if the
+        references disagree about a node of the chain or of the fitted model, which the details name),
+        `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
+        or `unknown` (no reference runs the fitted model).
     """
 
     kind: str
@@ -74,7 +75,10 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
-    return FitOutcome(_cause(chain, fitted, result.report), problem, fitted)
+    kind = _cause(chain, fitted, result.report)
+    if kind == "conversion" and (conflict := _conflict(chain, fitted)):
+        return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
+    return FitOutcome(kind, problem, fitted)
 
 
 def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
@@ -89,3 +93,11 @@ def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
         if not difference(outputs, chain.outputs, chain.tolerance):
             return "recorded" if report.warnings else "kernel"
     return "conversion" if has_run else "unknown"
+
+
+def _conflict(chain: Chain, fitted: onnx.ModelProto) -> str:
+    """Return a node for which the references have different outputs; empty if they agree on all nodes."""
+    for model in (chain.model, fitted):
+        if found := conflicting_node(model, chain.feeds, chain.tolerance):
+            return found
+    return ""

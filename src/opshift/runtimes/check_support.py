@@ -212,8 +212,21 @@ class RuntimeCheck:
     def check(self, model: ModelNodes) -> ModelSupport:
         """Return whether the runtime implements a model, and which nodes prevent it."""
         self._notes = notes = _Notes()
+        self._add_model_notes(model)
         missing = (*self._model_problems(model), *self._missing_kernels(model))
         return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
+
+    def _add_model_notes(self, model: ModelNodes) -> None:
+        runtime = self._runtime
+        if runtime.may_need_input_sizes:
+            for name in model.unsized_inputs:
+                reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
+                self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
+        if runtime.inexact_types:
+            used = {short_type(each) for nodes in model.groups.values() for _, each in nodes[0].types if each}
+            for name, difference in runtime.inexact_types.items():
+                if name in used:
+                    self._notes.warnings[f"{name}: {difference}"] = None
 
     def newest_import(self, domain: str) -> int | None:
         """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
@@ -319,9 +332,9 @@ class RuntimeCheck:
         errors = runtime.errors_of(identity) if self._refuses_wrong else ()
         for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
-            if is_refused:
+            if is_refused and not each.sometimes:
                 return f"{runtime.name} refuses the node: {each.reason}"
-            if is_refused is None:
+            if is_refused is not False:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
         if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
             return f"{runtime.name} refuses the node: {problem}"
