@@ -329,7 +329,7 @@ class RuntimeCheck:
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
-        errors = runtime.errors_of(identity) if self._refuses_wrong else ()
+        errors = (each for each in runtime.errors_of(identity) if self._refuses_wrong and not each.sometimes)
         for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
             if is_refused and not each.sometimes:
