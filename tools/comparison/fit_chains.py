@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.chains import Chain
 from comparison.differences import difference
@@ -30,8 +31,9 @@ class FitOutcome(NamedTuple):
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
-        (one of these, and the report warns of wrong results), `conflict` (instead of `conversion`, if the
-        references disagree about a node of the chain or of the fitted model, which the details name),
+        (one of these, and the report warns of wrong results), `conflict` (instead of `conversion` and
+        `kernel`, if the references disagree about a node of the chain or of the fitted model, which the
+        details name, and if the runtime has the outputs of one of them where the other agrees),
         `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
         or `unknown` (no reference runs the fitted model).
     """
@@ -75,24 +77,22 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
-    kind = _cause(chain, fitted, result.report)
-    if kind == "conversion" and (conflict := _conflict(chain, fitted)):
+    kind, is_shared = _cause(chain, fitted, found, result.report)
+    if is_shared and (conflict := _conflict(chain, fitted)):
         return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
     return FitOutcome(kind, problem, fitted)
 
 
-def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
-    """Return the cause of other outputs."""
-    has_run = False
+def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
+    """Return the cause of other outputs, and whether all outputs of the runtime are those of a reference."""
+    results = []
     for run in (run_in_onnxruntime, run_in_reference):
-        try:
-            outputs = run(fitted, chain.feeds)
-        except CannotRun:
-            continue
-        has_run = True
-        if not difference(outputs, chain.outputs, chain.tolerance):
-            return "recorded" if report.warnings else "kernel"
-    return "conversion" if has_run else "unknown"
+        with suppress(CannotRun):
+            results.append(run(fitted, chain.feeds))
+    is_shared = any(not difference(found, each, chain.tolerance) for each in results)
+    if any(not difference(each, chain.outputs, chain.tolerance) for each in results):
+        return ("recorded" if report.warnings else "kernel"), is_shared
+    return ("conversion" if results else "unknown"), bool(results)
 
 
 def _conflict(chain: Chain, fitted: onnx.ModelProto) -> str:

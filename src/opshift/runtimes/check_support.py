@@ -153,6 +153,8 @@ class ModelSupport(FrozenRecord):
     """Nodes that prevent it."""
     warnings: tuple[str, ...] = ()
     """Known wrong results of its kernels."""
+    wrong: tuple[str, ...] = ()
+    """Operator versions with wrong results that other nodes avoid."""
     uncertain: tuple[str, ...] = ()
     """Reasons why nodes that count as implemented may not be."""
     fallback: tuple[str, ...] = ()
@@ -186,6 +188,7 @@ class _Notes(FrozenRecord):
     """Notes about a model, each once, in the order of the model."""
 
     warnings: dict[str, None] = field(default_factory=dict)
+    wrong: dict[str, None] = field(default_factory=dict)
     uncertain: dict[str, None] = field(default_factory=dict)
     fallback: dict[str, None] = field(default_factory=dict)
 
@@ -214,7 +217,8 @@ class RuntimeCheck:
         self._notes = notes = _Notes()
         self._add_model_notes(model)
         missing = (*self._model_problems(model), *self._missing_kernels(model))
-        return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
+        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback))
+        return ModelSupport(missing, *lists)
 
     def _add_model_notes(self, model: ModelNodes) -> None:
         runtime = self._runtime
@@ -315,6 +319,7 @@ class RuntimeCheck:
         if other._reason(node, model):
             return False
         self._notes.warnings.update(other._notes.warnings)
+        self._notes.wrong.update(other._notes.wrong)
         self._notes.uncertain.update(other._notes.uncertain)
         return True
 
@@ -398,6 +403,8 @@ class RuntimeCheck:
         for each in self._runtime.errors_of(self._identity(node)):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{identity}: {each.reason}"] = None
+                if not each.sometimes:
+                    self._notes.wrong[identity] = None
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"
