@@ -70,9 +70,9 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
         report = result.report
-        kind = (
-            "recorded" if report.warnings else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
-        )
+        # a runtime may refuse data that one of its kernels computes wrongly, but it loads all models before
+        is_recorded = outcome.outcome != "refused" and report.warnings
+        kind = "recorded" if is_recorded else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
         return FitOutcome(kind, outcome.error, fitted)
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
