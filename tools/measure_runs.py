@@ -2,13 +2,15 @@
 
     python tools/measure_runs.py
     python tools/measure_runs.py --count 1000 --release 1.20.1=~/releases/1.20.1 --release 1.31.1
+    python tools/measure_runs.py --contrib --count 2000
     python tools/measure_runs.py --models folder --log outcomes.jsonl
 
-The models are random networks that onnxruntime optimized and quantized, and that compute in several types, or
-those below a folder; a model may have a file of inputs `.npz` with the same name. The releases are the
-installed one, or those in folders as `pip install --no-deps --target` makes them; releases before 1.19 need
-numpy 1: separate several folders by `:`. The command prints the wrong predictions by cause, and returns 1 if
-more than 0.5 % are wrong, or one in which a kernel or schema is missing.
+The models are random networks that onnxruntime optimized and quantized, and that compute in several types,
+with `--contrib` models with one random node of com.microsoft, or those below a folder; a model may have a
+file of inputs `.npz` with the same name. The releases are the installed one, or those in folders as
+`pip install --no-deps --target` makes them; releases before 1.19 need numpy 1: separate several folders by
+`:`. The command prints the wrong predictions by cause, and returns 1 if more than 0.5 % are wrong, or one in
+which a kernel or schema is missing.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from comparison.compare import OPERATORS, case_at
 from measurement.networks import NetworkModel
 from measurement.run_models import Outcome, Worker, loader_of
 from measurement.variants import random_variants
@@ -52,11 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="number of random models (default: 200)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--contrib", action="store_true", help="nodes of com.microsoft instead of networks")
     parser.add_argument("--models", type=Path, help="folder with models instead of random ones")
     parser.add_argument("--release", action="append", default=[], help="VERSION=FOLDER; may be repeated")
     parser.add_argument("--log", type=Path, help="file for the wrong predictions")
     options = parser.parse_args(arguments)
-    models = models_in(options.models) if options.models else random_variants(options.count, options.seed)
+    models = _models(options)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         releases = [release(each, stack) for each in options.release or [onnxruntime.__version__]]
@@ -72,6 +76,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = sum(count for name, count in counts.items() if name.startswith("wrong"))
     print(f"{total} predictions, {wrong} wrong ({wrong / max(total, 1):.2%}): {dict(counts)}")
     return int(wrong > MAX_WRONG * total or counts["wrong: does not run"] > 0)
+
+
+def _models(options: argparse.Namespace) -> Iterator[NetworkModel]:
+    if options.models:
+        return models_in(options.models)
+    draw = contrib_models if options.contrib else random_variants
+    return draw(options.count, options.seed)
+
+
+def contrib_models(count: int, seed: int) -> Iterator[NetworkModel]:
+    """Yield a number of models with one random node of com.microsoft."""
+    for index in range(count):
+        case = case_at(seed, index)
+        name = f"{index} {OPERATORS[index % len(OPERATORS)]} {case.sample.attributes}"
+        yield NetworkModel(name, case.model, case.feeds)
 
 
 def release(text: str, stack: ExitStack) -> Release:

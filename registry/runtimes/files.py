@@ -37,8 +37,9 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 """Fingerprints of the runtimes: published files do not change."""
 
 IMPROVED_KEYS: Final = {
-    "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "internal_operators",
-    "needs_input_ranks", "restrictions", "schemas", "validates_nodes", "wrong",
+    "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
+    "internal_operators", "may_need_input_sizes", "needs_input_ranks", "restrictions", "schemas",
+    "validates_nodes", "wrong",
 }  # fmt: skip
 """Keys that may be improved after publication."""
 

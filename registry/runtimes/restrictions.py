@@ -61,6 +61,8 @@ class Restriction(Record):
 
     reason: Annotated[str, Checked(min_length=1)]
     """Requirement of the kernel, for users."""
+    sometimes: bool = False
+    """Whether the kernel refuses only some of these nodes, or computes them wrongly for some values only."""
     versions: tuple[Version, Version] | None = None
     """The first and the last version of the operator with the restriction; all by default."""
     when: Condition | None = None

@@ -108,6 +108,10 @@ class Runtime(Record):
     """Whether it refuses nodes that its schemas do not allow, such as those with unknown attributes."""
     needs_input_ranks: bool = False
     """Whether it refuses models with inputs of unknown rank."""
+    may_need_input_sizes: bool = False
+    """Whether it refuses some models with inputs of unknown sizes; it is not known which ones."""
+    inexact_types: dict[ElementName, str] = field(default_factory=dict)
+    """Element types whose results may differ from the definitions in all kernels, with the difference."""
     constant_types: tuple[ElementName, ...] = ()
     """Element types of initializers that must be constant: it refuses those that callers can override."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)

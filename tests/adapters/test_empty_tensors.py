@@ -242,3 +242,20 @@ def test_states_of_no_size(batch: int, length: int, key: int, value: int, rule: 
     model, fed = in_form(form, [node], feeds, dict.fromkeys("ys", onnx.TensorProto.FLOAT), 27)
     for target in (26, 13):
         assert_equal(run(convert_version(model, target), fed), run_reference(model, fed), 1e-4)
+
+
+@pytest.mark.parametrize("form", RANKED_FORMS)
+@pytest.mark.parametrize("reduction", ["add", "min"])
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3), (3, 0), (2, 3)])
+def test_combined_updates(shape: tuple[int, ...], reduction: str, form: str) -> None:
+    data = np.ones(shape, np.float32)
+    updates = data[:1]
+    feeds: Feeds = {"x": data, "i": np.zeros(updates.shape, np.int64), "u": updates}
+    opset = 16 if reduction == "add" else 18
+    _check("ScatterElements", feeds, opset, (15, 13, 11), form, axis=len(shape) - 1, reduction=reduction)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0, 2), (2, 3, 0), (2, 3)])
+def test_reversed_sequences(shape: tuple[int, ...]) -> None:
+    feeds: Feeds = {"x": np.ones(shape, np.float32), "n": np.array([1, 2, 1])}
+    _check("ReverseSequence", feeds, 10, (9,), "fed")

@@ -263,6 +263,49 @@ def test_refuses_inputs_of_unknown_rank(declared: str, is_refused: bool) -> None
 
 
 @pytest.mark.parametrize(
+    ("declared", "is_uncertain"),
+    [("float[2] x", False), ("float x", False), ("float[N, 2] x", True), ("float[] x", True)],
+)
+def test_inputs_of_unknown_size_are_uncertain_if_the_runtime_may_need_them(
+    declared: str, *, is_uncertain: bool
+) -> None:
+    nodes = ModelNodes(read(model("y = Relu (x)", declared)), default_registry())
+    found = RuntimeCheck(toy_runtime(may_need_input_sizes=True)).check(nodes)
+    reason = "graph, input 'x': toy-1.0 refuses some models with inputs whose sizes are not all declared"
+    assert (found.missing, found.uncertain) == ((), (reason,) if is_uncertain else ())
+    assert RuntimeCheck(RUNTIME).check(nodes).uncertain == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "warns"),
+    [
+        ("y = Relu (x)", False),
+        ("h = Cast <to = 11> (x) y = Cast <to = 1> (h)", True),
+        ("h = Cast <to = 10> (x) y = Cast <to = 1> (h)", False),
+    ],
+)
+def test_warns_about_types_that_the_runtime_computes_in_another_one(nodes: str, *, warns: bool) -> None:
+    runtime = toy_runtime(inexact_types={"double": "computed in float"})
+    found = RuntimeCheck(runtime).check(ModelNodes(read(model(nodes, "float[2] x")), default_registry()))
+    assert found.warnings == (("double: computed in float",) if warns else ())
+
+
+@pytest.mark.parametrize(("sometimes", "alpha"), [(True, 1), (True, 2), (False, 1), (False, 2)])
+def test_restrictions_that_hold_sometimes_are_uncertain(alpha: int, *, sometimes: bool) -> None:
+    limit = {"reason": "alpha", "sometimes": sometimes, "when": {"attributes": {"alpha": [1]}}}
+    kernels = {"ai.onnx.Elu": [{"versions": [6, 6]}]}
+    nodes = ModelNodes(read(model(f"y = Elu <alpha = {alpha}.0> (x)")), default_registry())
+    refuses = RuntimeCheck(toy_runtime(operators=kernels, restrictions={"ai.onnx.Elu": [limit]}))
+    found = refuses.check(nodes)
+    assert bool(found.missing) == (alpha == 1 and not sometimes)
+    assert found.uncertain == (("ai.onnx.Elu:6: alpha",) if alpha == 1 and sometimes else ())
+    errs = toy_runtime(operators=kernels, wrong={"ai.onnx.Elu:6": [limit]})
+    found = RuntimeCheck(errs, refuses_wrong=True).check(nodes)
+    assert bool(found.missing) == (alpha == 1 and not sometimes)
+    assert bool(found.warnings) == (alpha == 1 and sometimes)
+
+
+@pytest.mark.parametrize(
     ("nodes", "types", "is_certain"),
     [
         ("y = Abs (x)", "float[2] x", True),

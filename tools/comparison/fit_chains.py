@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.chains import Chain
 from comparison.differences import difference
-from comparison.measure_nodes import MeasuredNode, measure_nodes
+from comparison.measure_nodes import MeasuredNode, conflicting_node, measure_nodes
 from measurement.run_models import Worker
 from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
@@ -30,9 +31,11 @@ class FitOutcome(NamedTuple):
 
     kind: `same`, `refused`, `conversion` (the fitted model has other outputs in the reference, too), `kernel`
         (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
-        (one of these, and the report warns of wrong results), `uncertain` (the model does not run, and the
-        report says that a node may not), `error` (of the fit), or `unknown` (no reference runs the fitted
-        model).
+        (one of these, and the report warns of wrong results), `conflict` (instead of `conversion` and
+        `kernel`, if the references disagree about a node of the chain or of the fitted model, which the
+        details name, and if the runtime has the outputs of one of them where the other agrees),
+        `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
+        or `unknown` (no reference runs the fitted model).
     """
 
     kind: str
@@ -67,25 +70,34 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     outcome, found = worker.outputs(fitted.SerializeToString(), chain.feeds)
     if outcome.outcome in NOT_RUN:
         report = result.report
-        kind = (
-            "recorded" if report.warnings else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
-        )
+        # a runtime may refuse data that one of its kernels computes wrongly, but it loads all models before
+        is_recorded = outcome.outcome != "refused" and report.warnings
+        kind = "recorded" if is_recorded else "uncertain" if report.uncertain else NOT_RUN[outcome.outcome]
         return FitOutcome(kind, outcome.error, fitted)
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
-    return FitOutcome(_cause(chain, fitted, result.report), problem, fitted)
+    kind, is_shared = _cause(chain, fitted, found, result.report)
+    if is_shared and (conflict := _conflict(chain, fitted)):
+        return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
+    return FitOutcome(kind, problem, fitted)
 
 
-def _cause(chain: Chain, fitted: onnx.ModelProto, report: FitReport) -> str:
-    """Return the cause of other outputs."""
-    has_run = False
+def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
+    """Return the cause of other outputs, and whether all outputs of the runtime are those of a reference."""
+    results = []
     for run in (run_in_onnxruntime, run_in_reference):
-        try:
-            outputs = run(fitted, chain.feeds)
-        except CannotRun:
-            continue
-        has_run = True
-        if not difference(outputs, chain.outputs, chain.tolerance):
-            return "recorded" if report.warnings else "kernel"
-    return "conversion" if has_run else "unknown"
+        with suppress(CannotRun):
+            results.append(run(fitted, chain.feeds))
+    is_shared = any(not difference(found, each, chain.tolerance) for each in results)
+    if any(not difference(each, chain.outputs, chain.tolerance) for each in results):
+        return ("recorded" if report.warnings else "kernel"), is_shared
+    return ("conversion" if results else "unknown"), bool(results)
+
+
+def _conflict(chain: Chain, fitted: onnx.ModelProto) -> str:
+    """Return a node for which the references have different outputs; empty if they agree on all nodes."""
+    for model in (chain.model, fitted):
+        if found := conflicting_node(model, chain.feeds, chain.tolerance):
+            return found
+    return ""

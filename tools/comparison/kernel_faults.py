@@ -13,6 +13,10 @@ MAX_WEIGHT = 1e6
 """Weight that enlarges the error of the standard Sigmoid, about 1e-8, beyond the tolerance."""
 
 
+SPARE_LEVELS = 148.4
+"""Levels of a result, divided by the number of elements, above which QLinearSoftmax exceeds float: e**5."""
+
+
 class KernelFault(NamedTuple):
     """Nodes of some operators, and what their kernel does."""
 
@@ -37,7 +41,7 @@ def _softmax_overflows(sample: Sample) -> bool:
     sizes = data.shape[axis:] if attributes["opset"] < 13 else data.shape[axis : axis + 1]
     scale = sample.inputs[3]
     assert scale is not None
-    return int(np.prod(sizes)) == 1 or float(scale) < 1 / 255
+    return bool(np.floor(np.float32(1) / scale) >= SPARE_LEVELS * np.prod(sizes))
 
 
 def _skips_pixels(sample: Sample) -> bool:
@@ -141,7 +145,7 @@ KERNEL_FAULTS = (
     ),
     _fault(
         "QLinearSoftmax",
-        "The kernel exceeds 32 bits for one element, and for scales below 1 / 255.",
+        "The kernel exceeds float if `floor(1 / y_scale)` is at least 148 times the number of elements.",
         _softmax_overflows,
     ),
     _fault(

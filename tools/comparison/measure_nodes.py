@@ -79,10 +79,33 @@ def measure_nodes(
 
     Constants and random nodes are skipped, and nodes that no reference runs, or whose values are not tensors.
     """
+    check = RuntimeCheck(runtime)
+    for content, native, fed, expected in _single_nodes(model, feeds):
+        outcome, found = worker.outputs(native.SerializeToString(), fed)
+        if outcome.outcome == "runs":
+            problem = difference(found, expected, tolerance)
+            outcome = Outcome("differs" if problem else "equal", problem)
+        warnings = check.check(ModelNodes(ModelProto.FromString(content), default_registry())).warnings
+        yield MeasuredNode(outcome, content, bool(warnings))
+
+
+def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance: float) -> str:
+    """Return a node for whose inputs both references run, with different outputs; empty without one."""
+    for content, native, fed, expected in _single_nodes(model, feeds):
+        with suppress(CannotRun):
+            found = run_in_reference(native, fed)
+            if difference(found, expected, tolerance):
+                return str(MeasuredNode(Outcome("differs"), content, is_recorded=False))
+    return ""
+
+
+def _single_nodes(
+    model: onnx.ModelProto, feeds: Mapping[str, Any]
+) -> Iterator[tuple[bytes, onnx.ModelProto, dict[str, Any], list[Any]]]:
+    """Yield models with one node of the main graph, also with native types, with feeds and outputs."""
     scope = next(graph_scopes(ModelProto.FromString(model.SerializeToString()), default_registry()))[0]
     values: dict[str, Any] = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     values |= feeds
-    check = RuntimeCheck(runtime)
     for node in model.graph.node:
         single = _single(model, node, values, scope)
         if single is None:
@@ -95,13 +118,7 @@ def measure_nodes(
         operator = scope.operator(node.op_type, node.domain)
         if node.op_type == "Constant" or (operator and operator.determinism == "non_deterministic"):
             continue
-        outcome, found = worker.outputs(native.SerializeToString(), fed)
-        if outcome.outcome == "runs":
-            problem = difference(found, expected, tolerance)
-            outcome = Outcome("differs" if problem else "equal", problem)
-        content = single[0].SerializeToString()
-        warnings = check.check(ModelNodes(ModelProto.FromString(content), default_registry())).warnings
-        yield MeasuredNode(outcome, content, bool(warnings))
+        yield single[0].SerializeToString(), native, fed, expected
 
 
 def _run(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:

@@ -104,8 +104,8 @@ def run_in_onnxruntime(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     """Return the outputs of a model in onnx.reference; raise CannotRun or NoRuntime."""
-    if any(map(_has_lengths, nested_nodes(model.graph, *model.functions))):
-        raise NoRuntime("onnx.reference ignores `sequence_lens`")
+    if any(map(_is_ignored, nested_nodes(model.graph, *model.functions))):
+        raise NoRuntime("onnx.reference ignores `sequence_lens` and `clip`")
     if _opset(model) < MIN_REFERENCE_OPSET:
         raise NoRuntime("onnx.reference is not used for old operators")
     try:
@@ -125,9 +125,11 @@ def run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
     return results
 
 
-def _has_lengths(node: onnx.NodeProto) -> bool:
-    """Return whether a recurrent node has the lengths of its sequences."""
-    return node.op_type in RECURRENT and len(node.input) > SEQUENCE_LENS and bool(node.input[SEQUENCE_LENS])
+def _is_ignored(node: onnx.NodeProto) -> bool:
+    """Return whether a recurrent node has the lengths of its sequences, or a limit."""
+    has_lengths = len(node.input) > SEQUENCE_LENS and bool(node.input[SEQUENCE_LENS])
+    has_limit = any(each.name == "clip" for each in node.attribute)
+    return node.op_type in RECURRENT and (has_lengths or has_limit)
 
 
 def _is_unsupported(error: BaseException | None) -> bool:

@@ -64,6 +64,11 @@ def rename_modes(node: Node, out: Rewriter) -> None:
 @adapter("GridSample", 16, 15, error=ERROR)
 def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
+    if (rank := out.known_rank(node.inputs[0])) not in (None, IMAGE_RANK):
+        raise CannotConvert(
+            f"the data has rank {rank}, and version 16 samples images of rank {IMAGE_RANK}",
+            "rank.unsupported",
+        )
     _expand(node, IMAGE_RANK - 2, out)
 
 

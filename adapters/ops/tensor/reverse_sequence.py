@@ -3,7 +3,7 @@
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.emit.shapes import reshape, reshape_like
 
 
 @adapter("ReverseSequence", 10, 9)
@@ -29,7 +29,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     rows = reshape(data, (first * second, -1), out)
     indices = reshape(source_rows, (-1,), out)
     gathered = out.emit("Gather", [rows, indices], axis=0)
-    out.emit("Reshape", [gathered, out.emit("Shape", [data])], node.outputs)
+    reshape_like(gathered, data, out.emit("Shape", [data]), out, node.outputs)
 
 
 def _source_step(step: str, length: str, out: Rewriter) -> str:

@@ -22,6 +22,7 @@ from opshift.adapters.emit.shapes import (
     dimension_tensor,
     index_range,
     reshape,
+    reshape_like,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
@@ -102,7 +103,7 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     change = body.emit("Sub", [body.emit("Add", [count, body.iteration]), sources])
     body.output(body.emit("Add", [sources, body.emit("Mul", [is_here, change])]), "int64", (None,))
     (flat_sources,) = body.emit_loop(computed_dimension(targets, 0, out), [positions], out)
-    return out.emit("Reshape", [flat_sources, out.emit("Shape", [data])])
+    return reshape_like(flat_sources, data, out.emit("Shape", [data]), out)
 
 
 @adapter(("ScatterND", "ScatterElements"), 18, 16)
@@ -136,7 +137,7 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
     # Scatter requires one index for each element of the updates.
     expanded = out.emit("Expand", [row_indices, out.emit("Shape", [new_rows])])
     scattered = out.emit("Scatter", [rows, expanded, new_rows], axis=0)
-    out.emit("Reshape", [scattered, out.emit("Shape", [data])], node.outputs)
+    reshape_like(scattered, data, out.emit("Shape", [data]), out, node.outputs)
 
 
 def _combine(node: Node, out: Rewriter) -> None:
@@ -193,7 +194,7 @@ def _reduce_table(
     table = out.emit("Where", [is_target, new_rows, _identity_value(reduction, element_type, out)])
     # In opset 11 all four reductions have `axes` as an attribute.
     reduced = out.emit(reduce, [table], opset=11, axes=[0], keepdims=0)
-    shaped = out.emit("Reshape", [reduced, out.emit("Shape", [data])])
+    shaped = reshape_like(reduced, data, out.emit("Shape", [data]), out)
     out.emit(combine, [data, shaped], node.outputs)
 
 
@@ -240,7 +241,7 @@ def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) 
     # With no updates there are no turns.
     last = out.emit("ReduceMax", [out.emit("Concat", [out.int64([-1]), turns], axis=0)], axes=[0])
     (result,) = body.emit_loop(out.emit("Add", [last, out.int64([1])]), [rows], out)
-    out.emit("Reshape", [result, out.emit("Shape", [data])], node.outputs)
+    reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
 
 
 def _turns(ordered: str, count: str, out: Rewriter) -> str:

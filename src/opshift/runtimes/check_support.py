@@ -153,6 +153,8 @@ class ModelSupport(FrozenRecord):
     """Nodes that prevent it."""
     warnings: tuple[str, ...] = ()
     """Known wrong results of its kernels."""
+    wrong: tuple[str, ...] = ()
+    """Operator versions with wrong results that other nodes avoid."""
     uncertain: tuple[str, ...] = ()
     """Reasons why nodes that count as implemented may not be."""
     fallback: tuple[str, ...] = ()
@@ -186,6 +188,7 @@ class _Notes(FrozenRecord):
     """Notes about a model, each once, in the order of the model."""
 
     warnings: dict[str, None] = field(default_factory=dict)
+    wrong: dict[str, None] = field(default_factory=dict)
     uncertain: dict[str, None] = field(default_factory=dict)
     fallback: dict[str, None] = field(default_factory=dict)
 
@@ -212,8 +215,22 @@ class RuntimeCheck:
     def check(self, model: ModelNodes) -> ModelSupport:
         """Return whether the runtime implements a model, and which nodes prevent it."""
         self._notes = notes = _Notes()
+        self._add_model_notes(model)
         missing = (*self._model_problems(model), *self._missing_kernels(model))
-        return ModelSupport(missing, tuple(notes.warnings), tuple(notes.uncertain), tuple(notes.fallback))
+        lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback))
+        return ModelSupport(missing, *lists)
+
+    def _add_model_notes(self, model: ModelNodes) -> None:
+        runtime = self._runtime
+        if runtime.may_need_input_sizes:
+            for name in model.unsized_inputs:
+                reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
+                self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
+        if runtime.inexact_types:
+            used = {short_type(each) for nodes in model.groups.values() for _, each in nodes[0].types if each}
+            for name, difference in runtime.inexact_types.items():
+                if name in used:
+                    self._notes.warnings[f"{name}: {difference}"] = None
 
     def newest_import(self, domain: str) -> int | None:
         """Return the newest opset of a domain that a model may import; `None` if any one is accepted."""
@@ -302,6 +319,7 @@ class RuntimeCheck:
         if other._reason(node, model):
             return False
         self._notes.warnings.update(other._notes.warnings)
+        self._notes.wrong.update(other._notes.wrong)
         self._notes.uncertain.update(other._notes.uncertain)
         return True
 
@@ -316,12 +334,12 @@ class RuntimeCheck:
 
     def _own_reason(self, node: ModelNode, model: ModelNodes) -> str:
         runtime, identity, own = self._runtime, self._identity(node), self._kernel(node)
-        errors = runtime.errors_of(identity) if self._refuses_wrong else ()
+        errors = (each for each in runtime.errors_of(identity) if self._refuses_wrong and not each.sometimes)
         for each in (*runtime.restrictions_of(identity), *errors):
             is_refused = concerns(each, node)
-            if is_refused:
+            if is_refused and not each.sometimes:
                 return f"{runtime.name} refuses the node: {each.reason}"
-            if is_refused is None:
+            if is_refused is not False:
                 self._notes.uncertain[f"{identity}: {each.reason}"] = None
         if own.kernel is not None and (problem := _internal_problem(node, own.kernel)):
             return f"{runtime.name} refuses the node: {problem}"
@@ -385,6 +403,8 @@ class RuntimeCheck:
         for each in self._runtime.errors_of(self._identity(node)):
             if concerns(each, node) is not False:
                 self._notes.warnings[f"{identity}: {each.reason}"] = None
+                if not each.sometimes:
+                    self._notes.wrong[identity] = None
         if any(each is None and name in kernel.types for name, each in node.types):
             self._notes.uncertain[f"{identity}: an element type is unknown"] = None
         is_documented = bool(kernel.types) or self._runtime.evidence.kind != "documentation"

@@ -22,7 +22,7 @@ from opshift.model.graphs import (
     node_place,
     require_limited_lists,
 )
-from opshift.model.messages import ModelProto, NodeProto, TensorProto
+from opshift.model.messages import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.node_values import add_values
 from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
@@ -203,6 +203,7 @@ class ModelNodes:
         opsets: opset imports.
         ir_version: IR version.
         unranked_inputs: names of the inputs of the model that are tensors without a declared rank.
+        unsized_inputs: names of the inputs that are tensors, and do not declare all of their sizes.
         overridable: element types of the initializers that callers can override, by name.
         nodes: the nodes of all graphs, and of the local functions that they call.
         calls: the places of the calls of local functions, by function.
@@ -218,6 +219,11 @@ class ModelNodes:
             each.name
             for each in model.graph.input
             if each.type.HasField("tensor_type") and declared_dims(each.type) is None
+        ]
+        self.unsized_inputs = [
+            each.name
+            for each in model.graph.input
+            if each.type.HasField("tensor_type") and not _declares_sizes(each.type)
         ]
         has_defaults = model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
         defaults = initializer_inputs(model.graph) if has_defaults else ()
@@ -300,6 +306,11 @@ def ordered(model: ModelProto, registry: Registry) -> tuple[ModelProto, ModelNod
 
         model, _ = repaired_copy(model, error, registry)
         return model, ModelNodes(model, registry)
+
+
+def _declares_sizes(declared: TypeProto) -> bool:
+    dims = declared_dims(declared)
+    return dims is not None and all(isinstance(each, int) for each in dims)
 
 
 def _status(proto: NodeProto, scope: Scope) -> OperatorStatus:

@@ -117,6 +117,12 @@ def _cases(element_type: Any) -> Iterator[Any]:
         "QLinearSoftmax without zero point",
         case("QLinearSoftmax", many, f(0.02), zero, f(0.0031), element_type(0), opset=13),
     )
+    largest_twice = np.array([[3, 3, 3, 100, 100], [100, 3, 100, 100, 100]], element_type)
+    for levels in (5, 7, 9, 11):
+        yield (
+            f"QLinearSoftmax ties of {levels}",
+            case("QLinearSoftmax", largest_twice, f(0.5), za, f(1 / (levels + 0.5)), zc, opset=13),
+        )
     for last in (0, 1):
         yield (
             f"QLinearGlobalAveragePool {last}",

@@ -16,7 +16,7 @@ from support.runtimes import fictional_runtime, needs_newest_onnx
 from compare_fit import worker_of
 from comparison.chains import Chain, draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
-from comparison.measure_nodes import wrong_text
+from comparison.measure_nodes import conflicting_node, wrong_text
 from measurement.run_models import Worker
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
@@ -114,3 +114,17 @@ def test_names_the_node_that_causes_a_fault(
     assert (outcome.kind, outcome.culprits) == (kind, culprits)
     text = wrong_text("acme-1", outcome.nodes)
     assert ("ai.onnx.Celu:12" in text) == (kind == "kernel")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "conflict"),
+    [("LRN", {"size": 1, "alpha": 1.5}, "ai.onnx.LRN:13(T: float) differs"), ("Celu", {"alpha": 1.5}, "")],
+)
+def test_names_nodes_about_which_the_references_disagree(
+    op_type: str, attributes: dict[str, float], conflict: str
+) -> None:
+    """Show that windows of onnx.reference's LRN lack their last channel."""
+    data = np.linspace(-2, 2, 24, dtype=np.float32).reshape(1, 6, 2, 2)
+    nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node(op_type, ["h"], ["y"], **attributes)]
+    model = build(nodes, {"x": data}, ["y"], 17)
+    assert conflicting_node(model, {"x": data}, 1e-4) == conflict

@@ -147,3 +147,18 @@ def test_compares_sizes(keys: int, attributes: str, is_replaced: bool, mask: str
     uses_size = bool(mask or attributes)
     assert bool(fitted.report.replaced) == (is_replaced and uses_size)
     assert fit(onnx.parser.parse_model(text), "onnxruntime-1.21.1").report.replaced == ()
+
+
+def test_wrong_results_that_cannot_be_avoided_are_warnings() -> None:
+    sometimes = Restriction(reason="NaN becomes 0", sometimes=True, when=Condition())
+    kernels = {f"ai.onnx.{each}": (Kernel(versions=(1, 99)),) for each in ("Celu", *OTHERS)}
+    runtime = fictional_runtime(
+        opsets={"ai.onnx": 28},
+        operators=kernels,
+        wrong={"ai.onnx.Celu:12": (sometimes,)},
+        inexact_types={"float": "computed in float16"},
+    )
+    model = build([helper.make_node("Celu", ["x"], ["y"], alpha=2.0)], {"x": X}, ["y"], 13)
+    fitted = fit(model, runtime)
+    assert op_types(fitted.model) == ["Celu"]
+    assert fitted.report.warnings == ("float: computed in float16", "ai.onnx.Celu:12: NaN becomes 0")

@@ -106,6 +106,11 @@ class Attempt:
         return self._support.warnings
 
     @property
+    def wrong(self) -> tuple[str, ...]:
+        """The operator versions with wrong results that other nodes avoid."""
+        return self._support.wrong
+
+    @property
     def cost(self) -> int:
         """Number of added nodes, and the cost of each inexact conversion."""
         added = sum(max(each.added_nodes, 0) for each in self._reports)
@@ -242,14 +247,14 @@ def cheapest(
         missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
         raise DoesNotFit(runtime.name, nearest.opset, missing)
     best = min(fitting, key=lambda each: each.cost)
-    if best.warnings:
+    if best.wrong:
         strict = RuntimeCheck(runtime, refuses_wrong=True)
         others = _with_other_versions(ranked, best, options.registry)
         for target in islice((best.target, *others), MAX_AVOIDING):
             attempt = Attempt(model, nodes, target, runtime, check, options, strict)
-            if not attempt.missing and len(attempt.warnings) < len(best.warnings):
+            if not attempt.missing and len(attempt.wrong) < len(best.wrong):
                 best = attempt
-            if not best.warnings:
+            if not best.wrong:
                 break
     return best.model, best.report(len(fitting) + len(failed))
 
@@ -258,7 +263,7 @@ def _with_other_versions(
     ranked: Sequence[TargetOpsets], best: Attempt, registry: Registry
 ) -> Iterator[TargetOpsets]:
     """Yield the opsets with other versions of the operators that have wrong results, each version once."""
-    wrong = [OperatorId.parse(each.partition(": ")[0]) for each in best.warnings]
+    wrong = list(map(OperatorId.parse, best.wrong))
 
     def versions(target: TargetOpsets) -> tuple[OperatorVersion | None, ...]:
         opsets = target.opsets
