@@ -142,7 +142,7 @@ class Interruption:
                 process.communicate()
                 return Trial(command, moment, "interrupted", (f"it does not end within {SECONDS:g} seconds",))
             remaining = _processes_remain(process.pid)
-            outcome = _outcome(process.returncode, errors, whole)
+            outcome = outcome_of(process.returncode, errors, whole)
             faults = [] if outcome != "other" else [f"exit code {process.returncode}: {errors[-2000:]}"]
             faults += ["a process remains"] if remaining else []
             faults += self._file_faults(_files(Path(name)), whole)
@@ -164,7 +164,7 @@ class Interruption:
         for name, content in self._models.items():
             (folder / name).write_bytes(content)
         return subprocess.Popen(
-            [sys.executable, "-m", "opshift", *command.split()],
+            [Path(sys.executable).with_name("opshift"), *command.split()],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -187,7 +187,8 @@ class Interruption:
                 yield f"{name} is torn"
 
 
-def _outcome(code: int, errors: str, whole: WholeRun) -> str:
+def outcome_of(code: int, errors: str, whole: WholeRun) -> str:
+    """Return how an interrupted command ended, see `Trial`."""
     if code == INTERRUPTED and errors in (MESSAGE, ""):
         return "interrupted"
     if (code, errors) == (whole.code, whole.errors):
