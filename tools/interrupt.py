@@ -232,6 +232,8 @@ def _processes_remain(group: int) -> bool:
 
 def interrupt(count: int, seed: int, commands: Sequence[str] = COMMANDS) -> Iterator[Trial]:
     """Yield trials of commands in turn."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background; processes would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with TemporaryDirectory(prefix="opshift-models-") as folder:
         write_models(Path(folder))
         trials = Interruption(Path(folder), random.Random(seed))
