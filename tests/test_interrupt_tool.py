@@ -11,7 +11,9 @@ from interrupt import COMMANDS, MESSAGE, WholeRun, interrupt, outcome_of
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes of Windows have no process groups")
 
 
-@pytest.mark.parametrize("command", ["convert . --out out -t 17 --jobs 2", "fit m0.onnx out.onnx -r tract-0.23.9"])
+@pytest.mark.parametrize(
+    "command", ["convert . --out out -t 17 --jobs 2", "fit m0.onnx out.onnx -r tract-0.23.9"]
+)
 def test_sample(command: str) -> None:
     for trial in interrupt(3, seed=1, commands=[command]):
         assert not trial.faults, trial
@@ -23,8 +25,12 @@ def test_all_commands() -> None:
         assert not trial.faults, trial
 
 
-PYTHON = 'Traceback (most recent call last):\n  File "<frozen site>", line 221, in addsitedir\nKeyboardInterrupt\n'
-OPSHIFT = 'Traceback (most recent call last):\n  File "/a/opshift/start.py", line 1, in main\nKeyboardInterrupt\n'
+PYTHON = (
+    'Traceback (most recent call last):\n  File "<frozen site>", line 221, in addsitedir\nKeyboardInterrupt\n'
+)
+OPSHIFT = (
+    'Traceback (most recent call last):\n  File "/a/opshift/start.py", line 1, in main\nKeyboardInterrupt\n'
+)
 
 ENDS = {
     "interrupted": (130, MESSAGE, "interrupted"),
