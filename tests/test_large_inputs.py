@@ -173,6 +173,7 @@ TEXTS = {
     "dots": "." * 100_000,
     "calls without outputs": "A(x)\n" * 20_000,
     "brackets": "Relu" + "(" * 100_000,
+    "dimensions": f"y = Constant <value = float[{'9000000000000000000,' * 4_000}9] {{1.0}}> ()",
     "JSON": '{"node":' + "[" * 100_000,
 }
 
