@@ -136,11 +136,10 @@ class InlinedCall:
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Rename the values that a graph declares, but not those that its nodes read and produce."""
-    tensors = (tensor.values for tensor in graph.sparse_initializer)
-    declared = chain(graph.input, graph.initializer, tensors, graph.output, graph.value_info)
-    value: ValueInfoProto | TensorProto
-    for value in declared:
+    for value in chain(graph.input, graph.output, graph.value_info):
         value.name = names.get(value.name, value.name)
+    for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):
+        tensor.name = names.get(tensor.name, tensor.name)
     for annotation in graph.quantization_annotation:
         annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
         for entry in annotation.quant_parameter_tensor_names:
