@@ -139,6 +139,34 @@ def _calls() -> ModelProto:
     return model
 
 
+def _deep_calls() -> ModelProto:
+    """Return a model whose 500 calls become one node each, through 400 functions."""
+    model = _model(9)
+    model.opset_import.add(domain="local", version=1)
+    for index in range(500):
+        model.graph.node.add(op_type="f0", domain="local", input=["x"], output=[f"y{index or ''}"])
+    for index in range(400):
+        function = model.functions.add(name=f"f{index}", domain="local", input=["a"], output=["b"])
+        function.opset_import.add(version=9)
+        function.opset_import.add(domain="local", version=1)
+        called, domain = (f"f{index + 1}", "local") if index < 399 else ("Softmax", "")
+        function.node.add(op_type=called, domain=domain, input=["a"], output=["b"])
+    return model
+
+
+def _branches() -> ModelProto:
+    """Return a model with 1,500 branches, of which runtimes refuse one."""
+    model = _model(9)
+    model.graph.input.add(name="c").type.tensor_type.elem_type = 9
+    for index in range(15):
+        node = model.graph.node.add(op_type="If", input=["c"], output=[f"y{index or ''}"])
+        for name in "then_branch", "else_branch", *(f"branch{number}" for number in range(index % 2 * 200)):
+            branch = node.attribute.add(name=name, type=5).g
+            branch.node.add(op_type="Identity", input=["x"], output=["t"])
+            branch.output.add(name="t")
+    return model
+
+
 MODELS: dict[str, Callable[[], ModelProto]] = {
     "inputs": _inputs,
     "outputs": _outputs,
@@ -148,10 +176,12 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "states of Scan": _states,
     "a chain of bfloat16": _bfloat16,
     "calls of functions": _calls,
+    "calls through many functions": _deep_calls,
+    "branches": _branches,
 }
 
 
-@pytest.mark.parametrize("build", [_inputs, _training, _operands, _states])
+@pytest.mark.parametrize("build", [_inputs, _training, _operands, _states, _deep_calls])
 def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:
     content = build().SerializeToString()
     require_limits(worker, *(Case(call, ".onnx", content, "0") for call in ("convert", "compare")))
@@ -173,6 +203,7 @@ TEXTS = {
     "dots": "." * 100_000,
     "calls without outputs": "A(x)\n" * 20_000,
     "brackets": "Relu" + "(" * 100_000,
+    "dimensions": f"y = Constant <value = float[{'9000000000000000000,' * 4_000}9] {{1.0}}> ()",
     "JSON": '{"node":' + "[" * 100_000,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.attributes import graphs_in
@@ -128,14 +129,21 @@ class InlinedCall:
         names = {**outer}
         for name in dict.fromkeys((*(value.name for value in values), *produced)):
             names[name] = self._fresh(name) if name else name
-        for value in [*values, *graph.output, *graph.value_info]:
-            value.name = names.get(value.name, value.name)
+        rename_values(graph, names)
         for node in graph.node:
             self._rename(node, names)
-        for annotation in graph.quantization_annotation:
-            annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
-            for entry in annotation.quant_parameter_tensor_names:
-                entry.value = names.get(entry.value, entry.value)
+
+
+def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Rename the values that a graph declares, but not those that its nodes read and produce."""
+    for value in chain(graph.input, graph.output, graph.value_info):
+        value.name = names.get(value.name, value.name)
+    for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):
+        tensor.name = names.get(tensor.name, tensor.name)
+    for annotation in graph.quantization_annotation:
+        annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
+        for entry in annotation.quant_parameter_tensor_names:
+            entry.value = names.get(entry.value, entry.value)
 
 
 def _used_outputs(call: NodeProto, function: FunctionProto | InlinedNodes) -> list[tuple[str, str]]:

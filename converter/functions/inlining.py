@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from opshift.converter.functions.inlined_call import InlinedCall
+from opshift.converter.functions.expanded_calls import CallExpander
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
 from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
@@ -135,8 +135,10 @@ def replace_call(
 class _Inliner:
     def __init__(self, model: ModelProto, functions: Iterable[FunctionProto]) -> None:
         self._functions = {function_id(each): each for each in functions}
-        self._names = FreshNames()
-        self._names.avoid(*root_graphs(model), *model.functions)
+        names = FreshNames()
+        names.avoid(*root_graphs(model), *model.functions)
+        others = (each for each in model.functions if function_id(each) not in self._functions)
+        self._calls = CallExpander(self._functions, [*root_graphs(model), *others], names.fresh)
         self._needs_identity = False
 
     def add_imports(self, imports: Repeated[OperatorSetIdProto], functions: Iterable[FunctionProto]) -> None:
@@ -164,23 +166,10 @@ class _Inliner:
 
     def _replace(self, graph: ContainerProto, position: int, node_names: NodeNames) -> list[int]:
         """Replace a call by the nodes of the function, see `replace_call`."""
-        new_nodes = self._expand(graph.node[position], graph)
-        return replace_call(graph, position, new_nodes, node_names)
-
-    def _expand(self, call: NodeProto, graph: ContainerProto) -> list[NodeProto]:
-        """Return the nodes of a call, with nested calls expanded."""
-        waiting, done = [call], []
-        while waiting:
-            node = waiting.pop()
-            function = self._functions.get(called_function(node))
-            if function is None:
-                done.append(node)
-                continue
-            instance = InlinedCall(node, function, self._names.fresh)
-            self._needs_identity |= instance.has_identity
-            graph.value_info.extend(instance.value_info)
-            waiting += reversed(instance.nodes)
-        return done
+        found = self._calls.expand(graph.node[position])
+        self._needs_identity |= found.has_identity
+        graph.value_info.extend(found.value_info)
+        return replace_call(graph, position, found.nodes, node_names)
 
 
 def inlined_size(model: ModelProto) -> int:

@@ -1,10 +1,13 @@
 """Handling of Ctrl+C from the start of the command line, before anything else is imported.
 
 It imports only what the interpreter has loaded: a signal that arrives earlier would print a traceback.
+`signal` would import `enum`, which takes longer than the rest of the start: this uses the module behind it.
 """
 
 import os
-import signal
+from importlib import import_module
+
+signal = import_module("_signal")  # type checkers do not know it
 
 
 def exit_at_once(number: int, frame: object) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFile
 
 from opshift.model.errors import UsageError
 from opshift.stores.find_models import FoundModel, find_models, is_file_name
@@ -101,3 +102,18 @@ def test_finds_keys_with_unusual_parts(bucket: str) -> None:
         store.call_s3("put_object", Bucket=bucket.removeprefix("s3://"), Key=key, Body=b"x")
     assert relative(bucket) == ["a//b.onnx", "c d/[x]é.onnx"]
     assert relative(f"{bucket}/c d/[x]é.onnx") == ["[x]é.onnx"]
+
+
+UNUSUAL = {
+    "an empty part": (("/abs.onnx", "ok.onnx"), ["/abs.onnx", "ok.onnx"]),
+    "two empty parts": (("a/file:///b.onnx", "ok.onnx"), ["a/file:///b.onnx", "ok.onnx"]),
+    "an object and a folder of one name": (("a.onnx", "a.onnx/b.onnx"), ["a.onnx", "a.onnx/b.onnx"]),
+}
+
+
+@pytest.mark.parametrize(("names", "found"), UNUSUAL.values(), ids=UNUSUAL)
+def test_finds_all_keys_in_memory(names: tuple[str, ...], found: list[str], memory: Any) -> None:
+    for name in names:
+        memory.store[f"/zoo/{name}"] = MemoryFile(memory, f"/zoo/{name}", b"x")
+    assert relative("memory://zoo/") == found
+    assert relative("memory://zoo/*") == [each for each in found if "/" not in each]

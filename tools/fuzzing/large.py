@@ -102,6 +102,9 @@ def _grow(model: ModelProto, random: Random) -> None:
         added = values.add()
         added.MergeFromString(pattern)
         last = _rename(added, style, index, last)
+        missing -= max(added.ByteSize() - len(pattern), 0)  # new names may be longer
+        if (index + 1) * (len(pattern) + 10) > missing:
+            break
 
 
 def _rename(message: Any, style: str, index: int, last: str) -> str:

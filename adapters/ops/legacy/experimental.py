@@ -4,12 +4,12 @@ ConstantFill and GivenTensorFill take their shape from an attribute, the shape o
 the input. Other combinations were never defined.
 """
 
-import math
 from typing import Any
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.shapes import INT64_MAX
+from opshift.model.tensors import count_elements
 
 INTEGER_TYPES = {6: ("int32", -(2**31), 2**31 - 1), 7: ("int64", -(2**63), 2**63 - 1), 9: ("bool", 0, 1)}
 """Values of `dtype` other than float: the element type, its smallest and its largest number."""
@@ -157,8 +157,9 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
     element_type = _element_type(node, out)
     if not node.input(0):
         dims = tuple(node.attribute("shape"))
-        if math.prod(dims) != len(values):
-            reason = f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
+        count = count_elements(dims)
+        if count != len(values):
+            reason = f"values has {len(values)} numbers, shape {list(dims)} requires {count}"
             raise CannotConvert(reason, "node.invalid")
         value = Tensor(element_type, dims, values)
         out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})

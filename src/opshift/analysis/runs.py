@@ -17,12 +17,13 @@ from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
 from opshift.model.binary_files import is_readable
-from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, model_of
+from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of
 from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
 from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json, json_values
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Runtime
@@ -122,7 +123,7 @@ def runs(
     ]
     with _small(model) as source:
         candidates = _Candidates(source, registry or default_registry())
-        results = tuple(candidates.result(each) for each in chosen)
+        results = tuple(candidates.results(chosen))
         return Runs(candidates.nodes.opsets, source.ir_version, results)
 
 
@@ -174,6 +175,75 @@ class _Candidate(NamedTuple):
     added_nodes: int
 
 
+class _Search:
+    """Search for the nearest opset after which one runtime runs a model.
+
+    Attributes:
+        check: check of the runtime.
+        support: its answer to the unchanged model.
+        promising: opsets of all domains to try, by that of the default domain.
+        keeps_failure: whether the first conversion is part of the answer even if it does not help.
+        nearest: conversion that is part of the answer so far.
+    """
+
+    nearest: ConversionAttempt | None = None
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        check: RuntimeCheck,
+        support: ModelSupport,
+        promising: Mapping[int, Mapping[str, int]],
+        *,
+        keeps_failure: bool,
+    ) -> None:
+        self.runtime = runtime
+        self.check = check
+        self.support = support
+        self.promising = promising
+        self.keeps_failure = keeps_failure
+        self._failed: set[object] = set()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nodes lacked kernels after a conversion."""
+        return bool(self._failed)
+
+    @property
+    def result(self) -> RuntimeResult:
+        """Answer of the runtime."""
+        return RuntimeResult(self.runtime.name, self.runtime.evidence.kind, self.support, self.nearest)
+
+    def add(self, attempt: ConversionAttempt) -> None:
+        """Add the conversion to the next opset."""
+        if attempt.succeeds:
+            self.nearest, self.promising = attempt, {}
+            return
+        if self.keeps_failure:
+            self.nearest = self.nearest or attempt
+        found = attempt.support.missing if attempt.support is not None else ()
+        self._failed.update((each.operator, *each.types.items()) for each in found)
+
+    def fails_again(self, node: ModelNode, version: OperatorVersion | None) -> bool:
+        """Return whether a node lacks a kernel that it lacked after another conversion to the same version.
+
+        Args:
+            node: node of the unchanged model.
+            version: its operator version after the next conversion.
+        """
+        if version is None or (version.has_function and self.runtime.expands_functions):
+            return False
+        types = [(name, each) for name, each in node.types if each]
+        names = (f"{node.domain}.{node.node.op_type}", *types), (str(version.id), *types)
+        is_the_same = names[0] in missing_operators(self.support) and names[1] in self._failed
+        return is_the_same and not self.check.is_restricted(version.id)
+
+
+def missing_operators(support: ModelSupport) -> set[object]:
+    """Return the names of the operators that prevent that a model runs, each with the types of its nodes."""
+    return {(each.operator.rpartition(":")[0], *each.types.items()) for each in support.missing}
+
+
 class _Candidates:
     """Conversions of a model, which runtimes share."""
 
@@ -184,20 +254,47 @@ class _Candidates:
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
 
-    def result(self, runtime: Runtime) -> RuntimeResult:
-        """Return whether a runtime runs the model, as it is or after a conversion to the nearest opset."""
+    def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
+        """Yield whether each runtime runs the model, as it is or after a conversion to the nearest opset."""
+        searches = [self._search(each) for each in runtimes]
+        # One opset at a time, because the conversions to all of them may need much memory.
+        for opset in self._nearest({opset for each in searches for opset in each.promising}):
+            self._try(opset, searches)
+        yield from (each.result for each in searches)
+
+    def _nearest(self, opsets: Iterable[int]) -> list[int]:
+        """Return opsets of the default domain, the nearest to that of the model first, then the newest."""
+        source = self._opsets.get(DEFAULT_DOMAIN, 0)
+        return sorted(opsets, key=lambda each: (abs(each - source), -each))
+
+    def _search(self, runtime: Runtime) -> _Search:
         check = RuntimeCheck(runtime)
         support = check.check(self.nodes)
         newest = {name: check.newest_import(name) or opset for name, opset in self.nodes.opsets.items()}
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
-        nearest = None
-        for opsets in self._promising_opsets(runtime, support) if support.missing else ():
-            attempt = self._attempt(check, opsets, runtime.ir_version)
-            if attempt.succeeds:
-                nearest = attempt
-                break
-            nearest = nearest or (attempt if is_too_new else None)
-        return RuntimeResult(runtime.name, runtime.evidence.kind, support, nearest)
+        # no conversion declares the shapes of inputs
+        is_hopeless = not support.missing or (check.needs_ranks(self.nodes) and not is_too_new)
+        promising = {} if is_hopeless else dict(self._promising_opsets(runtime, support))
+        return _Search(runtime, check, support, promising, keeps_failure=is_too_new)
+
+    @gc_paused
+    def _try(self, opset: int, searches: Iterable[_Search]) -> None:
+        """Convert to an opset of the default domain for each search that needs it."""
+        self._converted.clear()
+        for each in searches:
+            opsets = each.promising.get(opset)
+            if opsets is not None and not self._fails_again(each, opsets):
+                each.add(self._attempt(each.check, opsets, each.runtime.ir_version))
+
+    def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
+        """Return whether a node will lack a kernel after a conversion, as after an earlier one."""
+        nodes = [each.nodes[0] for each in self.nodes.groups.values()] if search.has_failed else ()
+        return any(
+            search.fails_again(
+                each, self._registry.known_at(each.node.op_type, opsets.get(each.domain, 0), each.domain)
+            )
+            for each in nodes
+        )
 
     def _attempt(
         self, check: RuntimeCheck, opsets: Mapping[str, int], newest_ir: int | None
@@ -219,8 +316,10 @@ class _Candidates:
             self._converted[key] = _Candidate(nodes, causes, Report.of(plan, result).added_nodes)
         return self._converted[key]
 
-    def _promising_opsets(self, runtime: Runtime, support: ModelSupport) -> Iterator[dict[str, int]]:
-        """Yield opsets for which a runtime may implement all nodes, nearest to that of the model first.
+    def _promising_opsets(
+        self, runtime: Runtime, support: ModelSupport
+    ) -> Iterator[tuple[int, Mapping[str, int]]]:
+        """Yield opsets for which a runtime may implement all nodes, each with that of the default domain.
 
         If the opset of the model is too new, the newest one that the runtime supports is always among them.
         """
@@ -235,13 +334,12 @@ class _Candidates:
         }
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
-        nearest = sorted(range(1, newest + 1), key=lambda each: (abs(each - source[DEFAULT_DOMAIN]), -each))
-        missing = {(each.operator.rpartition(":")[0], *each.types.items()) for each in support.missing}
-        for opsets in [{**own, DEFAULT_DOMAIN: each} for each in nearest] or [own]:
+        missing = missing_operators(support)
+        for opsets in [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]:
             groups = self.nodes.groups.values()
             is_required = opsets == own != source
-            if is_required or all(self._may_run(each[0], opsets, runtime, missing) for each in groups):
-                yield opsets
+            if is_required or all(self._may_run(each.nodes[0], opsets, runtime, missing) for each in groups):
+                yield opsets.get(DEFAULT_DOMAIN, 0), opsets
 
     def _may_run(
         self, node: ModelNode, opsets: Mapping[str, int], runtime: Runtime, missing: Collection[object]

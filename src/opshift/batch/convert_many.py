@@ -171,7 +171,9 @@ class Batch(NamedTuple):
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
             # claims do not have the data files of objects; those below one folder stay apart
-            model = _Model(source, os.path.join(self.out, relative), (), not is_remote or root == first_root)
+            model = _Model(
+                source, os.path.join(self.out, relative.lstrip("/")), (), not is_remote or root == first_root
+            )
             try:
                 output = output_location(self.out, relative)
             except OpshiftError as error:  # concerns this model alone

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
@@ -94,7 +95,8 @@ class _Worker:
         context = get_context("spawn")
         self._connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
-        self.process.start()
+        with _interrupts_blocked():
+            self.process.start()
         other.close()  # so that the end of the process closes the connection
 
     def run(self, call: Callable[[], Result]) -> Result:
@@ -116,6 +118,23 @@ class _Worker:
         self.process.join(SECONDS_TO_END)
         self.process.kill()
         self.process.join()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl+C, also in processes that start in this block: they cannot handle it before they run code.
+
+    A signal that arrives in the meantime interrupts this process at the end of the block.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # a process needs it, and starting it unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(connection: Connection[object, Callable[[], object]]) -> None:

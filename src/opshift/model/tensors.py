@@ -5,7 +5,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from operator import mul
 from typing import Any
 
@@ -22,9 +22,30 @@ DATA_FIELDS = (
 """The fields of a TensorProto that hold elements."""
 
 
+MAX_COUNT = 1 << 127
+"""Maximum number of elements that is computed.
+
+A product of thousands of huge dimensions takes long, and has more digits than Python prints.
+"""
+
+
+def count_elements(dims: Iterable[int]) -> int:
+    """Return the product of dimensions, or `MAX_COUNT` if it is larger."""
+    sizes = tuple(dims)
+    count = 0 if 0 in sizes else 1
+    for size in sizes if count else ():
+        count *= size
+        if abs(count) >= MAX_COUNT:
+            return MAX_COUNT
+    return count
+
+
 def element_count(tensor: TensorProto) -> int | None:
-    """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
-    return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
+    """Return the number of elements of a TensorProto's shape, at most `MAX_COUNT`.
+
+    `None` if a dimension is negative.
+    """
+    return None if any(dim < 0 for dim in tensor.dims) else count_elements(tensor.dims)
 
 
 def read_tensor(proto: TensorProto) -> Tensor | None:
@@ -42,8 +63,9 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
         is_signed = kind.name.startswith("int")
         values = None if unpacked is None else tuple(array("b" if is_signed else "B", unpacked))
     else:
-        values = _values(with_payload(proto), kind, math.prod(dims))
-    return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
+        values = _values(with_payload(proto), kind, count_elements(dims))
+    is_complete = values is not None and len(values) == count_elements(dims)
+    return Tensor(kind.name, dims, values) if values is not None and is_complete else None
 
 
 def unpacked_bytes(proto: TensorProto) -> bytes | None:
@@ -51,7 +73,7 @@ def unpacked_bytes(proto: TensorProto) -> bytes | None:
 
     Return `None` for external data and inconsistent dimensions.
     """
-    proto, name, count = with_payload(proto), BY_NUMBER[proto.data_type].name, math.prod(proto.dims)
+    proto, name, count = with_payload(proto), BY_NUMBER[proto.data_type].name, count_elements(proto.dims)
     numbers = proto.int32_data
     payload = proto.raw_data if proto.HasField("raw_data") else bytes(number & 0xFF for number in numbers)
     if proto.data_location == EXTERNAL or len(payload) != -(count * PACKED_BITS[name] // -8):
@@ -215,7 +237,7 @@ MAX_DENSE_ELEMENTS = 4096
 def read_sparse_tensor(proto: SparseTensorProto, max_elements: int = MAX_DENSE_ELEMENTS) -> Tensor | None:
     """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
     dims = tuple(proto.dims)
-    size = math.prod(dims)
+    size = count_elements(dims)
     values, indices = read_tensor(proto.values), read_tensor(proto.indices)
     if values is None or indices is None or not 0 <= size <= max_elements:
         return None
@@ -237,7 +259,9 @@ def sparse_positions(indices: Tensor, dims: Sequence[int]) -> Sequence[int]:
     if len(indices.dims) == 1:
         return indices.values
     rank = len(dims)
-    strides = [math.prod(dims[axis + 1 :]) for axis in range(rank)]
+    if not 0 < count_elements(dims) < MAX_COUNT:  # no position is inside, or none has a legitimate size
+        return [-1] * -(len(indices.values) // -(rank or 1))
+    strides = list(accumulate(reversed(dims[1:]), mul, initial=1))[::-1] if rank else []
     positions = []
     for start in range(0, len(indices.values), rank or 1):
         row = indices.values[start : start + rank]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Final
+from typing import Final, NamedTuple
 
 from opshift.inference.infer_types import infer_types
 from opshift.model.attributes import ATTRIBUTE_TYPES
@@ -19,10 +19,11 @@ from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
+from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.registry.runtimes.schemas import SchemaDifference
 from opshift.runtimes.conditions import concerns
-from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, ordered
 
 NO_LIMIT: Final = 2**31 - 1
 """Largest number of values of a variadic parameter."""
@@ -193,6 +194,16 @@ class _Notes(FrozenRecord):
     fallback: dict[str, None] = field(default_factory=dict)
 
 
+class _Asked(NamedTuple):
+    """What the answers of a runtime for nodes with equal types depend on."""
+
+    restrictions: tuple[Restriction, ...]
+    """Restrictions and known errors of the kernels."""
+    bodies: bool
+    outdated_bodies: bool
+    schemas: bool
+
+
 class RuntimeCheck:
     """Check of the nodes of models for one runtime; equal questions are answered once.
 
@@ -237,6 +248,15 @@ class RuntimeCheck:
         newest = self._runtime.newest_import(domain)
         return self._fallback.newest_import(domain) if newest is None and self._fallback else newest
 
+    def needs_ranks(self, model: ModelNodes) -> bool:
+        """Return whether the runtime refuses a model because the rank of an input is unknown."""
+        return self._runtime.needs_input_ranks and bool(model.unranked_inputs)
+
+    def is_restricted(self, operator: OperatorId) -> bool:
+        """Return whether conditions decide about nodes of an operator version, also of the fallback."""
+        other = self._fallback
+        return bool(self._runtime.restrictions_of(operator)) or bool(other and other.is_restricted(operator))
+
     def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime
         for domain, opset in model.opsets.items():
@@ -261,7 +281,7 @@ class RuntimeCheck:
 
     def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
         runtime = self._runtime
-        if runtime.needs_input_ranks:
+        if self.needs_ranks(model):
             for name in model.unranked_inputs:
                 reason = f"{runtime.name} refuses models with inputs of unknown rank, such as {name!r}"
                 yield MissingKernel(
@@ -274,33 +294,57 @@ class RuntimeCheck:
                 yield MissingKernel((place,), "", {}, reason, "make it constant: opshift doctor --fix")
 
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
-        for nodes in model.groups.values():
-            first = nodes[0]
+        for group in model.groups.values():
+            first = group.nodes[0]
             identity, newest = self._identity(first), self._runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
                 continue  # it exists only in opsets that are too new, which `_model_problems` reports
             own = self._kernel(first)
-            is_restricted = bool(self._runtime.restrictions_of(identity) or self._runtime.errors_of(identity))
-            answers: dict[object, str] = {}
+            answers = [(kind, self._reason(kind[0], model)) for kind in self._kinds(group, model)]
+            if not any(reason for _, reason in answers):
+                continue
+            reasons = {id(node): reason for kind, reason in answers for node in kind}
             places: defaultdict[str, list[str]] = defaultdict(list)
-            is_alike = bool(own) and not is_restricted
-            for node in nodes[:1] if is_alike and self._schemas is None else nodes:
-                if is_alike:
-                    key: object = node.schema_key
-                else:
-                    # Without restrictions, equal nodes with equal function bodies have the same answer.
-                    is_alone = is_restricted or self._fallback
-                    own_key = node if is_alone else self._uses_body(node) and model.body(node)
-                    key = own_key, self._schema_problem(node)
-                if key not in answers:
-                    answers[key] = self._reason(node, model)
-                places[answers[key]].append(node.place)
+            for node in group.nodes:
+                places[reasons[id(node)]].append(node.place)
             places.pop("", None)
             for reason, found in places.items():
                 known, remedy = {name: each for name, each in first.types if each}, own.remedy
                 if internal := first.scope.registry.releases.internal_domains.get(first.domain):
                     reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
                 yield MissingKernel(tuple(found), str(identity), known, reason, remedy)
+
+    def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
+        """Return the nodes of a group, those with the same answer together.
+
+        Most runtimes ask for the same facts, so that nodes are compared once for all of them.
+        """
+        first = group.nodes[0]
+        checks = [self]
+        while checks[-1]._fallback is not None:
+            checks.append(checks[-1]._fallback)
+        asked = tuple(each._asked(first) for each in checks)
+        if first.operator is not None and not any(map(any, asked)):
+            return [group.nodes]
+
+        def kind(node: ModelNode) -> Hashable:
+            facts = (each._facts(node, model, facts) for each, facts in zip(checks, asked, strict=True))
+            return node.schema_key, *facts
+
+        return group.kinds(asked, kind)
+
+    def _asked(self, node: ModelNode) -> _Asked:
+        """Return what the answers for nodes with the operator and the types of a node depend on."""
+        identity, has_kernel = self._identity(node), bool(self._kernel(node))
+        errors = self._runtime.errors_of(identity) if has_kernel or self._refuses_wrong else ()
+        reads_bodies = not has_kernel and self._runtime.expands_functions
+        reads_outdated = reads_bodies and self._runtime.expands_outdated_bodies
+        restrictions = (*self._runtime.restrictions_of(identity), *errors)
+        return _Asked(restrictions, reads_bodies, reads_outdated, self._schemas is not None)
+
+    def _facts(self, node: ModelNode, model: ModelNodes, asked: _Asked) -> Hashable:
+        body = asked.bodies and self._uses_body(node) and model.body(node)
+        return body, tuple(concerns(each, node) for each in asked.restrictions)
 
     def _reason(self, node: ModelNode, model: ModelNodes) -> str:
         """Return why no runtime implements a node; empty if one does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -196,6 +196,25 @@ def _body_opset(version: OperatorVersion) -> int:
     return 18 if version.name in OPSET_18_BODIES else version.since_version
 
 
+class NodeGroup:
+    """Nodes of a model with the same operator version and types; there is at least one."""
+
+    def __init__(self) -> None:
+        self.nodes: list[ModelNode] = []
+        self._kinds: list[tuple[object, list[list[ModelNode]]]] = []
+
+    def kinds(self, question: object, kind: Callable[[ModelNode], Hashable]) -> list[list[ModelNode]]:
+        """Return the nodes in lists of those with the same kind; equal questions have equal kinds."""
+        for known, found in self._kinds:
+            if known == question:
+                return found
+        lists: defaultdict[Hashable, list[ModelNode]] = defaultdict(list)
+        for node in self.nodes:
+            lists[kind(node)].append(node)
+        self._kinds.append((question, list(lists.values())))
+        return self._kinds[-1][1]
+
+
 class ModelNodes:
     """The nodes of a model.
 
@@ -242,12 +261,12 @@ class ModelNodes:
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
 
     @cached_property
-    def groups(self) -> Mapping[Hashable, list[ModelNode]]:
+    def groups(self) -> Mapping[Hashable, NodeGroup]:
         """Nodes with the same operator version and types."""
-        found: defaultdict[Hashable, list[ModelNode]] = defaultdict(list)
+        found: defaultdict[Hashable, NodeGroup] = defaultdict(NodeGroup)
         for each in self.nodes:
             opset = each.scope.opset_of(each.node.domain)
-            found[each.domain, each.node.op_type, opset, each.types].append(each)
+            found[each.domain, each.node.op_type, opset, each.types].nodes.append(each)
         return found
 
     @cached_property

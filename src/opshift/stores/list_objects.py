@@ -1,6 +1,7 @@
 """Listings of object stores."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 from opshift.model.errors import InvalidModel, UsageError
@@ -30,11 +31,28 @@ def objects_below(folder: str, depth: int = sys.maxsize) -> Iterator[str]:
 
 
 def _names(store: Store, path: str, depth: int) -> Iterator[str]:
-    listed = {str(each["name"]).rstrip("/").rpartition("/")[2]: each for each in store.ls(path, detail=True)}
-    for name, each in sorted(listed.items()):
+    listed = [(_last_part(str(each["name"])), each) for each in store.ls(path, detail=True)]
+    counts = Counter(name for name, _ in listed)
+    is_in_itself = any(str(each["name"]).strip("/") == path.strip("/") for _, each in listed)
+    # some stores list a folder in itself for keys with an empty part, or an object and a folder of one name
+    if depth > 1 and (is_in_itself or max(counts.values(), default=0) > 1):
+        yield from (name for name in _keys(store, path) if name.count("/") < depth)
+        return
+    for name, each in sorted(listed, key=lambda each: each[0]):
         if each["type"] == "file":
             yield name
-        # some stores list a folder in itself, for keys with an empty part
-        elif depth > 1 and str(each["name"]).strip("/") != path.strip("/"):
+        elif depth > 1:
             for relative in _names(store, str(each["name"]), depth - 1):
                 yield f"{name}/{relative}"
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _keys(store: Store, path: str) -> Iterator[str]:
+    """Yield all keys below a folder, relative to it, in their order."""
+    prefix = f"{path.strip('/')}/"
+    for key in sorted(store.find(path)):
+        if not key.endswith("/"):  # an object that represents a folder
+            yield key.lstrip("/").removeprefix(prefix)

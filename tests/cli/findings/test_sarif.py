@@ -14,7 +14,7 @@ from support.sarif import read_run
 from opshift.cli.findings import sarif
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.findings.locations import path_location
-from opshift.cli.findings.sarif import SarifWriter
+from opshift.cli.findings.sarif import SarifWriter, open_sarif
 from opshift.cli.page import displayable
 from opshift.model.errors import UsageError
 
@@ -205,6 +205,19 @@ def test_interrupted_document_is_valid(
     (notification,) = invocation["toolExecutionNotifications"]
     assert (notification["level"], notification["message"]["text"]) == ("error", message)
     assert len(run["results"]) == 1
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_interrupted_file_is_complete_or_absent(tmp_path: Path, *, is_complete: bool) -> None:
+    path = tmp_path / "out.sarif"
+    with pytest.raises(KeyboardInterrupt), open_sarif(path, "check") as writer:  # noqa: PT012
+        writer.begin()
+        if is_complete:
+            writer.end(interrupted=True)
+        raise KeyboardInterrupt
+    assert [each.name for each in tmp_path.iterdir()] == (["out.sarif"] if is_complete else [])
+    if is_complete:
+        assert not read_run(path.read_text("utf-8"))["invocations"][0]["executionSuccessful"]
 
 
 def test_results_above_limit_are_counted(

@@ -23,6 +23,7 @@ from support.calls import (
 )
 from support.execution import Array, assert_equal, op_types, run
 
+from opshift.converter.functions import expanded_calls
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
 from opshift.registry.registry import default_registry
 
@@ -258,3 +259,30 @@ def test_limits_the_number_of_inlined_nodes() -> None:
         functions.append(function(f"F{level}", twice))
     (reason,) = obstacles(model([call("F39", ["x"], ["y"])], functions))
     assert "inlining would produce 549,755,813,888 nodes" in reason
+
+
+def named_calls() -> onnx.ModelProto:
+    """Return calls with names, subgraphs, types of inner values, omitted outputs and a forwarded input."""
+    branch = graph("branch", [node("Relu", ["t"], ["c"])], "c")
+    other = graph("other", [node("Neg", ["t"], ["c"])], "c")
+    inner = function(
+        "Inner",
+        [node("Exp", ["a"], ["t"]), node("If", ["q"], ["b"], then_branch=branch, else_branch=other)],
+        inputs=["a", "q"],
+        outputs=["b", "a"],
+    )
+    inner.value_info.add(name="t").type.tensor_type.elem_type = TensorProto.FLOAT
+    outer = function("Outer", [call("Inner", ["a", "q"], ["b", "d"], name="first")], inputs=["a", "q"])
+    calls = [call("Outer", ["x", "k"], [f"v{index}"], name=f"n{index}" * (index % 2)) for index in range(5)]
+    calls += [call("Inner", ["v0", "k"], ["", f"w{index}"], doc_string="why") for index in range(3)]
+    constant = node("Constant", [], ["k"], value=helper.make_tensor("k", TensorProto.BOOL, [], [True]))
+    return model([constant, *calls, node("Add", ["v4", "w2"], ["y"])], [outer, inner])
+
+
+@pytest.mark.parametrize("build", [nested_functions, named_calls])
+def test_copied_calls_equal_expanded_ones(
+    build: Callable[[], onnx.ModelProto], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = inlined(build())
+    monkeypatch.setattr(expanded_calls, "_shared_functions", lambda *_: set())
+    assert inlined(build()) == copied

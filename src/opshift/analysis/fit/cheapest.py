@@ -18,6 +18,7 @@ from opshift.converter.options import Options, Target
 from opshift.converter.refusals import Refusal
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
+from opshift.model.files import gc_paused
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
 from opshift.registry.models import OperatorVersion
@@ -238,7 +239,7 @@ def cheapest(
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
-        attempt = Attempt(model, nodes, target, runtime, check, options)
+        attempt = _attempt(model, nodes, target, runtime, check, options)
         (failed if attempt.missing else fitting).append(attempt)
         if len(fitting) == MAX_COMPARED:
             break
@@ -251,12 +252,25 @@ def cheapest(
         strict = RuntimeCheck(runtime, refuses_wrong=True)
         others = _with_other_versions(ranked, best, options.registry)
         for target in islice((best.target, *others), MAX_AVOIDING):
-            attempt = Attempt(model, nodes, target, runtime, check, options, strict)
+            attempt = _attempt(model, nodes, target, runtime, check, options, strict)
             if not attempt.missing and len(attempt.wrong) < len(best.wrong):
                 best = attempt
             if not best.wrong:
                 break
     return best.model, best.report(len(fitting) + len(failed))
+
+
+@gc_paused  # one attempt at a time, because the garbage of all may need much memory
+def _attempt(
+    model: ModelProto,
+    nodes: ModelNodes,
+    target: TargetOpsets,
+    runtime: Runtime,
+    check: RuntimeCheck,
+    options: Options,
+    strict: RuntimeCheck | None = None,
+) -> Attempt:
+    return Attempt(model, nodes, target, runtime, check, options, strict)
 
 
 def _with_other_versions(

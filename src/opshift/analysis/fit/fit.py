@@ -23,7 +23,6 @@ from opshift.model.files import (
     Model,
     ModelLike,
     ModelObject,
-    gc_paused,
     is_message,
     model_of,
     serialize_model,
@@ -194,7 +193,6 @@ def fit(
     return Fitted(serialize_model(result) if isinstance(model, BYTES_TYPES) else result, report)
 
 
-@gc_paused
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, with the allowances and the registry of some options."""
     result, report = _fit_with_types(model, runtime, options)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import Final, NamedTuple
 
 import networkx as nx
@@ -26,7 +26,7 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow, Refuse
 from opshift.rewriting.version_graph import build_version_graph
 from opshift.rewriting.version_steps import StepKind
-from opshift.runtimes.model_nodes import ModelNodes
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
 """Cost of a step of a node, about the number of nodes that it adds; refused steps are not in the graph."""
@@ -73,13 +73,28 @@ def rank_targets(
         for domain in {**nodes.opsets, DEFAULT_DOMAIN: 0}
         if domain in runtime.opsets and not registry.is_open(domain)
     }
+    unknown = IMPOSSIBLE_COST * sum(1 for each in nodes.nodes if _is_lost(each, runtime, registry))
     found = [
-        TargetOpsets(dict(zip(costs, opsets, strict=True)), sum(map(lambda d, o: costs[d][o], costs, opsets)))
+        TargetOpsets(
+            dict(zip(costs, opsets, strict=True)), unknown + sum(map(lambda d, o: costs[d][o], costs, opsets))
+        )
         for opsets in product(*costs.values())
     ]
     # The newest opset of a domain that the model does not import is the nearest.
     current = {**runtime.opsets, **nodes.opsets}
     return sorted(found, key=lambda each: (each.cost, _distance(each.opsets, current)))
+
+
+def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
+    """Return whether a node has no operator version, so that it cannot be converted, and no kernel."""
+    if node.operator is not None or not registry.has_domain(node.domain) or registry.is_open(node.domain):
+        return False
+    name, opset = f"{node.domain}.{node.node.op_type}", node.scope.opset_of(node.node.domain)
+    runtimes = (runtime, get_runtime(runtime.falls_back)) if runtime.falls_back else (runtime,)
+    kernels = chain.from_iterable(
+        kernels.get(name, ()) for each in runtimes for kernels in (each.operators, each.internal_operators)
+    )
+    return all(each.versions[0] > opset for each in kernels)
 
 
 def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:

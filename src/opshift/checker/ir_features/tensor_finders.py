@@ -1,6 +1,5 @@
 """Initializers, external data and sparse tensors that older IR versions do not support."""
 
-import math
 import struct
 from collections.abc import Iterator
 
@@ -10,7 +9,7 @@ from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
-from opshift.model.tensors import read_tensor, sparse_positions
+from opshift.model.tensors import count_elements, read_tensor, sparse_positions
 
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
@@ -64,7 +63,7 @@ def _obstacle(sparse: SparseTensorProto) -> str:
     values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
     if kind is None or not kind.code or values is None or indices is None:
         return "its values or indices have an unsupported type or are external data"
-    count = math.prod(sparse.dims)
+    count = count_elements(sparse.dims)
     if count * struct.calcsize(f"<{kind.code}") > MAX_DENSE_BYTES:
         return f"as a dense tensor it would have more than {MAX_DENSE_BYTES // 2**20} MiB"
     positions = sparse_positions(indices, sparse.dims)

@@ -1,12 +1,11 @@
 """Rules for sparse tensors: one dimension of values, and an index for each of them."""
 
-import math
 from itertools import pairwise
 
 from opshift.checker.checked_nodes import CheckedSparseTensor
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.tensors import read_tensor, sparse_positions
+from opshift.model.tensors import count_elements, read_tensor, sparse_positions
 
 SOURCE = "onnx.proto: SparseTensorProto"
 
@@ -54,7 +53,8 @@ def order(sparse: CheckedSparseTensor) -> Problems:
         return
     if len(tensor.dims) == 1 or (dims and tensor.dims[1:] == (len(dims),)):
         positions = sparse_positions(tensor, dims)
-        if not all(0 <= position < math.prod(dims) for position in positions):
+        size = count_elements(dims)
+        if not all(0 <= position < size for position in positions):
             yield "has an index outside its shape"
         elif any(one >= other for one, other in pairwise(positions)):
             yield "has indices that are not strictly ascending"

@@ -5,7 +5,9 @@ Source: the OASIS standard "Static Analysis Results Interchange Format (SARIF) V
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from opshift.cli.findings.locations import SOURCE_ROOT, artifact_location, worki
 from opshift.cli.findings.rules import RuleFacts, repository_address, rules_of
 from opshift.cli.findings.writer import FindingsWriter, incomplete, problem_text
 from opshift.cli.page import displayable, displayable_json
+from opshift.model.atomic_files import AtomicFiles
 from opshift.model.errors import UsageError
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -41,11 +44,31 @@ UNKNOWN_RULE = ("The command failed for the file.", "Follow the advice of the me
 
 @contextmanager
 def open_sarif(path: Path, command: str) -> Iterator[SarifWriter]:
-    """Yield a writer to a file; raise a UsageError if its name is not that of a SARIF file."""
+    """Yield a writer to a file, which appears when it is complete, also after an error.
+
+    Raises:
+        UsageError: its name is not that of a SARIF file.
+        OSError: the file cannot be created.
+    """
     if path.suffix not in SUFFIXES:  # it may be a model, which would be replaced
         raise UsageError("is not a .sarif file", place=f"--sarif {path}", remedy="name it findings.sarif")
-    with path.open("w", encoding="utf-8") as stream:
-        yield SarifWriter(command, stream)
+    interruption: BaseException | None = None
+    if not path.parent.is_dir():  # it would be created
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    with (
+        AtomicFiles() as files,
+        files.new(Path(os.path.realpath(path))) as (file, _),
+        open(file, "w", encoding="utf-8", closefd=False) as stream,
+    ):
+        writer = SarifWriter(command, stream)
+        try:
+            yield writer
+        except BaseException as error:
+            if not writer.is_complete:
+                raise
+            interruption = error
+    if interruption is not None:
+        raise interruption
 
 
 class SarifWriter(FindingsWriter):
@@ -60,6 +83,8 @@ class SarifWriter(FindingsWriter):
         self._positions = {each: position for position, each in enumerate(self._rules)}
         self._written = 0
         self._omitted = 0
+        self.is_complete = False
+        """Whether the document was ended."""
 
     def begin(self) -> None:
         """Write the part before the results, of which each is a line."""
@@ -103,6 +128,7 @@ class SarifWriter(FindingsWriter):
             invocation["exitCode"] = 1 if self.failed else 0
         end = {"tool": {"driver": self._driver()}, "invocations": [invocation]}
         self.write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
+        self.is_complete = True
 
     def _driver(self) -> dict[str, object]:
         from opshift.version import __version__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType, element
 from opshift.model.errors import InvalidModel, Place
 from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import StringStringEntryProto, TensorProto, TypeProto
+from opshift.model.tensors import count_elements
 
 # No part is read twice: repetitions are possessive, and an invalid token ends where reading it failed.
 _TOKEN: Final = re.compile(
@@ -207,7 +207,7 @@ class Values(TokenReader):
             return
         start = self.next
         values = [self._read_element(BY_NUMBER[tensor.data_type]) for _ in self.elements("{", "}")]
-        count = math.prod(tensor.dims)
+        count = count_elements(tensor.dims)
         if len(values) != count:
             reason = f"the tensor has {len(values):,} elements, and its dimensions need {count:,}"
             raise self.error(reason, token=start)

@@ -39,6 +39,10 @@ class Store(Protocol):
         """Return the descriptions of the files and folders in a folder."""
         ...
 
+    def find(self, path: str) -> list[str]:
+        """Return the paths of all files below a folder."""
+        ...
+
     def open(self, path: str, mode: str = "rb", **options: object) -> BinaryIO:
         """Open a file."""
         ...

@@ -1,0 +1,172 @@
+"""Expansion of calls of functions that call other functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+
+from opshift.converter.functions.inlined_call import InlinedCall, rename_values
+from opshift.model.attributes import graphs_in
+from opshift.model.graphs import ContainerProto, nested_nodes
+from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
+from opshift.model.operator_ids import LocalFunction, called_function
+
+MARK = "\0"
+"""Start of the names in a pattern, which no valid name has."""
+
+
+class ExpandedCall:
+    """Nodes that replace a call, without calls of functions that are inlined.
+
+    Attributes:
+        nodes: the nodes.
+        value_info: types of the values between them.
+        has_identity: whether Identity nodes were added.
+    """
+
+    def __init__(self, fresh: Callable[[str], str]) -> None:
+        self.nodes: list[NodeProto] = []
+        self.value_info: list[ValueInfoProto] = []
+        self.has_identity = False
+        self.waiting: list[NodeProto] = []
+        self.fresh = fresh
+
+    def add_call(self, call: NodeProto, function: FunctionProto) -> None:
+        """Add the nodes of a function as they are for a call; calls among them wait for their expansion."""
+        instance = InlinedCall(call, function, self.fresh)
+        self.has_identity |= instance.has_identity
+        self.value_info += instance.value_info
+        self.waiting += reversed(instance.nodes)
+
+    def add_copy(self, pattern: CallPattern, call: NodeProto) -> None:
+        """Add the nodes of a pattern as they are for a call."""
+        names = {f"{MARK}<{position}": name for position, name in enumerate(call.input)}
+        names |= {f"{MARK}>{position}": name for position, name in enumerate(call.output)}
+        names |= {name: self.fresh(hint) for name, hint in pattern.created.items()}
+        self.has_identity |= pattern.has_identity
+        for value in pattern.value_info:
+            self.value_info.append(deepcopy(value))
+            self.value_info[-1].name = names[value.name]
+        for node in pattern.nodes:
+            self.nodes.append(deepcopy(node))
+            _rename(self.nodes[-1], names)
+            if call.name and node.name:  # which the pattern of a named call has marked
+                self.nodes[-1].name = call.name + node.name.removeprefix(MARK)
+
+
+class CallPattern(ExpandedCall):
+    """Expansion of all calls that differ in names alone.
+
+    Attributes:
+        key: the call without names.
+        created: names of new values, each with the name in the function.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(self._create)
+        self.key = key
+        self.created: dict[str, str] = {}
+
+    def _create(self, hint: str) -> str:
+        name = f"{MARK}{len(self.created)}"
+        self.created[name] = hint
+        return name
+
+
+class CallExpander:
+    """Expansion of calls; calls that differ in names alone are expanded once, and then copied.
+
+    Functions may be nested deeply, and an expansion may have fewer nodes than calls.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[LocalFunction, FunctionProto],
+        callers: Sequence[ContainerProto],
+        fresh: Callable[[str], str],
+    ) -> None:
+        self._functions = functions
+        self._fresh = fresh
+        self._shared = _shared_functions(functions, callers)
+        self._seen: set[bytes] = set()
+        self._patterns: dict[bytes, CallPattern] = {}
+
+    def expand(self, call: NodeProto) -> ExpandedCall:
+        """Return the nodes that replace a call."""
+        result = ExpandedCall(self._fresh)
+        result.waiting.append(call)
+        unfinished = [result]
+        while unfinished:
+            current = unfinished[-1]
+            while current.waiting and current is unfinished[-1]:
+                self._expand_next(current, unfinished)
+            if current is unfinished[-1]:
+                unfinished.pop()
+                if isinstance(current, CallPattern):
+                    self._patterns[current.key] = current
+        return result
+
+    def _expand_next(self, current: ExpandedCall, unfinished: list[ExpandedCall]) -> None:
+        """Expand the next node, or start a pattern that it needs."""
+        node = current.waiting.pop()
+        name = called_function(node)
+        function = self._functions.get(name)
+        if function is None:
+            current.nodes.append(node)
+            return
+        if name not in self._shared:
+            current.add_call(node, function)
+            return
+        nameless = _without_names(node)
+        key = nameless.SerializeToString(deterministic=True)
+        if key in self._patterns:
+            current.add_copy(self._patterns[key], node)
+        elif key not in self._seen:  # most calls with attributes have no second one
+            self._seen.add(key)
+            current.add_call(node, function)
+        else:
+            current.waiting.append(node)
+            unfinished.append(CallPattern(key))
+            unfinished[-1].add_call(nameless, function)
+
+
+def _shared_functions(
+    functions: Mapping[LocalFunction, FunctionProto], callers: Sequence[ContainerProto]
+) -> set[LocalFunction]:
+    """Return the functions that several nodes call.
+
+    A pattern of another function would only be copied into the patterns of its caller: each function of a
+    long chain would contain all further ones.
+    """
+    calls: Counter[LocalFunction] = Counter()
+    waiting = [*callers]
+    while waiting:
+        for node in nested_nodes(waiting.pop()):
+            called = called_function(node)
+            if called in functions:
+                if called not in calls:
+                    waiting.append(functions[called])
+                calls[called] += 1
+    return {name for name, count in calls.items() if count > 1}
+
+
+def _without_names(call: NodeProto) -> NodeProto:
+    """Return a copy of a call with names that stand for its inputs, its outputs and its own name."""
+    copy = deepcopy(call)
+    copy.input[:] = [name and f"{MARK}<{position}" for position, name in enumerate(call.input)]
+    copy.output[:] = [name and f"{MARK}>{position}" for position, name in enumerate(call.output)]
+    copy.name = call.name and MARK
+    return copy
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename all values of a node and of its subgraphs."""
+    for field in (node.input, node.output):
+        for position, name in enumerate(field):
+            field[position] = names.get(name, name)
+    for attribute in node.attribute:
+        for graph in graphs_in(attribute):
+            rename_values(graph, names)
+            for inner in graph.node:
+                _rename(inner, names)
