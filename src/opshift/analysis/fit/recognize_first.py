@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from copy import deepcopy
 from dataclasses import replace
 
@@ -49,11 +48,11 @@ def recognize_first(
     return None
 
 
-def _with_kernel(options: Options, runtime: Runtime, opset: int) -> Set[str]:
+def _with_kernel(options: Options, runtime: Runtime, opset: int) -> frozenset[str]:
     """Return the operators to recognize of which a runtime has a kernel at an opset."""
     registry, requested = options.registry, options.recognize
     every = operator_names(registry) if EVERY_OPERATOR in requested else ()
-    found = set()
+    found: set[str] = set()
     for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in every), *(requested - {EVERY_OPERATOR})):
         domain, _, op_type = name.rpartition(".")
         version = registry.known_at(op_type, opset if domain == DEFAULT_DOMAIN else 1, domain)

@@ -79,6 +79,7 @@ def fit(
     writes nothing.
     """
     from opshift.analysis.fit.fit import fit_message, fit_options
+    from opshift.converter.options import read_allow
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime, without_fallback
@@ -89,7 +90,7 @@ def fit(
     found = get_runtime(runtime)
     if provider_only:
         found = without_fallback(found)
-    settings = fit_options(registry_with(folders), allow or (), "all" in names or names)
+    settings = fit_options(registry_with(folders), read_allow(allow or ()), "all" in names or names)
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
     reports: list[FitReport] = []
