@@ -1,9 +1,9 @@
 """Operators that recognition finds in exports, against the calls of their networks and other tools.
 
 `python recognition.py FOLDER [NAME...]` exports each or some architectures of `architectures.py` with random
-weights, and prints tables: the operators that opshift, the optimizer of onnxruntime for transformers, onnxslim and the rewriter
-of onnxscript find, the number of nodes, the difference of the outputs, and the time. Needs torch,
-transformers, torchvision, onnxscript, onnxslim and onnxruntime.
+weights, and prints tables: the operators that opshift, the optimizer of onnxruntime for transformers,
+onnxslim and the rewriter of onnxscript find, the number of nodes, the difference of the outputs, and the
+time. Needs torch, transformers, torchvision, onnxscript, onnxslim and onnxruntime.
 """
 
 from __future__ import annotations

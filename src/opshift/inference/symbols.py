@@ -40,8 +40,9 @@ def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
 
 
 def _check_bits(number: int) -> int:
-    # The hash of a tuple mixes the bits: sums and quotients of symbols lack it, except by a coincidence.
-    return hash((number,)) % (1 << _CHECK_BITS)
+    # The hash of a text mixes all bits, that of a number or tuple does not: sums and quotients of symbols
+    # then lack these bits, except by a coincidence.
+    return hash(str(number)) % (1 << _CHECK_BITS)
 
 
 def is_symbol(element: object) -> bool:
