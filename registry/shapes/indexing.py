@@ -45,7 +45,8 @@ def slice_(node: ShapeContext, data: Shape) -> Shapes:
         return [unknown(len(data))]
     rows = zip(selected, *bounds, strict=True)
     is_positive = node.assumes_positive_sizes
-    return [with_dims(data, {axis: _sliced_dim(data[axis], *bound, is_positive) for axis, *bound in rows})]
+    sizes = {axis: _sliced_dim(data[axis], *each, is_positive=is_positive) for axis, *each in rows}
+    return [with_dims(data, sizes)]
 
 
 @data_rule("top_k", keeps_rank=True)
@@ -71,7 +72,7 @@ UNBOUNDED = (1 << 31) - 1
 
 
 def _sliced_dim(
-    dim: int | None, start: int | None, end: int | None, step: int | None, is_positive: bool
+    dim: int | None, start: int | None, end: int | None, step: int | None, *, is_positive: bool
 ) -> int | None:
     """Return the length of a slice; negative bounds count from the end, and bounds are clamped.
 

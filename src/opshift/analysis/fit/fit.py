@@ -173,8 +173,8 @@ def fit(
             the runtime lacks get wider types with the same values.
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
             implement all nodes, and none may fall back to the CPU.
-        recognize: operators to recognize first, as for `convert_version`, at the newest opset of the
-            runtime; only those of which it has a kernel.
+        recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
+            has a kernel, at the opset with most of them.
         registry: operator definitions; by default the project's own.
 
     Returns:

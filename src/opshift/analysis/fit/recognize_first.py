@@ -10,7 +10,7 @@ from opshift.converter.options import EVERY_OPERATOR, Options, Target
 from opshift.converter.recognition.load import operator_names
 from opshift.converter.report import Report
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
@@ -19,16 +19,21 @@ from opshift.runtimes.model_nodes import ModelNodes
 def recognize_first(
     model: ModelProto, runtime: Runtime, options: Options
 ) -> tuple[ModelProto, Report] | None:
-    """Convert a copy of a model to the newest opset of a runtime, and recognize operators that have kernels.
+    """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
 
+    The opset is that with kernels of most operators, because a runtime may lack the newest versions.
     Operators of which the runtime refuses a new node are left as they are.
 
     Returns:
         The converted copy, with the report; `None` if nothing is recognized, or the conversion is refused.
     """
-    newest = runtime.newest_import(DEFAULT_DOMAIN)
-    opset = min(newest or options.registry.newest_opset(), options.registry.newest_opset())
-    names = _with_kernel(options, runtime, opset)
+    newest = min(
+        runtime.newest_import(DEFAULT_DOMAIN) or options.registry.newest_opset(),
+        options.registry.newest_opset(),
+    )
+    own = opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, newest)
+    choices = {each: _with_kernel(options, runtime, each) for each in range(min(own, newest), newest + 1)}
+    opset, names = max(choices.items(), key=lambda each: (len(each[1]), each[0]))
     while names:
         target = Target({DEFAULT_DOMAIN: opset}, runtime.ir_version)
         result, plan = try_convert(deepcopy(model), replace(options, target=target, recognize=names))
