@@ -1,6 +1,7 @@
-"""Exports of ten architectures of transformers with random weights: `python architectures.py FOLDER`.
+"""Exports of transformers and torchvision with random weights: `python architectures.py FOLDER`.
 
-Configurations are small: folding concerns nodes, not weights. Needs torch, transformers and onnxscript.
+Configurations are small: folding concerns nodes, not weights. Needs torch, transformers, torchvision and
+onnxscript.
 """
 
 from __future__ import annotations
@@ -149,6 +150,29 @@ def _detr() -> nn.Module:
     return Returned(transformers.DetrForObjectDetection(config), "pred_boxes")
 
 
+def _tv_vit() -> nn.Module:
+    from torchvision.models import VisionTransformer  # the other architectures do without torchvision
+
+    sizes = {"image_size": 32, "patch_size": 8, "hidden_dim": 32, "mlp_dim": 64}
+    network: nn.Module = VisionTransformer(**sizes, num_layers=3, num_heads=4, num_classes=10)
+    return network
+
+
+def _tv_swin() -> nn.Module:
+    from torchvision.models import SwinTransformer
+
+    network: nn.Module = SwinTransformer([4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=10)
+    return network
+
+
+def _tv_convnext() -> nn.Module:
+    from torchvision.models import ConvNeXt
+    from torchvision.models.convnext import CNBlockConfig
+
+    network: nn.Module = ConvNeXt([CNBlockConfig(16, 32, 2), CNBlockConfig(32, None, 2)], num_classes=10)
+    return network
+
+
 WORDS = torch.arange(20).reshape(2, 10) % 99, torch.ones(2, 10, dtype=torch.int64)
 
 ARCHITECTURES = {
@@ -159,6 +183,9 @@ ARCHITECTURES = {
     "llama": Architecture(_llama, WORDS, TOKENS),
     "resnet": Architecture(_resnet, (torch.rand(2, 3, 64, 64),), PIXELS),
     "swin": Architecture(_swin, (torch.rand(2, 3, 64, 64),), IMAGE),
+    "tv-convnext": Architecture(_tv_convnext, (torch.rand(2, 3, 64, 64),), PIXELS),
+    "tv-swin": Architecture(_tv_swin, (torch.rand(2, 3, 64, 64),), IMAGE),
+    "tv-vit": Architecture(_tv_vit, (torch.rand(2, 3, 32, 32),), IMAGE),
     "unet": Architecture(UNet, (torch.rand(2, 3, 32, 32),), PIXELS),
     "vit": Architecture(_vit, (torch.rand(2, 3, 32, 32),), IMAGE),
     "whisper": Architecture(_whisper, (torch.rand(2, 80, 100),), {"image": {0: "batch"}}),

@@ -38,7 +38,7 @@ class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files in
-    some folders, `dependencies`, and on those of `base`, which do not change in an installed wheel.
+    some folders, or on files, in `dependencies`, and on those of `base`, which do not change in an installed wheel.
     """
 
     def __init__(self, path: Path, dependencies: Iterable[Path], base: "CompiledFile | None" = None) -> None:
@@ -98,6 +98,8 @@ def _digest(states: Iterable[str]) -> str:
 
 
 def _files_below(folder: Path) -> list[str]:
+    if folder.is_file():
+        return [str(folder)]
     # pathlib takes five times as long, and the first conversion of each process waits for it.
     walk = ((parent, names) for parent, _, names in os.walk(folder))
     files = (os.path.join(parent, each) for parent, names in walk for each in names)

@@ -88,6 +88,7 @@ class _Derivation:
         self, definition: Operator, operator: OperatorVersion, opset: int, registry: Registry
     ) -> None:
         self._operator, self._opset, self._registry = operator, opset, registry
+        self._expansions: dict[tuple[Call, int], ExactGraph | None] = {}
         self._settings = list(_settings(definition, operator))
         # The steps that emit different nodes depend on shapes much more than on attributes.
         basic = [each for each in self._settings if each.attributes == self._settings[0].attributes]
@@ -118,19 +119,28 @@ class _Derivation:
         other = setting._replace(inputs=inputs)
         calls = [_call(self._operator, setting, side, self._opset) for side in (0, 1)]
         third = _call(self._operator, other, 1, self._opset)
-        found: list[list[ExactGraph]] = []
+        found: list[ExactGraph] = []
         for variant in variants:
-            graphs = [graph for call in calls if (graph := expand(call, variant, self._registry)) is not None]
-            if len(graphs) < 2 or graphs in found:
+            graph = self._expand(calls[0], variant)
+            # Most variants have the same nodes: the second expansion would be the same one, too.
+            if graph is None or graph in found:
                 continue
-            found.append(graphs)
-            pattern = self._generalized(graphs, setting, variant)
+            found.append(graph)
+            other_graph = self._expand(calls[1], variant)
+            pattern = other_graph and self._generalized([graph, other_graph], setting, variant)
             if pattern is None:
                 continue
-            graph = None if third == calls[1] else expand(third, variant, self._registry)
-            similar = graph and self._generalized([graphs[0], graph], setting, variant)
+            third_graph = None if third == calls[1] else self._expand(third, variant)
+            similar = third_graph and self._generalized([graph, third_graph], setting, variant)
             is_same = similar is not None and _structure(similar) == _structure(pattern)
             yield _merged(pattern, similar) if similar is not None and is_same else pattern
+
+    def _expand(self, call: Call, variant: int) -> ExactGraph | None:
+        """Return the expansion of a call; settings that differ in their types have calls in common."""
+        key = call, variant
+        if key not in self._expansions:
+            self._expansions[key] = expand(call, variant, self._registry)
+        return self._expansions[key]
 
     def _generalized(self, graphs: list[ExactGraph], setting: Setting, variant: int) -> Pattern | None:
         common = _generalized(graphs, setting)

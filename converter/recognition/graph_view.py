@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opshift.converter.recognition.expansion import node_slots
+from opshift.converter.recognition.pattern_groups import NodeTree
 from opshift.inference.constants import FLOAT_INTEGER_RANGES
 from opshift.inference.scope import Scope
 from opshift.model.element_types import round_to_float32
@@ -32,11 +33,16 @@ ROUNDED: Final[dict[str, Callable[..., float]]] = {
 
 
 class GraphView:
-    """Nodes of one graph or function, with their slots and constants."""
+    """Nodes of one graph or function, with their slots and constants.
+
+    Attributes:
+        known_trees: whether the nodes that compute a value have the operators of a tree.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self._slots: dict[int, dict[str, Any] | None] = {}
+        self.known_trees: dict[tuple[NodeTree, str], bool] = {}
 
     def producer(self, name: str) -> NodeRecord | None:
         """Return the node that computes a value; `None` for inputs, and for values of enclosing graphs."""

@@ -9,14 +9,22 @@ from typing import Final
 
 from opshift.converter.recognition.derive import derive
 from opshift.converter.recognition.forms import form_patterns
-from opshift.converter.recognition.patterns import IndexedPattern, Pattern, from_data, to_data
+from opshift.converter.recognition.pattern_groups import PatternGroup, grouped
+from opshift.converter.recognition.patterns import Pattern, from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.shared_results import share_results
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES
 
-PATTERNS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent], ROUTES)
+_SOURCES: Final = ("constant_comparison", "derive", "expansion", "forms", "load", "patterns")
+"""Modules of this folder on which patterns depend: a change of the others does not compile them again."""
+
+PATTERNS: Final = CompiledFile(
+    Path(__file__).with_name("compiled.json"),
+    [Path(__file__).with_name(f"{each}.py") for each in _SOURCES],
+    ROUTES,
+)
 
 _COMPILING: Final = Lock()
 """Held while patterns are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
@@ -28,23 +36,18 @@ def operator_names(registry: Registry) -> tuple[str, ...]:
     return tuple(each.name for each in registry.operators(DEFAULT_DOMAIN) if each.is_recognizable)
 
 
-def compiled_patterns(op_type: str, registry: Registry) -> tuple[IndexedPattern, ...]:
-    """Return the patterns of an operator of the default domain."""
-    own, standard = registry.operator(op_type), default_registry().operator(op_type)
-    if own is not standard and own != standard:
-        return indexed_patterns(op_type, DEFAULT_DOMAIN, registry)
-    return _compiled(op_type)
+def pattern_groups(op_type: str, domain: str, registry: Registry) -> tuple[PatternGroup, ...]:
+    """Return the patterns of an operator, compiled for the definitions of the project."""
+    own, standard = registry.operator(op_type, domain), default_registry().operator(op_type)
+    if domain == DEFAULT_DOMAIN and (own is standard or own == standard):
+        return _compiled(op_type)
+    return grouped(patterns_of(op_type, domain, registry))
 
 
 @share_results
-def _compiled(op_type: str) -> tuple[IndexedPattern, ...]:
+def _compiled(op_type: str) -> tuple[PatternGroup, ...]:
     with _COMPILING:
-        return tuple(IndexedPattern.of(from_data(each)) for each in json.loads(patterns_text(op_type)))
-
-
-def indexed_patterns(op_type: str, domain: str, registry: Registry) -> tuple[IndexedPattern, ...]:
-    """Return the patterns of an operator, see `patterns_of`."""
-    return tuple(map(IndexedPattern.of, patterns_of(op_type, domain, registry)))
+        return grouped(map(from_data, json.loads(patterns_text(op_type))))
 
 
 def patterns_text(op_type: str) -> str:

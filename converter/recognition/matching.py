@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from opshift.converter.recognition.constant_comparison import Comparison, elements_of, is_identical
 from opshift.converter.recognition.expansion import ExactNode, ValueName
 from opshift.converter.recognition.graph_view import GraphView
+from opshift.converter.recognition.pattern_groups import NodeTree, PatternGroup
 from opshift.converter.recognition.patterns import (
-    FAR,
     AnyValue,
     Constant,
-    IndexedPattern,
     InputRef,
     NodeRef,
     Pattern,
@@ -232,17 +232,47 @@ class Matcher:
         return sorted(each % rank for each in elements) == sorted(each % rank for each in expected)
 
 
-def candidates(
-    anchors: Mapping[str, Sequence[IndexedPattern]], record: NodeRecord, view: GraphView
-) -> Iterator[Pattern]:
-    """Yield the patterns whose last nodes have the operators of a node and of those before it."""
-    level = {record[0]: record}
-    found: list[set[str]] = []
-    for _ in range(FAR):
-        producers = (view.producer(name) for each in level.values() for name in each[3])
-        level = {each[0]: each for each in producers if each is not None}
-        found.append({each[2] for each in level.values()})
-    near, far = found[0], set().union(*found)
-    for pattern, _, needed, all_needed in anchors[record[2]]:
-        if needed <= near and all_needed <= far:
+def candidates(groups: Iterable[PatternGroup], record: NodeRecord, view: GraphView) -> Iterator[Pattern]:
+    """Yield the patterns whose operators are those of a node and of the nodes before it, largest first."""
+    outputs = record[4]
+    near = [
+        (-len(pattern.nodes), bool(pattern.approximate), position, pattern, tree)
+        for position, group in enumerate(groups)
+        if group.near.output < len(outputs) and has_operators(group.near, outputs[group.near.output], view)
+        for pattern, tree in group.patterns
+    ]
+    for *_, pattern, tree in sorted(near, key=itemgetter(0, 1, 2)):
+        if has_operators(tree, outputs[tree.output], view):
             yield pattern
+
+
+def has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
+    """Return whether the nodes that compute a value have the operators of a tree.
+
+    It compares no constants and no inputs. The results are kept, because patterns have trees in common.
+    """
+    key = tree, name
+    found = view.known_trees.get(key)
+    if found is None:
+        found = view.known_trees[key] = _has_operators(tree, name, view)
+    return found
+
+
+def _has_operators(tree: NodeTree, name: str, view: GraphView) -> bool:
+    record = view.producer(name)
+    if record is None or record[2] != tree.op_type or canonical_domain(record[1]) != tree.domain:
+        return False
+    slots = view.slots(record) if record[4].index(name) == tree.output else None
+    if slots is None:
+        return False
+    values = [(each, slots.get(slot)) for slot, each in tree.operands]
+    if tree.op_type in COMMUTATIVE and len(values) == 2:
+        (one, first), (other, second) = values
+        return (_computes(one, first, view) and _computes(other, second, view)) or (
+            _computes(one, second, view) and _computes(other, first, view)
+        )
+    return all(_computes(each, value, view) for each, value in values)
+
+
+def _computes(tree: NodeTree | None, value: Any, view: GraphView) -> bool:
+    return tree is None or (isinstance(value, ValueName) and has_operators(tree, value.name, view))

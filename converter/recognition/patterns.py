@@ -104,35 +104,6 @@ class Pattern(NamedTuple):
         return self.nodes[self.outputs[0].node]
 
 
-class IndexedPattern(NamedTuple):
-    """Pattern with the operators of its nodes, which decide quickly that nodes do not match it.
-
-    Attributes:
-        op_types: operators of all nodes.
-        near: operators of the nodes that compute the inputs of the last node.
-        far: operators of the nodes up to `FAR` steps before the last node.
-    """
-
-    pattern: Pattern
-    op_types: frozenset[str]
-    near: frozenset[str]
-    far: frozenset[str]
-
-    @classmethod
-    def of(cls, pattern: Pattern) -> IndexedPattern:
-        """Return a pattern with the operators of its nodes."""
-        levels = [[pattern.outputs[0].node]]
-        for _ in range(FAR):
-            refs = (ref for node in levels[-1] for ref in pattern.nodes[node].slots.values())
-            levels.append([ref.node for ref in refs if isinstance(ref, NodeRef)])
-        near, *others = [{pattern.nodes[node].op_type for node in level} for level in levels[1:]]
-        every = frozenset(each.op_type for each in pattern.nodes)
-        return cls(pattern, every, frozenset(near), frozenset(near.union(*others)))
-
-
-FAR: Final = 4
-"""Number of steps from the last node of a pattern to those that are compared before matching."""
-
 BODY: Final = 0
 """Variant of a pattern: the function body at the target."""
 

@@ -18,9 +18,10 @@ from opshift.converter.options import EVERY_OPERATOR, Options
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.recognition.candidate import Candidate, Expansions, Rejected, Replacement
 from opshift.converter.recognition.graph_view import GraphView
-from opshift.converter.recognition.load import compiled_patterns, indexed_patterns, operator_names
+from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.converter.recognition.matching import Matcher, candidates
-from opshift.converter.recognition.patterns import IndexedPattern, Pattern
+from opshift.converter.recognition.pattern_groups import PatternGroup
+from opshift.converter.recognition.patterns import Pattern
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope
@@ -116,31 +117,25 @@ class _Pass:
         for root, graphs in located:
             _write(root, graphs, names, self._fixed)
 
-    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[IndexedPattern]]:
-        """Return the patterns whose operators all occur, largest first, by the operator of the last node."""
-        found: defaultdict[str, list[IndexedPattern]] = defaultdict(list)
-        for indexed in self._patterns():
-            own = indexed.op_types
+    def _anchors(self, op_types: Set[str]) -> Mapping[str, Sequence[PatternGroup]]:
+        """Return the patterns whose operators all occur, by the operator of the last node."""
+        found: defaultdict[str, list[PatternGroup]] = defaultdict(list)
+        for group in self._groups():
+            own = group.op_types
             if own <= op_types and (self._wanted is None or not own.isdisjoint(self._wanted)):
-                found[indexed.pattern.anchor.op_type].append(indexed)
-        for each in found.values():
-            each.sort(key=lambda indexed: (-len(indexed.pattern.nodes), bool(indexed.pattern.approximate)))
+                found[group.near.op_type].append(group)
         return found
 
-    def _patterns(self) -> Iterator[IndexedPattern]:
+    def _groups(self) -> Iterator[PatternGroup]:
         requested = self._options.recognize
         names = operator_names(self._registry) if EVERY_OPERATOR in requested else ()
         for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in names), *requested - {EVERY_OPERATOR}):
             domain, _, op_type = name.rpartition(".")
-            if name in self._options.without or (domain, op_type) in self._shadowed:
-                continue
-            if domain == DEFAULT_DOMAIN:
-                yield from compiled_patterns(op_type, self._registry)
-            else:
-                yield from indexed_patterns(op_type, domain, self._registry)
+            if name not in self._options.without and (domain, op_type) not in self._shadowed:
+                yield from pattern_groups(op_type, domain, self._registry)
 
     def _visit(
-        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[IndexedPattern]]
+        self, scope: CallScope, path: str, anchors: Mapping[str, Sequence[PatternGroup]]
     ) -> Iterator[_Located]:
         container = scope.container
         fixed = frozenset(fixed_names(container) | self._fixed)
@@ -150,7 +145,7 @@ class _Pass:
         for record in reversed(scope.node_records):
             if record[2] not in anchors or record[0] in taken or record[1] not in ("", DEFAULT_DOMAIN):
                 continue
-            for pattern in candidates(anchors, record, view):
+            for pattern in candidates(anchors[record[2]], record, view):
                 replacement = self._replacement(pattern, record, view, fixed, path)
                 if replacement is not None and taken.isdisjoint(each[0] for each in replacement.nodes):
                     taken.update(each[0] for each in replacement.nodes)

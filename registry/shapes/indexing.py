@@ -44,7 +44,9 @@ def slice_(node: ShapeContext, data: Shape) -> Shapes:
     if selected is None or any(len(each) != len(selected) for each in bounds):
         return [unknown(len(data))]
     rows = zip(selected, *bounds, strict=True)
-    return [with_dims(data, {axis: _sliced_dim(data[axis], *bound) for axis, *bound in rows})]
+    is_positive = node.assumes_positive_sizes
+    sizes = {axis: _sliced_dim(data[axis], *each, is_positive=is_positive) for axis, *each in rows}
+    return [with_dims(data, sizes)]
 
 
 @data_rule("top_k", keeps_rank=True)
@@ -65,9 +67,24 @@ def one_hot(node: ShapeContext, indices: Shape) -> Shapes:
     return [None if axis is None else (*indices[:axis], size, *indices[axis:])]
 
 
-def _sliced_dim(dim: int | None, start: int | None, end: int | None, step: int | None) -> int | None:
-    """Return the length of a slice; negative bounds count from the end, and bounds are clamped."""
-    if dim is None or start is None or end is None or not step:
+UNBOUNDED = (1 << 31) - 1
+"""Ends from here on are the end of an axis of unknown size: exporters write the largest int32 or int64."""
+
+
+def _sliced_dim(
+    dim: int | None, start: int | None, end: int | None, step: int | None, *, is_positive: bool
+) -> int | None:
+    """Return the length of a slice; negative bounds count from the end, and bounds are clamped.
+
+    `is_positive` assumes that an unknown dimension is not 0.
+    """
+    if start is None or end is None or not step:
+        return None
+    if (dim is None or type(dim) is Symbol) and type(end) is not Symbol and end >= UNBOUNDED:
+        if is_positive and (start, step) == (-1, 1):
+            return 1
+        end = max(end, dim or 0)  # the numbers of symbols may be larger
+    if dim is None:
         return None
     if Symbol in (type(start), type(end)):
         # Sizes known only at run time may be in any order, but a slice from 0 to the size is complete.

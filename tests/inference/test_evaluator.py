@@ -13,6 +13,7 @@ from support.shape_computations import OPSET, SIZES, random_graph
 
 from opshift.inference.evaluator.rule_table import EVALUATED, MAX_ELEMENTS
 from opshift.inference.scope import Scope
+from opshift.inference.symbols import exact_symbol_quotient, symbol_named
 from opshift.model.node import Tensor
 from opshift.model.types import Symbol
 
@@ -142,6 +143,42 @@ def test_computes_with_symbols(first: str, second: str, is_equal: bool, scope_of
     assert (found is not None and found.values == (True,)) == is_equal
 
 
+QUOTIENTS = {
+    "product with a number": ("Mul", "n", "k", "k", True),
+    "product with a size": ("Mul", "n", "m", "m", True),
+    "size that may not be divisible": ("Add", "n", "zero", "k", False),
+    "sum": ("Add", "n", "m", "two", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "first", "second", "divisor", "is_equal"), QUOTIENTS.values(), ids=QUOTIENTS
+)
+def test_divides_products_exactly(
+    op_type: str, first: str, second: str, divisor: str, is_equal: bool, scope_of: ScopeFactory
+) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], end=1),
+        helper.make_node("Shape", ["x"], ["m"], start=1),
+        helper.make_node(op_type, [first, second], ["p"]),
+        helper.make_node("Div", ["p", divisor], ["q"]),
+        helper.make_node("Mul", ["q", divisor], ["again"]),
+    ]
+    constants = {"zero": np.array([0]), "two": np.array([2]), "k": np.array([16])}
+    scope = scope_with(scope_of, *nodes, shape=("N", "M"), **constants)
+    assert (scope.elements("q") == scope.elements("n")) == is_equal
+    assert (scope.elements("again") == scope.elements("p")) == is_equal
+
+
+def test_sums_of_symbols_are_no_products() -> None:
+    for number in range(1000):
+        one, other = symbol_named(f"N{number}"), symbol_named(f"M{number}")
+        sums = [exact_symbol_quotient(one + factor * other, by) for factor in (1, 2, 4) for by in (2, 3, 5)]
+        assert set(sums) == {None}
+        assert exact_symbol_quotient(one, 2) is None
+        assert exact_symbol_quotient(6 * one, 6) == one == exact_symbol_quotient(one * other, other)
+
+
 @pytest.mark.parametrize(("number", "expected"), [(-1, (False,)), (0, None), (5, None)])
 def test_sizes_differ_from_negative_numbers_only(
     number: int, expected: tuple[bool, ...] | None, scope_of: ScopeFactory
@@ -227,6 +264,32 @@ def test_symbols_cancel_out_in_reshape(
     shape = scope.shape("c")
     assert shape == (None, *expected[1:])
     assert (scope.symbolic_shape("c") or ())[0] == (scope.symbolic_shape("x") or ())[0]
+
+
+SLICES = {
+    "last element": (-1, True, 1),
+    "last element, if there is one": (-1, False, None),
+    "elements behind the first": (1, True, None),
+}
+
+
+@pytest.mark.parametrize(("start", "is_positive", "expected"), SLICES.values(), ids=SLICES)
+def test_slices_to_the_end(
+    start: int, is_positive: bool, expected: int | None, scope_of: ScopeFactory
+) -> None:
+    """Slice `N`, and `N * M` and twice this size, which may be larger than the end of the slice."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "flat"], ["p"]),
+        helper.make_node("Concat", ["p", "p"], ["twice"], axis=0),
+        *(helper.make_node("Slice", [each, "s", "e"], [f"{each} cut"]) for each in ("x", "p", "twice")),
+    ]
+    constants = {"flat": np.array([-1]), "s": np.array([start]), "e": np.array([2**63 - 1])}
+    scope = scope_with(scope_of, *nodes, shape=("N", "M"), **constants)
+    scope.evaluation.assumes_positive_sizes = is_positive
+    sizes = [(scope.symbolic_shape(f"{each} cut") or (None,))[0] for each in ("x", "p", "twice")]
+    known = [each for each in sizes if each is not None]
+    assert len(set(known)) == (1 if expected else len(known))
+    assert expected in (None, sizes[0])
 
 
 def test_size_behind_last_dimension_is_not_copied(scope_of: ScopeFactory) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case
 from fuzzing.corpus import text_models
-from opshift.converter.recognition.load import compiled_patterns, operator_names
+from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.registry.registry import default_registry
 
 SECONDS = 120.0
@@ -141,7 +141,7 @@ def _compile_patterns() -> None:
     """Compile the patterns of recognition, which a checkout does once and wheels contain."""
     registry = default_registry()
     for name in operator_names(registry):
-        compiled_patterns(name, registry)
+        pattern_groups(name, "ai.onnx", registry)
 
 
 def _unlimited_memory() -> None:

@@ -6,8 +6,11 @@ from typing import NamedTuple, TypeAlias
 from opshift.model.messages import TensorShapeProto
 from opshift.model.types import SMALLEST_SYMBOL, Shape, Symbol, dims_of, shapes_conflict
 
-LARGEST_SYMBOL = 1 << 192
+LARGEST_SYMBOL = 1 << 320
 """Bounds the numbers that long chains of products compute."""
+
+_CHECK_BITS = 32
+"""Number of low bits of a named symbol, which its high bits determine."""
 
 
 SymbolicShape: TypeAlias = Shape
@@ -21,7 +24,25 @@ def symbol_from_number(number: int) -> Symbol | None:
 
 def symbol_named(name: str) -> Symbol:
     """Return the symbol with this name: the same one in every model of a process."""
-    return Symbol(SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL)
+    number = SMALLEST_SYMBOL + hash(name) % SMALLEST_SYMBOL
+    return Symbol(number << _CHECK_BITS | _check_bits(number))
+
+
+def exact_symbol_quotient(size: int, by: int) -> Symbol | None:
+    """Return the quotient if it is a named symbol: `size` then is the product of this symbol and `by`.
+
+    Other numbers may be divisible by coincidence, such as the sum of two symbols.
+    """
+    quotient, rest = divmod(size, by)
+    number, low = divmod(quotient, 1 << _CHECK_BITS)
+    is_named = not rest and number >> SMALLEST_SYMBOL.bit_length() - 1 == 1 and low == _check_bits(number)
+    return Symbol(quotient) if is_named else None
+
+
+def _check_bits(number: int) -> int:
+    # The hash of a text mixes all bits, that of a number or tuple does not: sums and quotients of symbols
+    # then lack these bits, except by a coincidence.
+    return hash(str(number)) % (1 << _CHECK_BITS)
 
 
 def is_symbol(element: object) -> bool:

@@ -11,8 +11,9 @@ from typing import Final, TypedDict, Unpack, overload
 from opshift.analysis.fit.assume_constants import assume_constants
 from opshift.analysis.fit.cheapest import cheapest
 from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
+from opshift.analysis.fit.recognize_first import recognize_first
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
-from opshift.converter.options import AllowLike, Options, Target, read_allow
+from opshift.converter.options import AllowLike, Options, RecognizeLike, Target, read_allow, read_recognize
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import TENSOR
@@ -142,6 +143,7 @@ class FitArguments(TypedDict, total=False):
 
     allow: AllowLike
     provider_only: bool
+    recognize: RecognizeLike
     registry: Registry | None
 
 
@@ -157,6 +159,7 @@ def fit(
     *,
     allow: AllowLike = (),
     provider_only: bool = False,
+    recognize: RecognizeLike = False,
     registry: Registry | None = None,
 ) -> Fitted[ModelObject | bytes]:
     """Convert a model at the lowest cost so that a runtime implements all of its nodes.
@@ -169,6 +172,8 @@ def fit(
             the runtime lacks get wider types with the same values.
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
             implement all nodes, and none may fall back to the CPU.
+        recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
+            has a kernel, at the opset with most of them.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -182,7 +187,7 @@ def fit(
     found = get_runtime(runtime) if isinstance(runtime, str) else runtime
     if provider_only:
         found = without_fallback(found)
-    options = Options(Target({}), registry or default_registry(), read_allow(allow), inplace=True)
+    options = fit_options(registry or default_registry(), allow, recognize)
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
 
@@ -193,8 +198,27 @@ def fit(
     return Fitted(serialize_model(result) if isinstance(model, BYTES_TYPES) else result, report)
 
 
+def fit_options(registry: Registry, allow: AllowLike = (), recognize: RecognizeLike = False) -> Options:
+    """Return the options of `fit` for `fit_message`."""
+    recognized = read_recognize(recognize, registry) if recognize else frozenset()
+    return Options(Target({}), registry, read_allow(allow), inplace=True, recognize=recognized)
+
+
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
-    """Fit a message like `fit`, with the allowances and the registry of some options."""
+    """Fit a message like `fit`, see `fit_options`."""
+    found = recognize_first(model, runtime, options) if options.recognize else None
+    options = replace(options, recognize=frozenset())
+    if found is not None:
+        recognized, recognition = found
+        with suppress(DoesNotFit):  # then the model is fitted without recognition
+            result, report = _fit_and_share_casts(recognized, runtime, options)
+            return result, replace(report, recognition=recognition)
+    return _fit_and_share_casts(model, runtime, options)
+
+
+def _fit_and_share_casts(
+    model: ModelProto, runtime: Runtime, options: Options
+) -> tuple[ModelProto, FitReport]:
     result, report = _fit_with_types(model, runtime, options)
     shared = share_casts(result, model)
     return result, replace(report, cost=report.cost - shared, shared_casts=shared)

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple
 
 from opshift.analysis.fit.interface_types import InterfaceChange
 from opshift.converter.convert import Converted
+from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.frozen_record import FrozenRecord
@@ -35,6 +36,7 @@ class FitReport(FrozenRecord):
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
         rounding_nodes: number of nodes that wider types added before the conversions.
         shared_casts: number of added casts that were removed, because an earlier node casts the same value.
+        recognition: report of the conversion before the others that recognized operators, if there was one.
     """
 
     runtime: str
@@ -51,22 +53,31 @@ class FitReport(FrozenRecord):
     interface: tuple[InterfaceChange, ...] = ()
     rounding_nodes: int = 0
     shared_casts: int = 0
+    recognition: Report | None = None
+
+    @property
+    def all_conversions(self) -> tuple[Report, ...]:
+        """Reports of all conversions, that with recognition first."""
+        return (self.recognition, *self.conversions) if self.recognition else self.conversions
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:
         """Allowed inexact conversions, each kind with its reason."""
-        return tuple(dict.fromkeys(each for report in self.conversions for each in report.concessions))
+        return tuple(dict.fromkeys(each for report in self.all_conversions for each in report.concessions))
 
     @property
     def nodes(self) -> tuple[int, int]:
         """Number of nodes before and after."""
-        before = self.conversions[0].nodes[0] - self.rounding_nodes
+        fitted = self.conversions[0].nodes[0] - self.rounding_nodes
+        before = self.recognition.nodes[0] if self.recognition else fitted
         return before, self.conversions[-1].nodes[1] - self.shared_casts
 
     @property
     def notes(self) -> dict[str, Sequence[str]]:
         """Sentences about the conversion and the result, by title."""
+        recognized = self.recognition.recognized if self.recognition else ()
         notes: dict[str, Sequence[str]] = {
+            "Recognized operators": [*Recognition(recognized).sentences()],
             "Replaced operators": self.replaced,
             "Element types": self.bridges,
             "Assumptions": self.assumptions,
@@ -85,6 +96,7 @@ class FitReport(FrozenRecord):
             "nodes": self.nodes,
             "concessions": self.concessions,
             "conversions": [each.as_dict() for each in self.conversions],
+            "recognition": self.recognition.as_dict() if self.recognition else None,
         }
 
 

@@ -139,14 +139,14 @@ def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: s
         domain: (imports.get(domain, ""), report.opsets.get(domain, ""))
         for domain in {**imports, **report.opsets}
     }
-    pairs["IR version"] = report.conversions[0].ir_version[0], report.ir_version
+    pairs["IR version"] = report.all_conversions[0].ir_version[0], report.ir_version
     pairs["nodes"] = report.nodes
     rows = [(escape_line(key), *map(escape_line, values)) for key, values in pairs.items()]
     parts = [f"**{escape_line(report.runtime)} implements all nodes of the converted model.**"]
     parts.append(table(("property", "before", "after"), rows))
     for title, sentences in report.notes.items():
         parts += [f"## {title}", "\n".join(f"* {escape_line(each)}" for each in sentences)]
-    changes = [part for each in report.conversions for part in changes_section(each)]
+    changes = [part for each in report.all_conversions for part in changes_section(each)]
     sections = {"Resulting model": [code_block(result) if result else ""], "Changes": changes}
     for title, section in sections.items():
         if any(section):

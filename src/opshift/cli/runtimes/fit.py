@@ -54,6 +54,17 @@ def fit(
         ),
     ] = False,
     allow: options.AllowOption = None,
+    recognize: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recognize",
+            rich_help_panel=options.TARGET,
+            metavar="OPERATOR",
+            help="First, replace nodes that compute the same as an operator of which the runtime has a "
+            "kernel, such as Gelu, by a node of it; `all` for every such operator. May be repeated. "
+            "--allow approximate accepts those that round differently, too.",
+        ),
+    ] = None,
     external: options.ExternalOption = "copy",
     comparison: verification.ComparisonOptions,
     folders: options.DefinitionsOption = None,
@@ -67,18 +78,19 @@ def fit(
     inexact conversion unless --allow permits it. If no conversion helps, lists the nodes that prevent it, and
     writes nothing.
     """
-    from opshift.analysis.fit.fit import fit_message
-    from opshift.converter.options import Options, Target, read_allow
+    from opshift.analysis.fit.fit import fit_message, fit_options
+    from opshift.converter.options import read_allow
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime, without_fallback
 
+    names = recognize or []
     compared = comparison.settings()
     compared.load_references()
     found = get_runtime(runtime)
     if provider_only:
         found = without_fallback(found)
-    settings = Options(Target({}), registry_with(folders), read_allow(allow or ()), inplace=True)
+    settings = fit_options(registry_with(folders), read_allow(allow or ()), "all" in names or names)
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
     reports: list[FitReport] = []
@@ -133,7 +145,7 @@ class FittedFile(NamedTuple):
         for domain in {**self.imports, **report.opsets}:
             versions = [each.get(domain) for each in (self.imports, report.opsets)]
             facts["opset" if domain == DEFAULT_DOMAIN else domain] = _step(*versions)
-        facts["IR version"] = _step(report.conversions[0].ir_version[0], report.ir_version)
+        facts["IR version"] = _step(report.all_conversions[0].ir_version[0], report.ir_version)
         facts["nodes"] = _step(*report.nodes)
         page.facts(facts)
         for title, sentences in report.notes.items():

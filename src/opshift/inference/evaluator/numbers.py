@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from opshift.inference.evaluator.elements import Element
-from opshift.inference.symbols import is_symbol, symbol_from_number, symbol_named
+from opshift.inference.symbols import exact_symbol_quotient, is_symbol, symbol_from_number, symbol_named
 from opshift.model.element_types import BY_NAME
 from opshift.model.types import Symbol
 
@@ -61,9 +61,12 @@ def multiply_sizes(first: int, second: int) -> int | None:
 
 
 def divide_sizes(first: int, second: int) -> int | None:
-    """Divide sizes; a symbol as divisor may be 0."""
-    if is_symbol(second) or second <= 0:
+    """Divide sizes; a symbol as divisor may be 0, but then no product with it can be divided, either."""
+    if second <= 0:
         return None
+    found = exact_symbol_quotient(first, second)
+    if found is not None or is_symbol(second):
+        return found
     return first if second == 1 else named("Div", first, second)
 
 

@@ -1,0 +1,66 @@
+"""Recognition of the operators of which a runtime has kernels, before a model is fitted."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+from opshift.converter.convert import try_convert
+from opshift.converter.options import EVERY_OPERATOR, Options, Target
+from opshift.converter.recognition.load import operator_names
+from opshift.converter.report import Report
+from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
+from opshift.registry.runtimes.runtime import Runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
+
+
+def recognize_first(
+    model: ModelProto, runtime: Runtime, options: Options
+) -> tuple[ModelProto, Report] | None:
+    """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
+
+    The opset is that with kernels of most operators, because a runtime may lack the newest versions.
+    Operators of which the runtime refuses a new node are left as they are.
+
+    Returns:
+        The converted copy, with the report; `None` if nothing is recognized, or the conversion is refused.
+    """
+    newest = min(
+        runtime.newest_import(DEFAULT_DOMAIN) or options.registry.newest_opset(),
+        options.registry.newest_opset(),
+    )
+    own = opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, newest)
+    choices = {each: _with_kernel(options, runtime, each) for each in range(min(own, newest), newest + 1)}
+    opset, names = max(choices.items(), key=lambda each: (len(each[1]), each[0]))
+    while names:
+        target = Target({DEFAULT_DOMAIN: opset}, runtime.ir_version)
+        result, plan = try_convert(deepcopy(model), replace(options, target=target, recognize=names))
+        if result is None:
+            return None
+        report = Report.of(plan, result)
+        recognized = {OperatorId.parse(each.operator) for each in report.recognized}
+        if not recognized:
+            return None
+        missing = RuntimeCheck(runtime).check(ModelNodes(result, options.registry)).missing
+        refused = {f"{each.domain}.{each.op_type}" for each in recognized} & {
+            each.operator.rpartition(":")[0] for each in missing
+        }
+        if not refused:
+            return result, report
+        names -= refused
+    return None
+
+
+def _with_kernel(options: Options, runtime: Runtime, opset: int) -> frozenset[str]:
+    """Return the operators to recognize of which a runtime has a kernel at an opset."""
+    registry, requested = options.registry, options.recognize
+    every = operator_names(registry) if EVERY_OPERATOR in requested else ()
+    found: set[str] = set()
+    for name in (*(f"{DEFAULT_DOMAIN}.{each}" for each in every), *(requested - {EVERY_OPERATOR})):
+        domain, _, op_type = name.rpartition(".")
+        version = registry.known_at(op_type, opset if domain == DEFAULT_DOMAIN else 1, domain)
+        if version is not None and runtime.kernel(version.id, {}):
+            found.add(name)
+    return frozenset(found)
