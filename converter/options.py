@@ -29,7 +29,7 @@ from opshift.registry.releases import nearest_older, split_release
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
-    from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.adapters.core.equivalents import Unwanted
     from opshift.converter.element_types.requested_types import TypesLike
     from opshift.registry.runtimes.runtime import Runtime
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from opshift.adapters.core.type_bridges import Unwanted
+from opshift.adapters.core.equivalents import Unwanted
 from opshift.converter.functions.inlining import (
     called_functions,
     growth_obstacle,

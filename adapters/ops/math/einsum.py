@@ -6,8 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, UnknownShape, adapter
-from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast_between, cast_output
-from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast_between, cast_output, fold
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")

@@ -1,8 +1,7 @@
 """ReverseSequence (introduced in opset 10), as Gather with computed indices."""
 
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
-from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, cast
 from opshift.adapters.emit.shapes import reshape
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.shapes import reshape
 
 

@@ -8,15 +8,16 @@ from dataclasses import replace
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.shapes import fits_float32
-from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
-from opshift.adapters.ops.traditionalml.tree_scores import (
+from opshift.adapters.ops.traditionalml.trees import (
     AGGREGATES,
     TRANSFORMS,
+    Forest,
     apply_stages,
     base_value_stages,
     emit_ai_onnx,
     emit_ensemble,
     final_stages,
+    read_forest,
     read_transform,
 )
 from opshift.model.tensors import require_tensor

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.rewriter import Attributes
-from opshift.adapters.emit.cast import cast
-from opshift.adapters.ops.traditionalml.forest import LEAF, MODES
-from opshift.adapters.ops.traditionalml.tree_scores import AGGREGATES, TRANSFORMS
+from opshift.adapters.emit.expression import cast
+from opshift.adapters.ops.traditionalml.trees import AGGREGATES, LEAF, MODES, TRANSFORMS
 from opshift.model.tensors import require_tensor
 
 MEMBER_MODE = 6

@@ -30,7 +30,7 @@ OTHER: Final = "Other operators"
 @cache
 def _folders() -> Mapping[str, str]:
     """Return the folder of each operator: that of its definition in ONNX, or else that of its adapters."""
-    # opshift.adapters.ops.<folder>.<module>
+    # opshift.adapters.ops.<folder>, and a module for each operator if the folder has many
     of_adapters = {
         f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]
         for key, function in built_in_adapters().items()

@@ -30,7 +30,7 @@ from opshift.rewriting.version_graph import build_version_graph, check_expressio
 from opshift.rewriting.version_steps import VersionStep, find_step
 
 if TYPE_CHECKING:
-    from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.adapters.core.equivalents import Unwanted
 
 
 class Route(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.emit.cast import FLOAT_TYPES
+from opshift.adapters.emit.expression import FLOAT_TYPES
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
