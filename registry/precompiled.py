@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from opshift.model.errors import CannotWrite
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 from opshift.opsets import OPSETS
 from opshift.registry.described import DETAILS, DETAILS_LOADER
 from opshift.registry.models import Operator, OperatorVersion

@@ -21,9 +21,8 @@ from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
-from opshift.model.node import Emitted, Node, Tensor
+from opshift.model.node import Comparison, Emitted, Move, Node, Tensor, TracedNode
 from opshift.model.operator_ids import canonical_domain
-from opshift.model.traced_node import Comparison, Move, TracedNode
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow

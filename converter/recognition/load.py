@@ -11,7 +11,7 @@ from opshift.converter.recognition.derive import derive
 from opshift.converter.recognition.forms import form_patterns
 from opshift.converter.recognition.patterns import IndexedPattern, Pattern, from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.core.rewriter import Attributes
 from opshift.model.element_types import BY_NAME, BY_NUMBER
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import read_tensor
 
 Number = TypeVar("Number", int, float)

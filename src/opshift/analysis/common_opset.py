@@ -9,9 +9,8 @@ from opshift.converter.convert import plan_version
 from opshift.converter.options import AllowLike, read_allow
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.files import ModelLike, model_of
+from opshift.model.files import ModelLike, message_of, model_of
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir.models import message_of
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 

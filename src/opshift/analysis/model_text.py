@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from opshift.model.attributes import TYPE_BY_FIELD, type_name
 from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
-from opshift.model.external_data import EXTERNAL, read_external_data
 from opshift.model.messages import (
     AttributeProto,
     Message,
@@ -22,7 +21,7 @@ from opshift.model.messages import (
     TypeProto,
     ValueInfoProto,
 )
-from opshift.model.offloaded_tensors import serialize, with_payload
+from opshift.model.offloaded_tensors import EXTERNAL, read_external_data, serialize, with_payload
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.tensors import DATA_FIELDS, can_pack_tensor, element_count, pack_tensor, read_tensor
 

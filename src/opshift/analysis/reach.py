@@ -11,9 +11,8 @@ from opshift.converter.options import AllowLike, Options, Target
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.model.errors import InvalidModel
-from opshift.model.files import ModelLike, model_of
+from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.plain_data import Json
 from opshift.registry.registry import Registry, default_registry

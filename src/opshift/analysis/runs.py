@@ -17,12 +17,11 @@ from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
 from opshift.model.binary_files import is_readable
-from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, model_of
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json, json_values
+from opshift.model.shared_data import FrozenRecord
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.runtime import Runtime

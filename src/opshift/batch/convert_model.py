@@ -20,9 +20,8 @@ from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
-from opshift.model.locations import is_url
+from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
-from opshift.model.redaction import without_secrets
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:

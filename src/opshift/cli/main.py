@@ -14,9 +14,8 @@ from typer.main import get_command, get_group
 from opshift.cli.commands import CommandGroup, examples_text, require_subcommand
 from opshift.cli.help_text import AnyCommand, HelpCommand
 from opshift.cli.streams import replace_closed_streams
-from opshift.model.limited_stream import LIMIT_VARIABLE
-from opshift.model.remote.redirects import HOSTS_VARIABLE
-from opshift.model.signals import exit_on_signals
+from opshift.model.process_state import exit_on_signals
+from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
 from opshift.start import exit_at_once
 from opshift.version import __version__
 

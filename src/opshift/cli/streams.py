@@ -13,7 +13,7 @@ import typer
 
 from opshift.model.binary_files import path_to_write, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import UsageError
-from opshift.model.limited_stream import limited
+from opshift.model.stream_limits import limited
 
 DASH = "-"
 

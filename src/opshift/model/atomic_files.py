@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opshift.model.errors import CannotWrite, UsageError
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 
 
 class AtomicFiles:

@@ -19,7 +19,7 @@ from opshift.adapters.core.adapter_table import (
 )
 from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion

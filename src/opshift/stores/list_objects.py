@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.remote.store_object import Store, StoreObject, raising_invalid_model
+from opshift.model.remote import Store, StoreObject, raising_invalid_model
 from opshift.stores.s3 import keys_below, s3_store
 
 

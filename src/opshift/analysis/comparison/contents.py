@@ -6,8 +6,8 @@ from pathlib import Path
 
 from opshift.analysis.comparison.operators import operator_changes
 from opshift.analysis.comparison.result import ModelChange
-from opshift.model.external_data import EXTERNAL, read_external_data
 from opshift.model.messages import Message, ModelProto, ValueInfoProto
+from opshift.model.offloaded_tensors import EXTERNAL, read_external_data
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import Registry
 

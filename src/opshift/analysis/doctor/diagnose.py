@@ -13,7 +13,7 @@ from opshift.inference.repair import repaired_copy
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.errors import InvalidModel, not_utf8_error
-from opshift.model.files import ModelLike, model_of
+from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.graphs import (
     ContainerProto,
     initializer_inputs,
@@ -23,7 +23,6 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
-from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declared_opsets, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry

@@ -10,8 +10,8 @@ from opshift.analysis.fit.interface_types import InterfaceChange
 from opshift.converter.convert import Converted
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
+from opshift.model.shared_data import FrozenRecord
 from opshift.runtimes.check_support import MissingKernel
 
 

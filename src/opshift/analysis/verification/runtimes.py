@@ -18,7 +18,7 @@ from opshift.model.errors import UsageError
 from opshift.model.extensions import ExtensionFailed
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
-from opshift.model.quiet_warnings import WARNINGS_IGNORED
+from opshift.model.process_state import WARNINGS_IGNORED
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 

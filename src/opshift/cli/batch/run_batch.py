@@ -18,7 +18,7 @@ from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import Format
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.redaction import without_secrets
+from opshift.model.locations import without_secrets
 from opshift.stores.find_models import LIST
 
 COLUMNS = ("opsets    ", " changed")

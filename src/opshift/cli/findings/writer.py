@@ -12,7 +12,7 @@ import typer
 
 from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.model.errors import OpshiftError
-from opshift.model.redaction import without_secrets
+from opshift.model.locations import without_secrets
 
 
 class FindingsWriter(ABC):

@@ -24,7 +24,7 @@ from opshift.cli.paths import require_file
 from opshift.cli.progress import show_progress
 from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 from opshift.stores.find_models import LIST, FoundModel, find_models
 
 

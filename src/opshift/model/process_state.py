@@ -1,4 +1,4 @@
-"""Handling of signals: blocks of code that none interrupts, and an orderly exit."""
+"""State of the process: blocks of code without signals or without warnings, and an orderly exit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from threading import Lock
 from types import FrameType
+from typing import Final
 
 SIGNALS = tuple(signal.valid_signals())
 
@@ -110,3 +113,30 @@ def _exit_later(number: int) -> None:
     # a signal to the process also ends the wait for a system call; on Windows it would end the process
     send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
     threading.Timer(RETRY_SECONDS, send, [number]).start()
+
+
+class _Silence:
+    """Filter of the process that ignores warnings while at least one block runs."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._blocks = 0
+        self._saved: AbstractContextManager[object] | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._saved = warnings.catch_warnings(action="ignore")
+                self._saved.__enter__()
+            self._blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0 and self._saved is not None:
+                self._saved.__exit__(None, None, None)
+
+
+WARNINGS_IGNORED: Final = _Silence()
+"""Context manager that ignores warnings, as `catch_warnings` does. That one is not safe in threads: where two
+of its blocks overlap, the one that ends last restores the filter of the other and silences the process."""

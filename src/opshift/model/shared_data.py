@@ -1,10 +1,21 @@
-"""Base of frozen dataclasses whose methods are not generated."""
+"""Data that all callers and threads share: frozen records, read-only dictionaries, cached results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from typing import ClassVar, NoReturn, Self, dataclass_transform
+from functools import wraps
+from typing import (
+    ClassVar,
+    Generic,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    dataclass_transform,
+)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -81,3 +92,73 @@ class FrozenRecord:
 
     def _compared(self) -> tuple[object, ...]:
         return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
+
+
+# Not a MappingProxyType: that can be neither pickled nor serialized by `json` and pydantic.
+class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
+    """Dictionary whose methods that modify it raise TypeError; `|` and `copy` return a plain one."""
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]  # they are overloaded
+
+    def __reduce__(self) -> tuple[type[ReadOnlyDict[Key, Value]], tuple[dict[Key, Value]]]:
+        """Pickle and copy through the constructor: the default sets the items one by one."""
+        return type(self), (dict(self),)
+
+
+def read_only(value: object) -> object:
+    """Return a value with read-only dictionaries instead of plain ones, nested ones included."""
+    if type(value) is dict:
+        return ReadOnlyDict({key: read_only(each) for key, each in value.items()})
+    return value
+
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+SharedResult = TypeVar("SharedResult", covariant=True)
+
+
+class CachedFunction(Protocol[*Arguments, SharedResult]):
+    """Function with a cache of its results."""
+
+    def __call__(self, *args: *Arguments) -> SharedResult:
+        """Return the result for some arguments."""
+        ...
+
+    @property
+    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
+        """The function without a cache."""
+        ...
+
+    def cache_clear(self) -> None:
+        """Forget all results."""
+
+
+def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*Arguments, Result]:
+    """Cache the results of a function, so that all threads get the same object for the same arguments.
+
+    `functools.cache` returns different objects to threads that call at the same time. This may also compute
+    a result more than once, but every caller gets the first one. It holds no lock: functions that import
+    modules or call private code under a lock can deadlock with Python's import locks.
+    """
+    results: dict[tuple[*Arguments], Result] = {}
+
+    @wraps(function)
+    def cached(*args: *Arguments) -> Result:
+        try:
+            return results[args]
+        except KeyError:
+            pass  # outside of the block, so that errors of the function have no other context
+        return results.setdefault(args, function(*args))
+
+    vars(cached)["cache_clear"] = results.clear
+    return cast("CachedFunction[*Arguments, Result]", cached)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import IR_VERSION, ModelProto
-from opshift.model.placeholder_store import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
-from opshift.model.signals import signals_deferred
-from opshift.model.tensor_locations import RAW_DATA
-from opshift.model.tensor_pieces import ConvertedRange, Range
+from opshift.model.offloaded_tensors import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
+from opshift.model.process_state import signals_deferred
+from opshift.model.tensor_pieces import RAW_DATA, ConvertedRange, Range
 
 if TYPE_CHECKING:
     import onnx_ir
 
-    from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram
+    from opshift.model.files import OnnxIrModel, OnnxProgram
 
     Container = onnx_ir.Graph | onnx_ir.Function
     MetaOwner = onnx_ir.Model | Container | onnx_ir.Node | onnx_ir.Value
