@@ -211,7 +211,7 @@ def verify_file(
         relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}
     if settings.inputs:
-        from opshift.analysis.verification.input_files import read_arrays
+        from opshift.analysis.verification.inputs import read_arrays
 
         inputs |= read_arrays(settings.inputs)
     inputs |= dict(settings.input_files)

@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from opshift.analysis.pages.diagram import svg
-from opshift.analysis.pages.document import with_scrolling_parts
-from opshift.analysis.pages.markdown import plain_text
+from opshift.analysis.pages.document import plain_text, with_scrolling_parts
 from opshift.catalogue.flowcharts import read_flowchart
 from opshift.catalogue.paths import link
 

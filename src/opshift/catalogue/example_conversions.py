@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_of_text
 from opshift.catalogue.examples import Example
 from opshift.converter.convert import plan_version
 from opshift.converter.report import Report, counted_names

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_of_text
 from opshift.catalogue.examples import example_of
 from opshift.model.attributes import GRAPH, read_attribute, type_name
 from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 from typing import Final
 
-from opshift.analysis.pages.markdown import code_block, code_span, escape_line, table
+from opshift.analysis.pages.document import code_block, code_span, escape_line, table
 
 SKIPPED: Final = frozenset({"footer", "nav", "svg", "figure", "form", "summary"})
 """Elements without a copy: they navigate, or draw what the page also states as text."""

@@ -6,8 +6,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
-from opshift.analysis.pages.body_diagram import body_boxes, function_boxes
-from opshift.analysis.pages.diagram import svg
+from opshift.analysis.pages.diagram import body_boxes, function_boxes, svg
 from opshift.catalogue.categories import category_of
 from opshift.catalogue.data_package import version_data
 from opshift.catalogue.example_conversions import ExampleConversion, example_conversions

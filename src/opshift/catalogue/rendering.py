@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from opshift.analysis.pages.diagram import ARROW
-from opshift.analysis.pages.markdown import printable
+from opshift.analysis.pages.document import printable
 from opshift.catalogue import paths
 from opshift.catalogue.kernels import kernel_types
 from opshift.catalogue.markdown_copy import markdown_copy

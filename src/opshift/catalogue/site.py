@@ -7,8 +7,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 from xml.sax.saxutils import escape
 
-from opshift.analysis.pages.document import STYLE
-from opshift.analysis.pages.markdown import escape_line
+from opshift.analysis.pages.document import STYLE, escape_line
 from opshift.catalogue import paths
 from opshift.catalogue.browser.page import converter_page
 from opshift.catalogue.data_package import data_files

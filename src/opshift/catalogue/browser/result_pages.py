@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from opshift.analysis.comparison.result import Comparison
 from opshift.analysis.model_summary import ModelSummary, ValueSummary
 from opshift.analysis.pages.conversion_page import changes_section
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_block, code_span, escape_line, limited_table, table
+from opshift.analysis.pages.document import Document, code_block, code_span, escape_line, limited_table, table
 from opshift.analysis.reach import Reach
 from opshift.analysis.runs import Runs, RuntimeResult, group_releases
 from opshift.checker.findings import Finding

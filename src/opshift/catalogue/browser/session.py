@@ -14,11 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypedDict
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.analysis.model_of_text import model_of_text
-from opshift.analysis.model_text import model_lines
+from opshift.analysis.model_text import model_lines, model_of_text
 from opshift.analysis.pages.conversion_page import conversion_page
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_span
+from opshift.analysis.pages.document import Document, code_span
 from opshift.catalogue.browser import result_pages
 from opshift.catalogue.browser.advice import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from opshift.analysis.pages.conversion_page import changes_section
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import escape_line, table
+from opshift.analysis.pages.document import Document, escape_line, table
 from opshift.analysis.pages.write_report import write_page
 from opshift.batch.outcome import ModelOutcome
 from opshift.cli.conversion_text import opsets_text

@@ -90,7 +90,7 @@ class GithubWriter(FindingsWriter):
 
     def _summary(self, interrupted: bool) -> str:
         """Return the summary of the job in Markdown."""
-        from opshift.analysis.pages.markdown import escape_line, table
+        from opshift.analysis.pages.document import escape_line, table
 
         result = f"{count_text(self.failed, 'file')} with errors{', interrupted' if interrupted else ''}"
         rows = [

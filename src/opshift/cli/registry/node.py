@@ -51,8 +51,7 @@ def node(
     Values that no node produces are inputs. A type before their name, such as float[N, 10] x, helps the
     conversion. The text of a model has its own opset. Exits with 1 after a refusal.
     """
-    from opshift.analysis.model_of_text import model_of_text
-    from opshift.analysis.model_text import model_lines
+    from opshift.analysis.model_text import model_lines, model_of_text
     from opshift.converter.convert import try_convert
     from opshift.converter.report import Report
     from opshift.model.operator_ids import opset_imports
