@@ -18,7 +18,7 @@ from opshift.analysis.model_text import model_lines, model_of_text
 from opshift.analysis.pages.conversion_page import conversion_page
 from opshift.analysis.pages.document import Document, code_span
 from opshift.catalogue.browser import result_pages
-from opshift.catalogue.browser.advice import Offer, offers, with_controls
+from opshift.catalogue.browser.result_pages import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused

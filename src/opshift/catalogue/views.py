@@ -1,15 +1,20 @@
-"""Content of the pages about an operator and its versions."""
+"""Content of the pages about operators, their versions, and opsets.
 
+The example of an operator is converted to all older opsets, to count the nodes of the results.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final, NamedTuple
 
+from opshift.analysis.model_text import model_of_text
 from opshift.analysis.pages.diagram import body_boxes, function_boxes, svg
-from opshift.catalogue.categories import category_of
 from opshift.catalogue.data_package import version_data
-from opshift.catalogue.example_conversions import ExampleConversion, example_conversions
 from opshift.catalogue.examples import Example, example_of
 from opshift.catalogue.function_text import FunctionText, function_text
 from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
@@ -21,7 +26,10 @@ from opshift.catalogue.signature import (
     signature_text,
     value_text,
 )
-from opshift.catalogue.words import change_subject
+from opshift.catalogue.words import category_of, change_subject
+from opshift.converter.convert import plan_version
+from opshift.converter.report import Report, counted_names
+from opshift.model.messages import ModelProto
 from opshift.model.plain_data import Json
 from opshift.model.types import short_type
 from opshift.registry.changes.classes import ChangeClass
@@ -29,6 +37,51 @@ from opshift.registry.changes.classify import ClassifiedChange, classify, most_s
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 from opshift.registry.shapes.all_rules import SHAPE_RULES
+
+
+class Result(NamedTuple):
+    """Result of a conversion: the nodes and their operators, or the reason of a refusal."""
+
+    nodes: int = 0
+    operators: str = ""
+    """Operators of the nodes with their numbers; empty if the node does not change."""
+    reason: str = ""
+
+
+class ExampleConversion(NamedTuple):
+    """Conversion of an example with the same result at all opsets of a range."""
+
+    first: int
+    last: int
+    result: Result
+
+    @property
+    def opsets(self) -> str:
+        """The range as text."""
+        return f"opset {self.last}" if self.first == self.last else f"opsets {self.first} to {self.last}"
+
+
+def example_conversions(
+    example: Example, operator: Operator, registry: Registry
+) -> Iterator[ExampleConversion]:
+    """Yield the conversions of an example to older opsets, the newest first."""
+    newest = operator.versions[-1].since_version
+    model = model_of_text(example.model, newest, registry)
+    results = (
+        (opset, _convert(model, operator.domain, opset, registry)) for opset in range(newest - 1, 0, -1)
+    )
+    for result, group in groupby(results, key=lambda pair: pair[1]):
+        opsets = [opset for opset, _ in group]
+        yield ExampleConversion(opsets[-1], opsets[0], result)
+
+
+def _convert(model: ModelProto, domain: str, opset: int, registry: Registry) -> Result:
+    report = Report.of(plan_version(model, {domain: opset}, registry=registry))
+    if report.refusals:
+        return Result(reason=report.refusals[0].reason)
+    names = [name.partition(":")[0].rpartition(".")[2] for each in report.changed for name in each.becomes]
+    return Result(report.nodes[1], counted_names(Counter(names).most_common()))
+
 
 SHORT_RULES: Final[Mapping[str, str]] = {
     "all_same_as_first": "All outputs have the shape of the first input.",
@@ -95,7 +148,7 @@ class VersionView:
     """Operator version, with everything that its page shows."""
 
     entry: HistoryEntry
-    operator: "OperatorView"
+    operator: OperatorView
 
     @property
     def version(self) -> OperatorVersion:
@@ -310,3 +363,60 @@ def _value(value: object) -> str:
             parameter = Parameter(name="", type="", option=option, min_arity=least, homogeneous=homogeneous)
             return option_text(parameter) or "required"
     return "none" if value is None else value_text(value)
+
+
+@dataclass(frozen=True)
+class OpsetView:
+    """Opset of a domain, compared with the previous opset."""
+
+    domain: str
+    opset: int
+    release: str
+    """The first ONNX release with the opset; empty for other domains."""
+    ir_version: int
+    """The IR version of this release; 0 for other domains."""
+    versions: Sequence[OperatorVersion]
+    """The versions in effect."""
+    new: Sequence[VersionView]
+    """First versions of operators."""
+    changed: Sequence[VersionView]
+    """Later versions of operators."""
+    removed: Sequence[VersionView]
+    """Last versions of operators that the opset lacks."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        lists = {"new": self.new, "changed": self.changed, "removed": self.removed}
+        return {
+            "domain": self.domain,
+            "opset": self.opset,
+            "release": self.release,
+            "ir_version": self.ir_version,
+            **{name: [str(each.version.id) for each in views] for name, views in lists.items()},
+            "operators": [str(each.id) for each in self.versions],
+        }
+
+
+def opset_views(domain: str, operators: Sequence[OperatorView], registry: Registry) -> list[OpsetView]:
+    """Return all opsets of a domain, oldest first."""
+    views = [view for each in operators for view in each.versions]
+    return [
+        OpsetView(
+            domain,
+            opset,
+            release_with(domain, opset, registry),
+            registry.releases.ir_version_for({domain: opset}),
+            [version for each in operators if (version := each.operator.at(opset))],
+            [each for each in views if each.version.since_version == opset and not each.entry.before],
+            [each for each in views if each.version.since_version == opset and each.entry.before],
+            [each for each in views if each.version.removal and each.version.removal.removed_in == opset],
+        )
+        for opset in range(1, registry.newest_opset(domain) + 1)
+    ]
+
+
+def release_with(domain: str, opset: int, registry: Registry) -> str:
+    """Return the name of the first ONNX release with an opset; empty if there is none."""
+    found = registry.releases.first_release_with(domain, opset)
+    names = (f"ONNX {name}" for name, each in registry.releases.onnx.items() if each is found)
+    return next(names, "")
