@@ -12,7 +12,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.testing import Result
 
-from opshift.cli.help_text import SUMMARY_LENGTH
+from opshift.cli.commands import SUMMARY_LENGTH
 from opshift.cli.main import COMMANDS, Command, app
 
 Run = Callable[..., Result]

@@ -15,12 +15,11 @@ from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import Format
+from opshift.cli.options import Format, expand_records
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.paths import model_input
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
-from opshift.cli.streams import model_input
 from opshift.model.message_text import count_text
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.paths import require_file
+from opshift.cli.paths import model_input, require_file
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.batch.settings import Settings
 from opshift.cli.errors import CommandLineError, add_file_to_errors
+from opshift.cli.paths import STDOUT, model_input, model_output
 from opshift.cli.progress import BYTES, show_progress
-from opshift.cli.streams import STDOUT, model_input, model_output
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:

@@ -12,19 +12,16 @@ import typer
 
 from opshift.batch.settings import Settings
 from opshift.cli import options, verification
-from opshift.cli.conversion_text import write_warnings
+from opshift.cli.conversion_text import write_verification, write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import Format
+from opshift.cli.options import Format, expand_records
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.paths import output_file, require_file
+from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import STDOUT, model_input, model_output
-from opshift.cli.verification_text import write_verification
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import short_label

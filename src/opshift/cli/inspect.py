@@ -17,9 +17,8 @@ from opshift.cli.options import (
 )
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.paths import require_file
+from opshift.cli.paths import model_input, require_file
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import model_input
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import short_label
 from opshift.registry.registry import Registry

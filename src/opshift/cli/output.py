@@ -10,7 +10,7 @@ import typer
 
 from opshift.cli.options import PLAIN_FORMATS, Format
 from opshift.cli.page import Page, displayable_json
-from opshift.cli.streams import DASH
+from opshift.cli.paths import DASH
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 

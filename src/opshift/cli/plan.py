@@ -16,10 +16,9 @@ from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, single_file
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import ConversionOptions, registry_with
+from opshift.cli.options import ConversionOptions, expand_records, registry_with
 from opshift.cli.output import print_result
-from opshift.cli.streams import model_input
+from opshift.cli.paths import model_input
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli import options
+from opshift.cli.conversion_text import write_refusals
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import registry_with
+from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.refusal_text import write_refusals
-from opshift.cli.streams import model_input
+from opshift.cli.paths import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach, ReachLimit

@@ -14,7 +14,7 @@ from opshift.cli.conversion_text import write_plan
 from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.streams import DASH, STDIN
+from opshift.cli.paths import DASH, STDIN
 from opshift.model.errors import UNKNOWN_ELEMENT_TYPE, InvalidModel
 
 if TYPE_CHECKING:

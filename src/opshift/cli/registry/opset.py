@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from opshift.cli.commands import examples_text, subcommand_group
+from opshift.cli.commands import HelpCommand, examples_text, subcommand_group
 from opshift.cli.errors import names_in_arguments
-from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import (
     DefinitionsOption,
     ForceOption,
@@ -19,9 +18,8 @@ from opshift.cli.options import (
 )
 from opshift.cli.output import print_result, write_out
 from opshift.cli.page import Page
-from opshift.cli.paths import require_file
+from opshift.cli.paths import DASH, STDOUT, require_file, require_no_terminal
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
-from opshift.cli.streams import DASH, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet

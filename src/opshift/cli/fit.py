@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from opshift.cli import completion, options, verification
+from opshift.cli.conversion_text import write_verification
 from opshift.cli.errors import add_file_to_errors
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import Format, registry_with
+from opshift.cli.options import Format, expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
-from opshift.cli.paths import output_file, require_file
+from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.progress import BYTES, show_progress
-from opshift.cli.streams import STDOUT, model_input, model_output
-from opshift.cli.verification_text import write_verification
 from opshift.model.files import read_model
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 

@@ -13,11 +13,10 @@ from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import registry_with
+from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.streams import model_input
+from opshift.cli.paths import model_input
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 from opshift.runtimes.target_runtimes import missing_label
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
     from opshift.cli.findings.finding import Finding, Severity
     from opshift.runtimes.check_support import MissingKernel
+
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
 """Origins of the facts, as a table names them: `package` lists its kernels, or a page made of this list."""

@@ -1,4 +1,4 @@
-"""`opshift site`: the operator catalogue as a static site."""
+"""`opshift data`, `opshift stubs` and `opshift site`: definitions as JSON, Python module and static site."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,20 +6,57 @@ from typing import Annotated
 import typer
 
 import opshift
+from opshift.cli.errors import names_in_arguments
 from opshift.cli.options import (
     AdaptersOption,
     DefinitionsOption,
+    DomainOption,
     ForceOption,
     Format,
     FormatOption,
+    OpsetOption,
+    OutArgument,
     QuietOption,
     registry_with,
 )
-from opshift.cli.output import print_result
+from opshift.cli.output import print_result, write_out
 from opshift.cli.page import Page
 from opshift.cli.progress import byte_text, show_progress
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
+
+
+def data(
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of the data.")] = False,
+    folders: DefinitionsOption = None,
+) -> None:
+    """Print all operator definitions as JSON.
+
+    The file has every version of every operator with its types, texts and conversions, and all releases. It
+    is also part of the installed package, as data/operators.json.
+    """
+    from opshift.catalogue.data_package import DATA, SCHEMA, data_files
+
+    typer.echo(data_files(registry_with(folders), opshift.__version__)[SCHEMA if schema else DATA], nl=False)
+
+
+@names_in_arguments()
+def stubs(
+    out: OutArgument = None,
+    opset: OpsetOption = None,
+    domain: DomainOption = None,
+    force: ForceOption = False,
+    folders: DefinitionsOption = None,
+) -> None:
+    """Write a Python module that builds the nodes of an opset.
+
+    It has one function per operator of the domain (default: ai.onnx), with types, defaults and texts, which
+    returns an onnx.NodeProto. The module needs onnx, but not opshift.
+    """
+    from opshift.registry.documents.node_builders import node_builders
+
+    code = node_builders(registry_with(folders), domain or "", opset)
+    write_out(out, code.encode(), force=force)
 
 
 def site(

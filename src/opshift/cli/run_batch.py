@@ -56,7 +56,7 @@ def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gat
             show_results(results, gate, COLUMNS, "Converting")
         finally:
             if batch.report is not None:
-                from opshift.cli.batch.report_page import write_batch_report
+                from opshift.cli.report_files import write_batch_report
 
                 write_batch_report(batch.report, batch.out, reported)
 
