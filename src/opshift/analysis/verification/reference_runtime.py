@@ -1,4 +1,4 @@
-"""onnx.reference: operators that it does not evaluate, and Python references of private domains.
+"""Detection of operators that onnx.reference does not evaluate, or evaluates as a different version.
 
 For many operators it implements only the newest version, and evaluates older nodes as that version, even if
 the meaning has changed.
@@ -7,36 +7,19 @@ the meaning has changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-import numpy as np
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
-
-from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.analysis.verification.references import REFERENCES
 from opshift.inference.constants import read_constant_node
-from opshift.model.extensions import FAILURES, extension_failed
 from opshift.model.graphs import ContainerProto, graphs_of
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import (
-    DEFAULT_DOMAIN,
-    called_function,
-    canonical_domain,
-    function_id,
-    model_domain,
-    opset_imports,
-)
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain, opset_imports
 from opshift.model.tensors import read_tensor
-from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import IgnoreAttribute, StepAction
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
-
 
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
@@ -136,122 +119,3 @@ def executed_graphs(model: ModelProto) -> Iterator[ExecutedGraph]:
         yield part
         for node in part.container.node:
             pending += [ExecutedGraph(graph, part.opsets, part) for graph in graphs_of(node)]
-
-
-class ReferenceRaises(Exception):
-    """A reference raises an exception, possibly because it does not accept the generated inputs."""
-
-
-def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
-    """Return an evaluator of a model that knows the operators with references; it changes the model."""
-    names = dict.fromkeys((each.domain, each.op_type) for each in REFERENCES)
-    operators = [
-        type(name, (_ReferenceOperator,), {"op_schema": None, "op_domain": domain, "registry": registry})
-        for domain, name in names
-    ]
-
-    class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
-        def __init__(self, proto: object, **options: object) -> None:
-            # an evaluator does not pass its operators on to those of functions, which have its class
-            super().__init__(proto, **{**options, "new_ops": operators})
-
-    _add_default_attributes(model)
-    return Evaluator(model)
-
-
-def _add_default_attributes(model: ModelProto) -> None:
-    """Add the defaults of a function's attributes to its calls, because evaluators ignore them."""
-    defaults = {function_id(function): function.attribute_proto for function in model.functions}
-    for part in executed_graphs(model):
-        for node in part.container.node:
-            given = {each.name for each in node.attribute}
-            declared = defaults.get(called_function(node), ())
-            node.attribute.extend(each for each in declared if each.name not in given)
-
-
-class _ReferenceOperator(OpRun):  # type: ignore[misc]  # onnx has no types
-    """Node that calls the reference of its operator version."""
-
-    registry: Registry
-
-    def __init__(self, onnx_node: NodeProto, run_params: Mapping[str, Mapping[str, int]]) -> None:
-        # Unlike the base class, set no attribute of the node on `self`, where it may replace a method.
-        self.onnx_node, self.run_params, self.has_subgraph = onnx_node, run_params, False
-        self.has_linked_attribute = any(each.ref_attr_name for each in onnx_node.attribute)
-
-    def _run(self, *inputs: object, **attributes: object) -> tuple[object, ...]:
-        raise AssertionError("unreachable: `run` replaces it")
-
-    def run(
-        self, *inputs: object, linked_attributes: Mapping[str, object] | None = None, **unused: object
-    ) -> tuple[object, ...]:
-        """Return the outputs of the node; raise ReferenceRaises or ExtensionFailed."""
-        node = self.onnx_node
-        domain = canonical_domain(node.domain)
-        version = self.registry.get_schema(node.op_type, self.run_params["opsets"][node.domain], domain)
-        linked = linked_attributes or {}
-        given = {
-            each.name: _plain(
-                linked[each.ref_attr_name] if each.ref_attr_name else self._extract_attribute_value(each)
-            )
-            for each in node.attribute
-            if not each.ref_attr_name or each.ref_attr_name in linked
-        }
-        return call_reference(version, inputs, given, node.output)
-
-
-def _plain(value: object) -> object:
-    """Return numpy scalars as Python numbers, which do not change the type of the arrays they scale."""
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def call_reference(
-    version: OperatorVersion, inputs: Sequence[object], given: Mapping[str, object], outputs: Iterable[str]
-) -> tuple[object, ...]:
-    """Return the outputs that the reference of an operator version computes for a node.
-
-    Raises:
-        ReferenceRaises: the reference raises an exception.
-        ExtensionFailed: a result is missing, or does not have the type that the definition declares.
-    """
-    function = REFERENCES[version.id]
-    attributes = {name: given.get(name, each.default) for name, each in version.attributes.items()}
-    # a reference may modify its inputs, which other nodes read
-    copies = [each.copy() if isinstance(each, np.ndarray) else each for each in inputs]
-    label = f"reference {version.id}"
-    try:
-        results = function(*copies, **attributes)
-    except FAILURES as error:
-        failed = extension_failed(label, function, error)
-        raise ReferenceRaises(f"{failed.reason} ({failed.place})") from error
-    found = results if isinstance(results, tuple) else (results,)
-    for position, name in enumerate(outputs):
-        result = found[position] if position < len(found) else None
-        problem = _problem(version, position, result, inputs) if name else ""
-        if problem:
-            raise extension_failed(label, function, problem)
-    return tuple(np.asarray(each) if isinstance(each, np.generic) else each for each in found)
-
-
-def _problem(version: OperatorVersion, position: int, result: object, inputs: Sequence[object]) -> str:
-    parameter = version.outputs[min(position, len(version.outputs) - 1)]
-    types = _expected_types(version, parameter, inputs)
-    if not isinstance(result, np.ndarray | np.generic):
-        kinds = {each.partition("(")[0] for each in types}
-        is_sequence = isinstance(result, list) and "seq" in kinds
-        return "" if is_sequence else f"returns {type(result).__name__} for {parameter.name}, not an array"
-    found = f"tensor({array_element_type(np.asarray(result))})"
-    return "" if found in types else f"returns {found} for {parameter.name}, not {' or '.join(types)}"
-
-
-def _expected_types(
-    version: OperatorVersion, parameter: Parameter, inputs: Sequence[object]
-) -> tuple[str, ...]:
-    """Return the types that an output may have for the types of some inputs."""
-    for position, value in enumerate(inputs):
-        formal = version.inputs[min(position, len(version.inputs) - 1)]
-        if formal.type == parameter.type and formal.homogeneous and isinstance(value, np.ndarray):
-            return (f"tensor({array_element_type(value)})",)
-    return version.types_of(parameter)
