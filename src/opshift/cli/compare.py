@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.analysis.verification.result import VerificationFailed
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, registry_with
@@ -84,7 +85,6 @@ def _may_differ(result: Comparison) -> bool:
 
 def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
     """Return how the outputs of two models differ; empty if they agree."""
-    from opshift.analysis.verification.result import VerificationFailed
     from opshift.analysis.verification.verify import verify
 
     try:

@@ -14,8 +14,9 @@ from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.progress import BYTES, show_progress
+from opshift.converter.options import Options, Target, read_allow
 from opshift.model.files import read_model
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 
 if TYPE_CHECKING:
     from opshift.analysis.fit.result import FitReport
@@ -66,9 +67,7 @@ def fit(
     writes nothing.
     """
     from opshift.analysis.fit.fit import fit_message
-    from opshift.converter.options import Options, Target, read_allow
     from opshift.converter.streaming.convert_file import converting
-    from opshift.model.operator_ids import opset_imports
     from opshift.registry.runtimes.files import get_runtime, without_fallback
 
     compared = comparison.settings()

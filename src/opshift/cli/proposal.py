@@ -15,13 +15,17 @@ from opshift.checker.findings import Level
 from opshift.cli import completion
 from opshift.cli.commands import HelpCommand, examples_text, subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
+from opshift.cli.findings.formats import annotation
 from opshift.cli.options import Format, FormatOption, LevelOption, QuietOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, displayable
 from opshift.cli.progress import show_progress
+from opshift.cli.registry.revisions import unpacked
+from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text, did_you_mean
 from opshift.opsets import OPSETS
+from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.registry.definition_files import REVIEWERS
@@ -82,8 +86,6 @@ def write_findings(page: Page, findings: Sequence[ProposalFinding], verdict: str
 
 def _annotation(finding: ProposalFinding) -> str:
     """Return a workflow command of GitHub Actions, which shows a finding at its line."""
-    from opshift.cli.findings.formats import annotation
-
     place = {"file": finding.place.file, "line": str(finding.place.line or 1)}
     text = displayable(f"{finding.reason} ({finding.remedy})")
     return annotation(_ANNOTATIONS[finding.level], {**place, "title": finding.rule}, text)
@@ -114,8 +116,6 @@ def trusted_folder(base: str | None, tree: Path | None) -> Iterator[Path | None]
     with ExitStack() as stack:
         folder = Path(base)
         if not folder.is_dir():
-            from opshift.cli.registry.revisions import unpacked
-
             folder = stack.enter_context(unpacked(base, tree or OPSETS))
         if not (folder / REVIEWERS).exists():
             raise UsageError(f"has no {REVIEWERS}", place=f"--trust {base}", remedy="name another base")
@@ -244,7 +244,6 @@ def render(
     The page contains the signature, the formula, the examples with their values, and the evidence. Runs the
     proposal's code.
     """
-    from opshift.model.atomic_files import write_files
     from opshift.proposals.page import review_page
 
     if output.suffix not in (".md", ".html"):
@@ -348,7 +347,6 @@ def accept(
     Refuses, and writes nothing, if there are open findings. Runs the proposal's code.
     """
     from opshift.proposals.accept import accept as accepted_in
-    from opshift.proposals.content.findings import NotAcceptable
 
     try:
         with (

@@ -11,14 +11,17 @@ import typer
 
 from opshift.cli import completion, options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.findings.finding import MISSING_KERNEL, Finding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import model_input
+from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.registry.runtimes.files import get_runtime
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import (
     AFTER_CONVERSION,
@@ -30,7 +33,7 @@ from opshift.runtimes.verdicts import (
 
 if TYPE_CHECKING:
     from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
-    from opshift.cli.findings.finding import Finding, Severity
+    from opshift.cli.findings.finding import Severity
     from opshift.runtimes.check_support import MissingKernel
 
 
@@ -70,8 +73,6 @@ def runs(
     For each runtime: whether it implements all nodes of the model; otherwise the nearest opset to convert to,
     or the nodes that prevent it. `opshift runtimes` lists the runtimes.
     """
-    from opshift.registry.runtimes.files import get_runtime
-
     registry_with(gate.folders)  # before any model is read
     named = tuple(runtime or ())
     for each in named:
@@ -103,8 +104,6 @@ class RunsOfModel(NamedTuple):
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each missing kernel."""
-        from opshift.cli.findings.finding import MISSING_KERNEL, Finding
-
         level: Severity = "error" if self.is_named else "note"
         for result in self.answers.results:
             for each in result.support.missing:
@@ -231,7 +230,6 @@ def runs_of_file(
 ) -> RunsOfModel:
     """Return which runtimes run the model in a file."""
     from opshift.analysis.runs import runs as runs_on
-    from opshift.converter.streaming.weights import open_without_weights
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
         answers = runs_on(model, runtimes or None, registry=registry_with(folders))

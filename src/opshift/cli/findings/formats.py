@@ -26,6 +26,7 @@ from opshift.cli.page import displayable, displayable_json
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.message_text import count_text
+from opshift.version import __version__
 
 SOURCE_ROOT = "%SRCROOT%"
 """Name that SARIF readers use for the root of the sources."""
@@ -331,8 +332,6 @@ class SarifWriter(FindingsWriter):
         self.write(f"\n],{_dump(end).removeprefix('{')}]}}\n")
 
     def _driver(self) -> dict[str, object]:
-        from opshift.version import __version__
-
         driver: dict[str, object] = {"name": "opshift", "version": __version__}
         if address := repository_address():
             driver["informationUri"] = address

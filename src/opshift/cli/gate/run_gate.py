@@ -12,7 +12,7 @@ import typer
 
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.findings.formats import findings_writer
+from opshift.cli.findings.formats import findings_writer, open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.several import GateOptions
 from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, Summary, TextWriter, Writer
@@ -70,8 +70,6 @@ def show_results(
     with ExitStack() as stack:
         writers: list[Writer] = []
         if options.sarif:
-            from opshift.cli.findings.formats import open_sarif
-
             sarif = stack.enter_context(open_sarif(options.sarif, options.command))
             writers.append(FindingsOutput(sarif))
         writers.append(_writer(options, summary, page, columns, folder))

@@ -33,6 +33,7 @@ from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
 from opshift.registry.changes.policies import POLICIES, Mode, Policy, needs_new_version
+from opshift.registry.changes.rules import CHANGE_RULES
 
 if TYPE_CHECKING:
     from opshift.registry.changes.classify import ClassifiedChange
@@ -78,8 +79,6 @@ def policy_named(policy: str) -> Policy:
 
 def list_rules(form: Format, explain: str | None) -> None:
     """Print all rules and policies, or explain one rule."""
-    from opshift.registry.changes.rules import CHANGE_RULES
-
     if explain is not None:
         _explain(form, explain)
         return
@@ -96,8 +95,6 @@ def list_rules(form: Format, explain: str | None) -> None:
 
 
 def _explain(form: Format, name: str) -> None:
-    from opshift.registry.changes.rules import CHANGE_RULES
-
     rule = CHANGE_RULES.get(name)
     if rule is None:
         raise UsageError(f"unknown rule {name!r}", remedy="list the rules with --rules")

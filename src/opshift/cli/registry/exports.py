@@ -22,6 +22,7 @@ from opshift.cli.options import (
 from opshift.cli.output import print_result, write_out
 from opshift.cli.page import Page
 from opshift.cli.progress import byte_text, show_progress
+from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 
@@ -86,7 +87,6 @@ def site(
     """
     from opshift.catalogue.browser.bundle import converter_files, digest
     from opshift.catalogue.site import build_site, site_images
-    from opshift.model.atomic_files import write_files
 
     if out.exists() and not out.is_dir():
         raise UsageError("is not a folder", place=str(out), remedy="name a folder to write")

@@ -15,7 +15,9 @@ from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
 from opshift.cli.paths import DASH, STDIN
+from opshift.converter.report import Report
 from opshift.model.errors import UNKNOWN_ELEMENT_TYPE, InvalidModel
+from opshift.model.operator_ids import opset_imports
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
@@ -53,8 +55,6 @@ def node(
     """
     from opshift.analysis.model_text import model_lines, model_of_text
     from opshift.converter.convert import try_convert
-    from opshift.converter.report import Report
-    from opshift.model.operator_ids import opset_imports
 
     settings = read_settings(
         Settings(
