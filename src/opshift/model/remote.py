@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol, cast
 from opshift.model.binary_files import read_blocks, temporary_copy
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import changed_file
-from opshift.model.stream_limits import limited
+from opshift.model.stream_limits import client_of_one_host, limited
 
 IDENTITY = (
     "ETag",
@@ -99,8 +99,6 @@ class StoreObject:
             kind = get_filesystem_class(scheme)
             options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
             if scheme in ("http", "https"):
-                from opshift.model.stream_limits import client_of_one_host
-
                 options |= {"get_client": client_of_one_host}
             return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(url))
         except ImportError as error:

@@ -167,7 +167,7 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 
-    from opshift.analysis.verification.reference_operators import evaluator
+    from opshift.analysis.verification.reference_operators import evaluator  # imports onnx
 
     name = f"onnx.reference {onnx.__version__}"
     reason = next(unsupported_operators(source.model, registry), None)

@@ -153,7 +153,7 @@ def verify(
         from opshift.analysis.verification.compare import tolerance_for
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
-        from opshift.analysis.verification.runtimes import RuntimeModel
+        from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -177,7 +177,6 @@ def verify(
     # few verifications fail
     from opshift.analysis.verification.executable_graph import ModelRuntime
     from opshift.analysis.verification.locate import locate
-    from opshift.analysis.verification.runtimes import opener_of
 
     one, other = (
         ModelRuntime(model, opener_of(name), registry)
