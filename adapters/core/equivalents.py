@@ -1,4 +1,4 @@
-"""Nodes for runtimes that lack a kernel: nodes of other domains, and nodes that compute in another type.
+"""Nodes for runtimes that lack a kernel: nodes of vendor domains, and nodes that compute in a different type.
 
 An equivalent is a node of a domain such as com.microsoft in place of a node of ONNX. A bridge computes
 between casts, in an element type for which the runtime has a kernel.

@@ -231,7 +231,7 @@ class Rewriter:
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
     def has_default(self, node: Node, name: str, default: object) -> bool:
-        """Return whether a node omits an attribute, or states its default.
+        """Return whether a node omits an attribute, or has its default value.
 
         The rewrite then serves all nodes with the same answer, see `constant_of_attribute`.
         """

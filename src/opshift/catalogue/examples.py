@@ -102,7 +102,7 @@ def _examples() -> Mapping[str, Example]:
 
 
 def example_of(operator: Operator | OperatorVersion) -> Example | None:
-    """Return the example of an operator, if there is one; that of a version may have another version."""
+    """Return the example of an operator or `None`; it may be a node of a different version."""
     return _examples().get(f"{operator.domain}.{operator.name}")
 
 

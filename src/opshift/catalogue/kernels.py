@@ -39,7 +39,7 @@ _LABELS = {
     State.PARTIAL: ("partly", "kernels for some types, such as 9 of 16, or with conditions (*)"),
     State.BODY: ("expanded", "no kernel, but the runtime computes the function body of the operator"),
     State.MISSING: ("no", "no kernel"),
-    State.NEWER: ("newer", "the runtime does not know the opset of the version"),
+    State.NEWER: ("newer", "the runtime does not support the opset of the version"),
 }
 
 
@@ -172,7 +172,7 @@ def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) 
 
 
 class OperatorSupport(NamedTuple):
-    """Support of an operator by a runtime, at the newest opset that the runtime knows."""
+    """Support of an operator by a runtime, at the newest opset that the runtime supports."""
 
     version: OperatorVersion
     cell: RuntimeCell

@@ -105,7 +105,7 @@ class ChangeLine(NamedTuple):
 
     subjects: tuple[str, ...]
     about: str
-    """What changed: the default, the types; empty if `new` says it."""
+    """Changed part: the default, the types; empty if `new` includes it."""
     old: str
     new: str
 

@@ -65,7 +65,7 @@ TITLES: Final[Mapping[str, str]] = {
     "tensor": "Tensors",
     "traditionalml": "Classical machine learning",
 }
-"""Titles of folders whose name is an abbreviation or has another number; others have their name as title."""
+"""Titles of folders with an abbreviated or singular name; the title of any other folder is its name."""
 
 OTHER: Final = "Other operators"
 

@@ -108,7 +108,7 @@ def trusted_folder(base: str | None, tree: Path | None) -> Iterator[Path | None]
     """Yield the folder with the trusted `reviewers.yaml`: a folder, or TREE at a git revision.
 
     Raises:
-        UsageError: there is no such folder or revision, or it has no `reviewers.yaml`.
+        UsageError: the folder or the revision does not exist, or lacks `reviewers.yaml`.
     """
     if base is None:
         yield None

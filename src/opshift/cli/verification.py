@@ -1,4 +1,4 @@
-"""Options of commands that compare the outputs of a model with those of its original, and the comparison."""
+"""Comparison of the outputs of a model and its original, and the options of commands with it."""
 
 from __future__ import annotations
 

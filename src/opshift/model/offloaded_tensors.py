@@ -1,4 +1,4 @@
-"""Tensors whose elements are outside of their message: in a separate file, or behind a placeholder.
+"""Tensors with elements outside the message: in a separate file, or replaced by a placeholder.
 
 While a model is converted from file to file, `raw_data` of a large tensor holds a short placeholder instead
 of the payload. Code that reads elements, or serializes messages that may contain tensors, must use this
@@ -212,7 +212,7 @@ class PlaceholderStore:
     def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
         """Return the placeholder of a tensor with converted elements, in `raw_data`.
 
-        The elements are read, and converted again when they are written. Errors are those of the conversion.
+        The elements are read, and converted again when they are written. Its errors pass through.
 
         Returns:
             `None` if the tensor stores its elements with varying lengths, or converted.
