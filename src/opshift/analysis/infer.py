@@ -63,7 +63,7 @@ class InferredModel(FrozenRecord):
 
 @reading_onnx_ir
 def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | None = None) -> InferredModel:
-    """Return what is known about the values of a model, without running it.
+    """Infer facts about the values of a model, without running it.
 
     Declarations of inputs and initializers are facts; what the model declares for other values only completes
     inferred facts.

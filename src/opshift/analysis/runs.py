@@ -42,7 +42,7 @@ class ConversionAttempt(FrozenRecord):
     refusals: tuple[str, ...]
     """Causes of nodes that cannot be converted."""
     support: ModelSupport | None
-    """Nodes of the converted model that prevent that it runs, and notes; `None` after a refusal."""
+    """Nodes of the converted model that the runtime does not run, and notes; `None` after a refusal."""
 
     @property
     def succeeds(self) -> bool:
@@ -57,7 +57,7 @@ class RuntimeResult(FrozenRecord):
     evidence: str
     """Kind of the source of the facts: `kernel_registry`, `documentation` or `measurement`."""
     support: ModelSupport
-    """Nodes of the model that prevent it, and notes."""
+    """Nodes of the model that the runtime does not run, and notes."""
     conversion: ConversionAttempt | None = None
     """The conversion to the nearest opset after which the runtime runs the model.
 
@@ -101,7 +101,7 @@ def runs(
     *,
     registry: Registry | None = None,
 ) -> Runs:
-    """Return which runtimes run a model, as it is or after a conversion, and which nodes prevent it.
+    """Return which runtimes run a model, as it is or after a conversion, and which nodes they do not run.
 
     Args:
         model: a model in any form that `convert_version` accepts.
@@ -129,7 +129,7 @@ Cells = TypeVar("Cells")
 
 
 class NamedRuntime(Protocol):
-    """Something about a runtime with a name such as `onnxruntime-1.31.1`."""
+    """Object with the name of a runtime, such as `onnxruntime-1.31.1`."""
 
     @property
     def runtime(self) -> str:

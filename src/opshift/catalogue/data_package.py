@@ -173,7 +173,7 @@ def registry_data(registry: Registry, package: str) -> Mapping[str, Json]:
 
 
 def version_data(entry: HistoryEntry) -> Mapping[str, Json]:
-    """Return the definition of an operator version, its conversions, and what changed from the previous one.
+    """Return the definition of an operator version, its conversions, and the changes from the previous one.
 
     It is also the JSON copy of the page of the version.
     """

@@ -68,7 +68,7 @@ class VersionKernels(NamedTuple):
             yield "no kernel, but a function body" if self.expanded else "no kernel"
 
     def as_dict(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return plain data for JSON."""
         kernels = [dict(each.types) for each in self.kernels]
         return {"operator": self.operator, "kernels": kernels, "function_body": self.expanded}
 
@@ -202,7 +202,7 @@ def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorS
 
 
 class OpsetShare(NamedTuple):
-    """Share of the operators of an opset that a runtime runs; `None` if it does not know the opset."""
+    """Share of the operators of an opset that a runtime runs; `None` if it does not support the opset."""
 
     opset: int
     supported: int

@@ -44,7 +44,7 @@ ABOUT = (
 
 
 def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
-    """Yield the first page: what opshift is, and all operators by category."""
+    """Yield the first page: an introduction, and all operators by category."""
     views = list(chain.from_iterable(operators.values()))
     categories: dict[str, list[OperatorView]] = {}
     for each in views:

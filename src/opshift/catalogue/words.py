@@ -47,7 +47,7 @@ CHANGE_SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def change_subject(kind: str) -> str:
-    """Return what a change of a kind is about, without the words that its subject and values state."""
+    """Return the noun for a kind of change, without words that repeat the subject or the values."""
     text = kind.replace("_", " ")
     if text in CHANGE_SUBJECTS:
         return CHANGE_SUBJECTS[text]
@@ -82,7 +82,7 @@ def _folders() -> Mapping[str, str]:
 
 
 def category_of(operator: Operator) -> str:
-    """Return the title of the category; the operators of other domains than ONNX's are one category each."""
+    """Return the title of the category; each domain that is not ONNX's is one category."""
     if operator.domain.partition(".preview")[0] not in (DEFAULT_DOMAIN, "ai.onnx.ml"):
         return operator.domain
     folder = _folders().get(f"{operator.domain}.{operator.name}")

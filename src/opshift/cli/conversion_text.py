@@ -53,7 +53,7 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
 
 
 def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
-    """Print each cause that prevents that a runtime runs a model, with a few of its nodes."""
+    """Print the causes why a runtime does not run a model, each with a few nodes."""
     for each in missing[:MAX_CAUSES]:
         page.blank()
         page.prose(each.reason, style="red")

@@ -44,7 +44,7 @@ def require_no_terminal(stream: str, remedy: str) -> None:
 
 
 def model_input(source: str) -> str | BinaryIO:
-    """Return what a model is read from: for standard input, a file object at its start."""
+    """Return the path, or standard input as a seekable file object."""
     if source != STDIN:
         return source
     file = _seekable(typer.get_binary_stream("stdin"))

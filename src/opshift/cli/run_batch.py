@@ -1,4 +1,4 @@
-"""Conversion of several models to a folder, each of which gets a row."""
+"""Conversion of several models to a folder; the output has a row for each model."""
 
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor

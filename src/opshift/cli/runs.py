@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
-"""Origins of the facts, as a table names them: `package` lists its kernels, or a page made of this list."""
+"""Words for the sources of facts about a runtime: `package` is the list of kernels that it registers."""
 
 MAX_CAUSES = 2
 """Maximum number of missing operators in a row."""
@@ -129,7 +129,7 @@ class RunsOfModel(NamedTuple):
             self._write_details(page, each)
 
     def _write_details(self, page: Page, result: RuntimeResult) -> None:
-        """Print the nodes that prevent that a runtime runs the model, and notes."""
+        """Print the nodes that a runtime does not run, and notes."""
         page.heading(f"{result.runtime}: {result.verdict}")
         most = None if self.explain else MAX_PLACES
         conversion = result.conversion
@@ -180,7 +180,7 @@ def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
 
 
 def _cells(result: RuntimeResult) -> tuple[str, ...]:
-    """Return the cells of the row of a result, but for the runtime."""
+    """Return the cells of the row of a result, without the runtime."""
     return _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
 
 

@@ -69,7 +69,7 @@ def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
 
 
 def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Pass messages with placeholders to a function that reads models, for arguments of onnx_ir."""
+    """Decorate a function that reads models: it gets models of onnx_ir as messages with placeholders."""
 
     @wraps(function)
     def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

@@ -134,7 +134,7 @@ INSTALL_SCHEME = {
 
 @contextmanager
 def raising_invalid_model(location: str) -> Iterator[None]:
-    """Raise errors of a store as InvalidModel, except that a file does not exist.
+    """Turn errors of a store into InvalidModel; FileNotFoundError passes through.
 
     The client libraries of stores raise classes of errors that only they define. For web servers, fsspec
     reports every error as that of a missing file.
@@ -169,7 +169,7 @@ def error_text(error: Exception) -> str:
 
 
 def identity_of(info: Mapping[str, object]) -> str:
-    """Return what changes with the content of an object: its size, and its digest, version or time."""
+    """Return the size of an object and its digest, version or time, which change with the content."""
     version = next((info[key] for key in IDENTITY if info.get(key)), "")
     return f"{str(version).strip(chr(34))}-{info['size']}"
 

@@ -1,4 +1,4 @@
-"""Limits of what pipes and web servers send: the size, and the hosts to which a server redirects.
+"""Limits of pipes and web servers: the size of their content, and the hosts of redirects.
 
 The length of a stream is unknown before its end. A server that redirects to another host could make this
 machine send requests to hosts of an internal network, so this is refused unless the host is allowed.
@@ -23,7 +23,7 @@ LIMIT_VARIABLE = "OPSHIFT_MAX_STREAM"
 DEFAULT_LIMIT = 16 << 30
 
 MAX_RATIO, FREE_BYTES = 100, 1 << 20
-"""Maximum size of compressed content in relation to what was received, and bytes that are always accepted.
+"""Maximum size of decompressed content per received byte, and bytes that are always accepted.
 
 Deflate shrinks at most to a thousandth. Weights hardly shrink, and graphs to about a tenth.
 """

@@ -104,7 +104,7 @@ def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders)
 
 
 def _same_graph(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether everything is equal that results may depend on."""
+    """Return whether all parts are equal that results may depend on."""
     # initializers of inputs are defaults, which are part of the signature
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (

@@ -243,7 +243,7 @@ def describe(found: DifferentNode, tolerance: float | None) -> DifferenceLocatio
 
 
 def _source(found: DifferentNode, changes: Changes, tolerance: float | None) -> DifferentNode:
-    """Return the changed node with the largest difference of its own, if `found` only enlarges one.
+    """Return the changed node that causes the largest difference, if `found` only enlarges one.
 
     An unchanged node computes equal results from equal inputs, so its difference starts at a changed node.
     """

@@ -159,7 +159,7 @@ def fit_page(name: str, report: FitReport, imports: Mapping[str, int], result: s
 
 
 def does_not_fit_page(name: str, error: DoesNotFit) -> Document:
-    """Return the page about the nodes that prevent that a runtime runs a model."""
+    """Return the page about a model with nodes that a runtime cannot run."""
     rows = [
         (escape_line(place), code_span(each.operator), escape_line(_missing(each)))
         for each in error.missing

@@ -355,7 +355,7 @@ class SarifWriter(FindingsWriter):
 
 
 def _identity(finding: Finding) -> str:
-    """Return what identifies a finding in later runs: its rule and, in a text file, its text."""
+    """Return a text that identifies a finding in later runs: file, rule and, in a text file, the message."""
     text = (finding.place, finding.message) if finding.line else ()
     uri = artifact_location(finding.file)["uri"]
     return "\0".join((uri, finding.rule, finding.level, *text))
