@@ -130,7 +130,7 @@ class AtomicFiles:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file: names do not identify it if the file system ignores their case."""
+    """Return the device and inode of a file: a file system may ignore the case of names."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 

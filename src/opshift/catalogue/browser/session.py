@@ -217,7 +217,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
-    """List the runtimes that run a model, and the reasons why the rest do not; by default, the newest releases."""
+    """List the runtimes that run a model, and the reasons of the rest; by default, the newest releases."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
