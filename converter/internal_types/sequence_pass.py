@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from opshift.adapters.core.limits import MAX_NODES, require_at_most
+from opshift.adapters.core.rewriter import MAX_NODES, require_at_most
 from opshift.converter.unknown_shapes import UnknownShapes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in

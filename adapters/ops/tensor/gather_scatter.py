@@ -1,17 +1,17 @@
-"""Reads and writes at computed indices: GatherND, GatherElements, ScatterElements, ScatterND, TensorScatter.
+"""Reads and writes at computed indices: gathers, scatters and ReverseSequence.
 
-GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12. Before its
-introduction in opset 9, Scatter is a Gather from the data and the updates concatenated. Before `reduction`
-was added in opsets 16 and 18, a table of updates and targets is reduced if it is small; otherwise a Loop
-applies the updates.
+GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
+ReverseSequence (introduced in opset 10) is a Gather. Before its introduction in opset 9, Scatter is a Gather
+from the data and the updates concatenated. Before `reduction` was added in opsets 16 and 18, a table of
+updates and targets is reduced if it is small; otherwise a Loop applies the updates.
 """
 
 from itertools import product
 from math import inf, prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
-from opshift.adapters.core.limits import positions_of
-from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, cast, cast_between
+from opshift.adapters.core.rewriter import positions_of
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression, cast, cast_between
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     INT64_ONE,
@@ -375,3 +375,38 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     offsets = out.emit("Unsqueeze", [offsets, out.int64(axes)]) if axes else offsets
     indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
     out.emit("ScatterElements", [cache, indices, update], node.outputs, axis=axis)
+
+
+@adapter("ReverseSequence", 10, 9)
+def gather_reversed_steps(node: Node, out: Rewriter) -> None:
+    """Merge the time and batch dimensions into one, and gather its rows in the reversed order."""
+    data, lengths = node.inputs
+    time_axis = node.attribute("time_axis", 0)
+    steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))
+    if steps is None or entries is None:
+        reason = f"the first two dimensions of {data!r} are unknown"
+        raise UnknownShape(reason, data)
+    first, second = (entries, steps) if time_axis else (steps, entries)
+    out.require_elements(first, second)
+    pairs = [divmod(row, second) for row in range(first * second)]
+    step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
+    aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])
+    source = _source_step(step, aligned, out)
+    # Strides of one time step and one batch entry, counted in rows.
+    strides = (1, steps) if time_axis else (entries, 1)
+    offsets = tuple(pair[1 - time_axis] * strides[1] for pair in pairs)
+    offset = out.tensor(Tensor("int64", (first, second), offsets))
+    source_rows = out.emit("Add", [out.emit("Mul", [source, out.int64(strides[0])]), offset])
+    rows = reshape(data, (first * second, -1), out)
+    indices = reshape(source_rows, (-1,), out)
+    gathered = out.emit("Gather", [rows, indices], axis=0)
+    out.emit("Reshape", [gathered, out.emit("Shape", [data])], node.outputs)
+
+
+def _source_step(step: str, length: str, out: Rewriter) -> str:
+    """Return `length - 1 - step` for steps below the length, and the step itself beyond it."""
+    # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
+    below = out.emit("Less", [cast(each, "float", out) for each in (step, length)])
+    is_reversed = Expression(cast(below, "int64", out), "int64", out)
+    distance = Expression(length, "int64", out) - 1 - Expression(step, "int64", out) * 2
+    return out.emit("Add", [step, (is_reversed * distance).name])
