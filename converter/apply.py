@@ -13,10 +13,9 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, Plan, Restorations
 from opshift.converter.unread_constants import remove_unread_constants
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, is_graph, training_graphs
+from opshift.model.graphs import ContainerProto, is_graph, remove_messages, sort_by_keys, training_graphs
 from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.tensors import write_tensor
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.constant_nodes import (

@@ -20,12 +20,13 @@ from opshift.model.files import (
     ModelObject,
     gc_paused,
     is_message,
+    is_onnx_ir,
     model_of,
+    reading_onnx_ir,
     serialize_model,
 )
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir.models import is_onnx_ir, reading_onnx_ir
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import precompiled_routes
@@ -151,7 +152,7 @@ def convert_version(
 def convert_and_plan(model: ModelLike, options: Options) -> tuple[ModelObject | bytes, ModelProto, Plan]:
     """Convert a model, and return it in the given form, as a message, and the plan that was applied."""
     if not is_message(model) and is_onnx_ir(model):
-        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
         with OnnxIrMessage(model) as message:
             result, plan = convert_with(message.proto, replace(options, inplace=True))

@@ -5,10 +5,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.graphs import add_values
 from opshift.model.messages import IR_VERSION, ModelProto
-from opshift.model.node_values import add_values
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node
 from opshift.registry.registry import Registry, default_registry

@@ -19,9 +19,9 @@ from typing import (
 
 from opshift.converter.shape_arguments import Dims, ShapesLike, read_shapes
 from opshift.model.errors import UsageError
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.shared_data import FrozenRecord
 from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
@@ -29,7 +29,7 @@ from opshift.registry.releases import nearest_older, split_release
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
-    from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.adapters.core.equivalents import Unwanted
     from opshift.converter.element_types.requested_types import TypesLike
     from opshift.registry.runtimes.runtime import Runtime
 

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json
+from opshift.model.shared_data import FrozenRecord
 from opshift.registry.explanations.refusal_causes import refusal_cause
 
 UNKNOWN_SHAPE = "unknown.shape"

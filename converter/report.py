@@ -12,9 +12,9 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
+from opshift.model.shared_data import FrozenRecord
 from opshift.rewriting.result import values_read
 
 MAX_LINES = 10

@@ -11,12 +11,12 @@ from opshift.model.graphs import (
     graphs_of,
     is_graph,
     names_outside_nodes,
+    remove_messages,
     root_graphs,
     training_graphs,
 )
 from opshift.model.messages import ModelProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.repeated_fields import remove_messages
 from opshift.rewriting.result import values_read
 
 DEFAULT_DOMAINS = ("", DEFAULT_DOMAIN)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from opshift.model.plain_data import Json
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 from opshift.registry.described import Described, Descriptions
 from opshift.registry.models import Operator, OperatorVersion
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Record, from_plain_data

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from opshift.model.errors import Place
 from opshift.model.plain_data import Json
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 from opshift.registry.described import Descriptions
 from opshift.registry.descriptions import GROUPS, Texts, flatten, set_texts, texts_of
 from opshift.registry.errors import DefinitionError, DefinitionFinding, InvalidDefinition

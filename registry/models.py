@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json, json_values
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 from opshift.registry.attribute_values import Number, Scalar, Value, stored_value
 from opshift.registry.bodies import FunctionDefinition
 from opshift.registry.described import Described

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from opshift.model.errors import CannotWrite
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 from opshift.opsets import OPSETS
 from opshift.registry.described import DETAILS, DETAILS_LOADER
 from opshift.registry.models import Operator, OperatorVersion
@@ -38,7 +38,8 @@ class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files in
-    some folders, or on files, in `dependencies`, and on those of `base`, which do not change in an installed wheel.
+    some folders, or on files, in `dependencies`, and on those of `base`, which do not change in an installed
+    wheel.
     """
 
     def __init__(self, path: Path, dependencies: Iterable[Path], base: "CompiledFile | None" = None) -> None:

@@ -10,9 +10,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
-from opshift.model.read_only_dict import ReadOnlyDict, read_only
+from opshift.model.shared_data import FrozenRecord, ReadOnlyDict, read_only
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -17,7 +17,7 @@ from opshift.model.operator_ids import (
     canonical_domain,
     overload_of,
 )
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import RELEASES, TYPES
 from opshift.registry.descriptions import set_texts_on_demand, texts_of

@@ -14,10 +14,8 @@ import pytest
 from support import cold_threads
 
 from opshift import default_registry
-from opshift.model.frozen_record import FrozenRecord
-from opshift.model.quiet_warnings import WARNINGS_IGNORED
-from opshift.model.read_only_dict import ReadOnlyDict
-from opshift.model.shared_results import share_results
+from opshift.model.process_state import WARNINGS_IGNORED
+from opshift.model.shared_data import FrozenRecord, ReadOnlyDict, share_results
 from opshift.registry.explanations.refusal_causes import refusal_causes
 from opshift.registry.explanations.tool_errors import tool_errors
 from opshift.registry.installed import installed_files

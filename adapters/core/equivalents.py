@@ -1,4 +1,8 @@
-"""Nodes of ONNX's operators as single nodes of other domains, for runtimes that have their kernels."""
+"""Nodes for runtimes that lack a kernel: nodes of vendor domains, and nodes that compute in a different type.
+
+An equivalent is a node of a domain such as com.microsoft in place of a node of ONNX. A bridge computes
+between casts, in an element type for which the runtime has a kernel.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -6,6 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
+from opshift.adapters.core.type_guard import emit_in_types, unsupported_types
+from opshift.model.element_types import type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Node
 from opshift.model.operator_ids import OperatorId
@@ -88,3 +94,38 @@ def make_equivalent_step(pairs: Sequence[Equivalent]) -> StepFunction:
 
 def _same_parts(node: Node, out: Rewriter) -> EquivalentNode:
     return EquivalentNode(node.inputs, node.outputs, node.attributes)
+
+
+class TypeBridge(NamedTuple):
+    """Element type that replaces another one of a type variable in the nodes of an operator version."""
+
+    operator: OperatorId
+    variable: str
+    element_type: str
+    replacement: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.variable} in {self.replacement} instead of {self.element_type}"
+
+
+Unwanted = str | TypeBridge | Equivalent
+"""Unwanted part of a model: a domain, an operator such as `ai.onnx.Gelu`, a type of an operator version, or a
+version that another domain replaces."""
+
+
+def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
+    """Return the step that casts around nodes with the types of some bridges of one operator version."""
+    replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
+    replacements = {each.variable: each.replacement for each in bridges}
+
+    def bridge(node: Node, out: Rewriter) -> None:
+        found = unsupported_types(node, replaced, out)
+        if not found:
+            out.replace(node)
+            return
+        types = {variable: (element, replacements[variable]) for variable, (_, element) in found.items()}
+        if ("double", "float") in types.values():
+            out.allow("approximate", f"{out.source.id} computes in float instead of double")
+        emit_in_types(node, types, out)
+
+    return bridge

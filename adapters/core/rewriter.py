@@ -1,32 +1,76 @@
-"""The interface between adapters and a conversion: facts about the model, and emission of nodes."""
+"""The interface between adapters and a conversion: facts about the model, and emission of nodes.
+
+The conversion of one node adds limited numbers of nodes and elements: declared sizes are hostile until they
+are checked.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from operator import length_hint
 from typing import Any, ParamSpec, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey, error_bound
-from opshift.adapters.core.limits import (
-    LARGE_FACTOR,
-    MAX_ELEMENTS,
-    MAX_NODES,
-    MAX_OUTPUTS,
-    positions_of,
-    require_at_most,
-)
 from opshift.inference.facts import Facts, ListedSize
 from opshift.model.attributes import read_attribute
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert, UnknownElementType, UnknownShape
-from opshift.model.node import Emitted, Node, Tensor
+from opshift.model.node import Comparison, Emitted, Move, Node, Tensor, TracedNode
 from opshift.model.operator_ids import canonical_domain
-from opshift.model.traced_node import Comparison, Move, TracedNode
 from opshift.model.types import MAX_RANK
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
+
+MAX_NODES = 2_000
+"""Maximum number of nodes that replace one node."""
+
+MAX_OUTPUTS = 1 << 14
+"""Maximum number of outputs of an emitted node."""
+
+MAX_ELEMENTS = 1 << 21
+"""Maximum number of elements of a constant: 16 MiB of int64."""
+
+MAX_CONSTANT_BYTES = 16 << 20
+"""Maximum number of bytes of the constants that replace one node."""
+
+LARGE_FACTOR = 8
+"""Factor of all limits if the caller allows `large`; it bounds memory and time."""
+
+
+def positions_of(sizes: Iterable[int]) -> int:
+    """Return the number of positions to enumerate for some sizes, where an empty one counts as 1."""
+    return prod(max(size, 1) for size in sizes)
+
+
+class _Allowing(Protocol):
+    def allow(self, kind: Allow, reason: str) -> bool: ...
+
+
+def require_at_most(count: int, limit: int, added: str, allowing: _Allowing) -> None:
+    """Refuse to add more than a limit; up to `LARGE_FACTOR` times as many if the caller allows `large`.
+
+    Args:
+        count: what the conversion of one node would add.
+        limit: the maximum.
+        added: the unit of both, for the message.
+        allowing: the allowances of the caller.
+
+    Raises:
+        CannotConvert: the count exceeds the limit.
+    """
+    if count <= limit:
+        return
+    reason = f"the conversion of this node would add {count:,} {added}, more than {limit:,}"
+    if count > limit * LARGE_FACTOR:
+        remedy = "reduce the sizes in the model, or convert to a newer opset"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
+    if not allowing.allow("large", reason):
+        remedy = "pass --allow large (allow= in Python), reduce the sizes, or convert to a newer opset"
+        raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
+
 
 Parameters = ParamSpec("Parameters")
 
@@ -232,7 +276,7 @@ class Rewriter:
             raise CannotConvert(reason, "deviation.not-allowed", subject=kind, remedy=remedy)
 
     def has_default(self, node: Node, name: str, default: object) -> bool:
-        """Return whether a node omits an attribute, or states its default.
+        """Return whether a node omits an attribute, or has its default value.
 
         The rewrite then serves all nodes with the same answer, see `constant_of_attribute`.
         """

@@ -15,11 +15,10 @@ from opshift.inference.infer_types import parameter_at
 from opshift.model.attributes import INT, STRING, TENSOR, graphs_in, types_in
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_names
 from opshift.model.errors import CannotConvert
-from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import graphs_of, node_place
 from opshift.model.messages import GraphProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
-from opshift.model.offloaded_tensors import store_of, with_payload
+from opshift.model.offloaded_tensors import EXTERNAL, store_of, with_payload
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import DATA_FIELDS, pack_tensor, read_tensor, write_tensor
 from opshift.rewriting.constant_nodes import CAST_NAMES_TYPE_UNTIL

@@ -9,7 +9,7 @@ from math import copysign
 from opshift.converter.internal_types.float_formats import widened_floats
 from opshift.model.element_types import BY_NAME, element_bits
 from opshift.model.errors import CannotConvert
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.shared_data import FrozenRecord
 
 LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
 """Largest finite number of each type to which a conversion narrows."""

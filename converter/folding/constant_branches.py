@@ -10,10 +10,9 @@ from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import TENSOR
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs, sort_by_keys
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.repeated_fields import sort_by_keys
 from opshift.rewriting.constant_nodes import ANY_CONSTANT_SINCE
 from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.rewrite_node import INVALID_NODE_ERRORS

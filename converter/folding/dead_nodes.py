@@ -11,9 +11,9 @@ from opshift.model.graphs import (
     graphs_of,
     initializer_inputs,
     is_graph,
+    remove_messages,
 )
 from opshift.model.messages import GraphProto, NodeProto
-from opshift.model.repeated_fields import remove_messages
 
 
 class Removal(NamedTuple):

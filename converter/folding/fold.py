@@ -29,6 +29,7 @@ from opshift.model.graphs import (
     initializer_inputs,
     nested_containers,
     nested_nodes,
+    remove_messages,
     root_graphs,
     training_graphs,
 )
@@ -41,7 +42,6 @@ from opshift.model.operator_ids import (
     function_id,
     opset_imports,
 )
-from opshift.model.repeated_fields import remove_messages
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 

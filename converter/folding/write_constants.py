@@ -9,11 +9,10 @@ from opshift.converter.folding.dead_nodes import fixed_names
 from opshift.converter.folding.decisions import Decisions
 from opshift.inference.constants import read_constant_node
 from opshift.model.attributes import TENSOR
-from opshift.model.graphs import is_graph
+from opshift.model.graphs import is_graph, remove_messages, sort_by_keys
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.tensors import write_tensor
 
 

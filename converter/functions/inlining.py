@@ -8,10 +8,16 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.expanded_calls import CallExpander
-from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    graphs_of,
+    nested_nodes,
+    remove_messages,
+    root_graphs,
+    sort_by_keys,
+)
 from opshift.model.messages import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.registry.registry import Registry
 from opshift.rewriting.node_names import NodeNames
 from opshift.rewriting.workspace import FreshNames

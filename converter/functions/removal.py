@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from opshift.adapters.core.type_bridges import Unwanted
+from opshift.adapters.core.equivalents import Unwanted
 from opshift.converter.functions.inlining import (
     called_functions,
     growth_obstacle,
@@ -14,10 +14,9 @@ from opshift.converter.functions.inlining import (
 from opshift.converter.options import Options
 from opshift.converter.plan.changes import Plan
 from opshift.converter.refusals import Refusal
-from opshift.model.graphs import ContainerProto, root_graphs
+from opshift.model.graphs import ContainerProto, remove_messages, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id, opset_imports
-from opshift.model.repeated_fields import remove_messages
 
 
 def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:

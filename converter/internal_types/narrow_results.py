@@ -8,9 +8,9 @@ from opshift.converter.internal_types.round_floats import emit_rounded
 from opshift.model.attributes import INT
 from opshift.model.element_types import BY_NAME, INTEGER_BITS
 from opshift.model.errors import CannotConvert
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import PACKED_BITS, packed_range
 from opshift.registry.models import OperatorVersion
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from opshift.adapters.core.limits import MAX_NODES, require_at_most
+from opshift.adapters.core.rewriter import MAX_NODES, require_at_most
 from opshift.converter.unknown_shapes import UnknownShapes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in
@@ -20,11 +20,11 @@ from opshift.model.graphs import (
     graphs_of,
     names_outside_nodes,
     node_place,
+    remove_messages,
 )
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.repeated_fields import remove_messages
 from opshift.model.types import Shape
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.constant_nodes import add_constant_node

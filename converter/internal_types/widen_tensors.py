@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from opshift.converter.internal_types.float_formats import widened_floats
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
-from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import TensorProto, TypeProto
-from opshift.model.offloaded_tensors import with_payload
+from opshift.model.offloaded_tensors import EXTERNAL, with_payload
 from opshift.model.tensors import PACKED_BITS, element_count, unpacked_bytes
 
 

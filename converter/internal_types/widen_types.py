@@ -13,7 +13,6 @@ from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import graphs_in, tensors_in, types_in
 from opshift.model.errors import CannotConvert, UnknownElementType
-from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import (
     ContainerProto,
     is_graph,
@@ -24,6 +23,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import AttributeProto, ModelProto, NodeProto, TensorProto
 from opshift.model.node import Node
+from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry

@@ -15,9 +15,9 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import standalone_initializers
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import remove_messages, sort_by_keys
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.tensors import read_tensor, sparse_positions
 from opshift.rewriting.constant_nodes import (
     ANY_CONSTANT_SINCE,

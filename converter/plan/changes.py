@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.refusals import Refusal
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import OperatorId
+from opshift.model.shared_data import FrozenRecord
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.result import ComputedRewrite
 

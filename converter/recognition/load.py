@@ -12,7 +12,7 @@ from opshift.converter.recognition.forms import form_patterns
 from opshift.converter.recognition.pattern_groups import PatternGroup, grouped
 from opshift.converter.recognition.patterns import Pattern, from_data, to_data
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.registry.precompiled import CompiledFile
 from opshift.registry.registry import Registry, default_registry
 from opshift.rewriting.routes import ROUTES

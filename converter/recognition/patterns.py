@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from opshift.model.element_types import round_to_float32
-from opshift.model.read_only_dict import ReadOnlyDict
+from opshift.model.shared_data import ReadOnlyDict
 
 
 class InputRef(NamedTuple):

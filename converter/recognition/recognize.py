@@ -29,10 +29,17 @@ from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import ContainerProto, graphs_of, is_graph, nested_nodes, node_place, root_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    graphs_of,
+    is_graph,
+    nested_nodes,
+    node_place,
+    remove_messages,
+    root_graphs,
+)
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain
-from opshift.model.repeated_fields import remove_messages
 from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.rewriting.allowances import Allowances

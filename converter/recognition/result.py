@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.message_text import count_text
+from opshift.model.shared_data import FrozenRecord
 
 
 class RecognizedNode(FrozenRecord):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence, Set
 
 from opshift.converter.reversible.record import RecordedInput, damaged_record
+from opshift.model.graphs import sort_by_keys
 from opshift.model.messages import DecodeError, GraphProto, ValueInfoProto
-from opshift.model.repeated_fields import sort_by_keys
 from opshift.model.types import declared_dims
 
 

@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, training_graphs
+from opshift.model.graphs import ContainerProto, remove_messages, training_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_id
-from opshift.model.repeated_fields import remove_messages
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to a base, in bytes, plus a ratio times the size of its text."""

@@ -17,11 +17,10 @@ from opshift.converter.reversible.record import (
     write_record,
 )
 from opshift.converter.reversible.value_index import ValueIndex
-from opshift.model.graphs import ContainerProto, nested_nodes
+from opshift.model.graphs import ContainerProto, nested_nodes, remove_messages
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import called_function, canonical_domain, function_id, opset_imports
-from opshift.model.repeated_fields import remove_messages
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:

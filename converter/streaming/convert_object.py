@@ -30,7 +30,7 @@ from opshift.model.files import FileLike, read_bytes
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
-from opshift.model.remote.store_object import StoreObject
+from opshift.model.remote import StoreObject
 from opshift.model.tensor_pieces import OutputPiece, Range, unconverted
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_state
 from opshift.stores.source_file import Source, open_source

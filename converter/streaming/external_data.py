@@ -16,12 +16,11 @@ from opshift.converter.streaming.weights import Weights
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError, not_utf8_error
-from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.file_formats import HEAD_SIZE, format_of
 from opshift.model.messages import TensorProto
+from opshift.model.offloaded_tensors import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.progress import Progress
-from opshift.model.tensor_locations import MODEL
-from opshift.model.tensor_pieces import Range, rewrite_tensors
+from opshift.model.tensor_pieces import MODEL, Range, rewrite_tensors
 from opshift.model.tensors import element_count
 from opshift.stores.source_file import Source, SourceFile, open_source
 

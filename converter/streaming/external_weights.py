@@ -10,12 +10,16 @@ from pathlib import Path
 from opshift.model.attributes import tensors_in
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel
-from opshift.model.external_data import EXTERNAL, byte_count, read_external_data
 from opshift.model.graphs import ContainerProto, is_graph, nested_containers, root_graphs
 from opshift.model.messages import ModelProto, TensorProto
-from opshift.model.placeholder_store import Payload, PlaceholderStore
-from opshift.model.tensor_locations import RAW_DATA
-from opshift.model.tensor_pieces import ConvertedRange, OutputPiece, Range, read_blocks, total_size
+from opshift.model.offloaded_tensors import (
+    EXTERNAL,
+    Payload,
+    PlaceholderStore,
+    byte_count,
+    read_external_data,
+)
+from opshift.model.tensor_pieces import RAW_DATA, ConvertedRange, OutputPiece, Range, read_blocks, total_size
 from opshift.model.tensors import element_count
 from opshift.stores.source_file import SourceFile
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import Weights
 from opshift.model.files import read_bytes, serialize_model
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.messages import ModelProto
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensor_pieces import OutputPiece, Range
 from opshift.stores.source_file import Source
 

@@ -9,8 +9,8 @@ from opshift.model.errors import InvalidModel, Place
 from opshift.model.file_formats import named_format
 from opshift.model.files import MAX_MESSAGE_BYTES, FileLike, read_bytes
 from opshift.model.messages import ModelProto
-from opshift.model.placeholder_store import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
-from opshift.model.tensor_locations import (
+from opshift.model.offloaded_tensors import MIN_EXTRACTED_TENSOR, Payload, PlaceholderStore
+from opshift.model.tensor_pieces import (
     ATTRIBUTE,
     MODEL,
     PAYLOAD_WIDTHS,
@@ -18,10 +18,10 @@ from opshift.model.tensor_locations import (
     SCALAR_LIST_FIELDS,
     TENSOR,
     Part,
+    Range,
     mergeable_messages,
     tensor_fields,
 )
-from opshift.model.tensor_pieces import Range
 from opshift.model.wire_format import LENGTH, Field, bytes_field, field_head, fields
 from opshift.stores.source_file import Source, open_source
 

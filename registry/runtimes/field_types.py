@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from opshift.model.element_types import BY_NAME
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import InvalidDefinition
 from opshift.registry.record import Checked

@@ -18,9 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opshift.adapters.core.adapter_table import adapter as adapter
     from opshift.adapters.core.adapter_table import load_adapters as load_adapters
-    from opshift.analysis.common_opset import CommonOpset as CommonOpset
-    from opshift.analysis.common_opset import NoCommonOpset as NoCommonOpset
-    from opshift.analysis.common_opset import common_opset as common_opset
     from opshift.analysis.comparison.compare import compare as compare
     from opshift.analysis.comparison.result import Comparison as Comparison
     from opshift.analysis.doctor.diagnose import diagnose as diagnose
@@ -35,6 +32,9 @@ if TYPE_CHECKING:
     from opshift.analysis.model_diff.diff import diff_model as diff_model
     from opshift.analysis.model_diff.result import ModelDiff as ModelDiff
     from opshift.analysis.pages.write_report import write_report as write_report
+    from opshift.analysis.reach import CommonOpset as CommonOpset
+    from opshift.analysis.reach import NoCommonOpset as NoCommonOpset
+    from opshift.analysis.reach import common_opset as common_opset
     from opshift.analysis.runs import Runs as Runs
     from opshift.analysis.runs import runs as runs
     from opshift.analysis.validate_node import validate_node as validate_node
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "adapters.core.adapter_table": ("adapter", "load_adapters"),
-    "analysis.common_opset": ("CommonOpset", "NoCommonOpset", "common_opset"),
+    "analysis.reach": ("CommonOpset", "NoCommonOpset", "common_opset"),
     "analysis.comparison.compare": ("compare",),
     "model.model_version": ("pack_version", "unpack_version"),
     "analysis.comparison.result": ("Comparison",),

@@ -14,8 +14,8 @@ from opshift.adapters.core.adapter_table import (
 EXCEPTIONS = {
     "math.activations": {"Shrink"},  # one file for all activations
     "math.broadcasting": {"And", "Or", "Xor", "Equal", "Greater", "Less"},  # the same change as in Add
-    "math.integer_matmul": {"ConvInteger", "QLinearConv"},  # shares the exact integer arithmetic
-    "nn.flex_attention": {"FlexAttention"},  # next to the other attention operators
+    "math.linear_algebra": {"ConvInteger", "QLinearConv"},  # shares the exact integer arithmetic
+    "nn.attention": {"FlexAttention"},  # next to the other attention operators
     "tensor.is_nan": {"Sign"},  # the same comparisons as IsNaN
     "tensor.trilu": {"EyeLike"},  # the same masks as Trilu
     # One change, negative axes, in operators of five folders.

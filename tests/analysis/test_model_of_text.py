@@ -8,7 +8,7 @@ from onnx import checker, load_from_string
 from onnx.reference import ReferenceEvaluator
 
 from opshift import convert_version
-from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_of_text
 from opshift.model.errors import OpshiftError
 from opshift.registry.registry import default_registry
 

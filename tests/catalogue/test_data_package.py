@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opshift
-from opshift.catalogue.data_package import DATA, SCHEMA, data_files, registry_data
-from opshift.catalogue.data_schema import data_schema
+from opshift.catalogue.data_package import DATA, SCHEMA, data_files, data_schema, registry_data
 from opshift.cli.main import app
 from opshift.registry.registry import default_registry
 

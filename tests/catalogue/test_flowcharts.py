@@ -3,7 +3,7 @@
 import pytest
 
 from opshift.analysis.pages.diagram import Box
-from opshift.catalogue.flowcharts import read_flowchart
+from opshift.catalogue.documents import read_flowchart
 
 
 def test_reads_nodes_and_lines() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from opshift.catalogue.history import history_of
 from opshift.catalogue.kernels import RuntimeCell, State, kernel_types, opset_shares, runtime_rows
-from opshift.catalogue.operator_views import comparison_groups
+from opshift.catalogue.views import comparison_groups
 from opshift.catalogue.words import METHOD_LABELS, change_subject
 from opshift.model.plain_data import json_values
 from opshift.registry.changes.classify import classify

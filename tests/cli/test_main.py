@@ -12,7 +12,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.testing import Result
 
-from opshift.cli.help_text import SUMMARY_LENGTH
+from opshift.cli.commands import SUMMARY_LENGTH
 from opshift.cli.main import COMMANDS, Command, app
 
 Run = Callable[..., Result]
@@ -94,7 +94,7 @@ def test_interrupted_command_prints_one_line(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opshift.analysis.model_of_text.model_of_text", interrupted)
+    monkeypatch.setattr("opshift.analysis.model_text.model_of_text", interrupted)
     with pytest.raises(SystemExit) as ended:
         app(["node", "Relu(x)", "-t", "13"])
     assert ended.value.code == 130

@@ -22,9 +22,9 @@ from typer.testing import Result
 from opshift import VerificationFailed, convert_version, verify
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.result import DifferenceLocation, InputUsed, Verification
+from opshift.cli.conversion_text import write_location, write_verification
 from opshift.cli.page import Page
 from opshift.cli.terminal import TerminalPage
-from opshift.cli.verification_text import write_location, write_verification
 
 Run = Callable[..., Result]
 CONVERT = ("convert", "old.onnx", "out.onnx", "-t", "17", "--verify")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from opshift.model.external_data import ExternalData, byte_count, read_external_data
 from opshift.model.messages import StringStringEntryProto, TensorProto
+from opshift.model.offloaded_tensors import ExternalData, byte_count, read_external_data
 
 
 def _tensor(*entries: tuple[str, str]) -> TensorProto:

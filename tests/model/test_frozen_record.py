@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.shared_data import FrozenRecord
 
 
 class Point(FrozenRecord):

@@ -5,10 +5,10 @@ from itertools import repeat
 
 import pytest
 
-from opshift.model import limited_stream
+from opshift.model import stream_limits
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.limited_stream import FREE_BYTES, LIMIT_VARIABLE, limited
 from opshift.model.messages import ModelProto
+from opshift.model.stream_limits import FREE_BYTES, LIMIT_VARIABLE, limited
 from opshift.model.wire_format import field_head
 
 BLOCK = 1 << 20
@@ -29,7 +29,7 @@ def test_yields_all_of_a_model(size: int, step: int) -> None:
 
 
 def test_reads_a_part_of_other_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limited_stream, "MAX_UNREADABLE", 5 * BLOCK)
+    monkeypatch.setattr(stream_limits, "MAX_UNREADABLE", 5 * BLOCK)
     assert sum(map(len, limited(repeat(bytes(BLOCK)), "m"))) == 6 * BLOCK
 
 

@@ -14,9 +14,8 @@ import onnx.parser
 import pytest
 
 import opshift
-from opshift.analysis.common_opset import NoCommonOpset
 from opshift.analysis.fit.result import DoesNotFit
-from opshift.analysis.reach import reach
+from opshift.analysis.reach import NoCommonOpset, reach
 from opshift.analysis.verification.result import Verification, VerificationFailed
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.converter.errors import ConversionRefused

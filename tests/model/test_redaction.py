@@ -3,7 +3,7 @@
 import pytest
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.redaction import without_secrets
+from opshift.model.locations import without_secrets
 
 SHOWN = {
     "http://host/m.onnx": "http://host/m.onnx",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from opshift.model.repeated_fields import remove_messages
+from opshift.model.graphs import remove_messages
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_block_runs_in_other_thread() -> None:
 def test_termination_runs_cleanup() -> None:
     code = """
 import os, signal
-from opshift.model.signals import exit_on_signals
+from opshift.model.process_state import exit_on_signals
 exit_on_signals()
 try:
     os.kill(os.getpid(), signal.SIGTERM)
@@ -91,7 +91,7 @@ finally:
 def test_signal_whose_exception_python_drops_exits(name: str, interrupted: str) -> None:
     code = f"""
         import os, signal, time
-        from opshift.model.signals import exit_on_signals
+        from opshift.model.process_state import exit_on_signals
         def send():
             os.kill(os.getpid(), signal.{name})
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from opshift.model.tensor_locations import (
+from opshift.model.tensor_pieces import (
     PAYLOAD_WIDTHS,
     RAW_DATA,
     SCALAR_LIST_FIELDS,

@@ -12,8 +12,7 @@ import pytest
 from support.proposals import proposal, replace_text, set_answers, worked_example
 
 from opshift.analysis.pages.diagram import MAX_NODES
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import web_link
+from opshift.analysis.pages.document import Document, web_link
 from opshift.proposals.page import review_page
 from opshift.registry.registry import default_registry
 

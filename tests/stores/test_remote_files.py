@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import opshift
 from opshift.cli.main import app
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.remote.redirects import HOSTS_VARIABLE
-from opshift.model.remote.remote_file import open_url
+from opshift.model.remote import open_url
+from opshift.model.stream_limits import HOSTS_VARIABLE
 from opshift.stores.source_file import open_source
 from zoos.s3_server import Server
 

@@ -27,7 +27,7 @@ NO_KERNEL = {
 """Operators without a kernel for the CPU; tests compare them with numpy."""
 
 TOLERANCES = {"float32": 2e-4, "float64": 1e-6, "float16": 2e-2}
-"""Relative to the largest finite result, because kernels add up in another order."""
+"""Relative to the largest finite result, because kernels add in a different order."""
 
 LEAST = 1e-3
 """Least number to which differences are relative: terms may cancel."""

@@ -46,7 +46,7 @@ class FitOutcome(NamedTuple):
 
     @property
     def culprits(self) -> list[str]:
-        """The nodes that have another outcome than in the reference, too."""
+        """The nodes with an outcome that differs from that of the reference."""
         return list(dict.fromkeys(str(each) for each in self.nodes if each.outcome.outcome != "equal"))
 
 

@@ -19,7 +19,7 @@ TYPES = (1, 3, 6, 7, 8, 9, 10, 11)
 """Element types to which a value is changed: those with most kernels, and strings."""
 
 Mutation = Callable[[onnx.ModelProto, onnx.NodeProto, random.Random], bool]
-"""Function that changes a node, or what it reads; `False` if the node has nothing of the kind."""
+"""Function that changes a node or its inputs; it returns `False` if the node has no such part."""
 
 
 def mutate(model: onnx.ModelProto, rng: random.Random) -> tuple[str, str]:

@@ -19,7 +19,7 @@ import opshift
 from fuzzing import corpus
 from fuzzing.large import large_model, large_text
 from fuzzing.mutations import mutate_bytes, mutate_model, mutate_text
-from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_of_text
 from opshift.analysis.reach import reach as reach_opsets
 from opshift.converter.element_types.requested_types import CHANGES
 from opshift.model.files import read_bytes

@@ -16,7 +16,7 @@ from onnx.backend.test.loader import load_model_tests
 import opshift
 from measurement.change_types import with_types
 from measurement.describe import Described, definition_of, describe
-from opshift.analysis.verification.generated_nodes import Preset, candidate_models, generate_nodes
+from opshift.analysis.verification.assert_step import Preset, candidate_models, generate_nodes
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto, TensorProto

@@ -1,14 +1,18 @@
-"""Attention, QAttention and MultiHeadAttention of onnxruntime: `softmax(scale * Q K^T + masks) V`."""
+"""Attention, QAttention, MultiHeadAttention and RotaryEmbedding of onnxruntime.
+
+Attention is `softmax(scale * Q K^T + masks) V`. Kernels add masks to the scores, in float32:
+`mask_filter_value` for a masked key, and the lowest finite number for a key after a causal query.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.cast import cast_between
-from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.expression import LARGEST_FINITE, cast_between, fold
 from opshift.adapters.emit.heads import (
     append_to_past,
     merge_heads,
+    positions,
     scaled_scores,
     score_scale,
     split_heads,
@@ -20,8 +24,103 @@ from opshift.adapters.emit.shapes import (
     computed_dimension,
     dimension,
     dimension_tensor,
+    index_range,
+    multiply_dimension,
+    reshape,
+    reshape_like,
+    shape_tensor,
 )
-from opshift.adapters.ops.com_microsoft.attention_masks import Lengths, added_masks
+
+MASK_FILTER_VALUE = -10000.0
+"""Default of `mask_filter_value`."""
+
+
+class Lengths(NamedTuple):
+    """Numbers of queries, of past keys, and of all keys.
+
+    Attributes:
+        has_later_keys: whether there may be more new keys than queries.
+    """
+
+    queries: Dimension
+    past: Dimension
+    keys: Dimension
+    has_later_keys: bool = False
+
+
+def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
+    """Return the float32 sum of the key mask and the causal mask, or `""` if there is none."""
+    masks = ""
+    if mask:
+        filtered = node.attribute("mask_filter_value", MASK_FILTER_VALUE)
+        masks = _mask(_kept_keys(node, mask, lengths, out), out.constant(0.0, "float"), filtered, out)
+    if node.attribute("unidirectional", 0):
+        # The lowest number replaces that of the key mask: their sum would be minus infinity.
+        others = masks or out.constant(0.0, "float")
+        masks = _mask(_kept_past(lengths, out), others, -LARGEST_FINITE["float"], out)
+    return masks
+
+
+def _mask(kept: str, others: str, filtered: float, out: Rewriter) -> str:
+    return out.emit("Where", [kept, others, out.constant(filtered, "float")])
+
+
+def _kept_past(lengths: Lengths, out: Rewriter) -> str:
+    """Return which keys are not after a query, of shape (queries, keys)."""
+    numbers = queries = positions(lengths.queries, out)
+    if lengths.past:
+        queries = out.emit("Add", [queries, dimension_tensor(lengths.past, out)])
+    operands = [positions(lengths.keys, out), reshape(queries, (-1, 1), out)]
+    kept = out.emit("Not", [out.emit("Greater", operands)])
+    if not lengths.has_later_keys:
+        return kept
+    # Kernels never mask keys of the last query.
+    last = out.emit("Sub", [dimension_tensor(lengths.queries, out), out.int64(1)])
+    is_last = out.emit("Equal", [reshape(numbers, (-1, 1), out), last])
+    return out.emit("Or", [kept, is_last])
+
+
+def _kept_keys(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
+    """Return whether keys are kept, of a shape that broadcasts to (batch, heads, queries, keys)."""
+    rank = out.rank(mask)
+    if rank == 1:
+        return _kept_range(node, mask, lengths, out)
+    if rank == 4:
+        # A square mask of the longest sequence: take the rows of the queries and the columns of the keys.
+        starts = [dimension_tensor(lengths.past, out), out.int64([0])]
+        ends = [add_dimensions(lengths.past, lengths.queries, out), lengths.keys]
+        bounds = [out.emit("Concat", starts, axis=0), shape_tensor(ends, out)]
+        mask = out.emit("Slice", [mask, *bounds, out.int64([2, 3])])
+    elif rank < 4:
+        mask = out.emit("Unsqueeze", [mask, out.int64([1, 2][: 4 - rank])])
+    return out.emit("Greater", [mask, out.constant(0, "int32")])
+
+
+def _kept_range(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
+    """Return whether keys are before the end, and not before the start, of each batch entry.
+
+    Of MultiHeadAttention, the mask has ends, which offsets may follow.
+    """
+    data = node.inputs[0]
+    shapes = out.comparable_shapes([data, mask])
+    batch, size = ((shape or (None,))[0] for shape in shapes)
+    keys = positions(lengths.keys, out)
+    bounds = out.cast(mask, "int64")
+    if size is not None and size == batch:
+        return out.emit("Less", [keys, reshape(bounds, (-1, 1, 1, 1), out)])
+    count = dimension_tensor(dimension(data, 0, out), out)
+    zero = out.int64([0])
+    ends = reshape(out.emit("Slice", [bounds, zero, count, zero]), (-1, 1, 1, 1), out)
+    if node.op_type == "MultiHeadAttention":
+        return out.emit("Less", [keys, ends])
+    # Without starts, those are 0.
+    starts = out.emit("Expand", [zero, count])
+    padded = out.emit("Concat", [bounds, starts], axis=0)
+    both = dimension_tensor(add_dimensions(count, count, out), out)
+    starts = reshape(out.emit("Slice", [padded, count, both, zero]), (-1, 1, 1, 1), out)
+    is_started = out.emit("Not", [out.emit("Less", [keys, starts])])
+    return out.emit("And", [out.emit("Less", [keys, ends]), is_started])
+
 
 OPSET = 13
 """Opset of the emitted nodes."""
@@ -201,3 +300,51 @@ def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewri
         out.emit("Identity", [rounded], [node.output(3)])
     weights = cast_between(out.emit("Softmax", [scores], axis=-1), score_type, element_type, out)
     merge_heads(out.emit("MatMul", [weights, heads.value]), node.outputs[0], out, heads.value_size)
+
+
+ROTARY_OPSET = 23
+"""First opset with RotaryEmbedding."""
+
+
+@adapter("RotaryEmbedding", 1, 0, domain="com.microsoft")
+def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
+    """Rewrite as RotaryEmbedding of ONNX, with one position for each token."""
+    out = out.for_opset(ROTARY_OPSET, "")
+    if node.attribute("is_packed_batching", 0):
+        reason = "is_packed_batching is 1, but RotaryEmbedding of ONNX requires a batch dimension"
+        raise CannotConvert(reason, "attribute.unsupported", subject="is_packed_batching")
+    data, positions, cosine, sine = node.inputs[:4]
+    heads, rank = node.attribute("num_heads", 0), out.rank(data)
+    sizes = out.known_dimension(data, 2), out.known_dimension(cosine, 1)
+    if rank == 3 and not heads and sizes[0] is not None and sizes[1]:
+        # The caches have a column for each pair of a head.
+        heads = sizes[0] // (2 * sizes[1])
+    if out.rank(positions) == 1:
+        positions = _consecutive_positions(positions, data, rank - 2, out)
+    attributes = {name: node.attribute(name) for name in ("interleaved", "rotary_embedding_dim")}
+    is_split = rank == 4 or heads
+    rotated = out.emit(
+        "RotaryEmbedding",
+        [data if is_split else _split_heads(data, cosine, out), cosine, sine, positions],
+        node.outputs if is_split else 1,
+        num_heads=heads or None,
+        **attributes,
+    )
+    if not is_split:
+        merged = out.emit("Transpose", [rotated], perm=(0, 2, 1, 3))
+        reshape_like(merged, data, out.emit("Shape", [data]), out, node.outputs)
+
+
+def _split_heads(data: str, cosine: str, out: Rewriter) -> str:
+    """Return the data as (batch, heads, sequence, head size), with sizes that are computed."""
+    half = dimension(cosine, 1, out)
+    size = multiply_dimension(half, 2, out)
+    heads = out.emit("Div", [dimension_tensor(dimension(data, 2, out), out), dimension_tensor(size, out)])
+    return out.emit("Transpose", [reshape(data, (0, 0, heads, size), out)], perm=(0, 2, 1, 3))
+
+
+def _consecutive_positions(start: str, data: str, axis: int, out: Rewriter) -> str:
+    """Return the positions of all tokens, of which `start` has the first."""
+    batch, length = (dimension_tensor(dimension(data, each, out), out) for each in (0, axis))
+    positions = out.emit("Add", [start, index_range(length, out)])
+    return out.emit("Expand", [positions, out.emit("Concat", [batch, length], axis=0)])

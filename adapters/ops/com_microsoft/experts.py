@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.adapters.emit.quantized_blocks import (
+from opshift.adapters.emit.shapes import INT64_MAX, reshape, reshape_like
+from opshift.adapters.ops.com_microsoft.quantized_weights import (
     block_indices,
     first_columns,
     require_packed_bits,
     unpack,
 )
-from opshift.adapters.emit.shapes import INT64_MAX, reshape, reshape_like
 
 OPSET, GELU_OPSET = 13, 20
 """Opset of the emitted nodes, and the first opset with Gelu."""

@@ -1,10 +1,13 @@
-"""LayerNormalization, RMSNormalization and GroupNormalization of sums, and embeddings that are normalized."""
+"""LayerNormalization, RMSNormalization and GroupNormalization of sums, and embeddings that are normalized.
+
+onnxruntime writes LayerNormalization and SimplifiedLayerNormalization to the default domain, too.
+"""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.cast import cast, cast_between
-from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.expression import cast, cast_between, cast_output, fold
 from opshift.adapters.emit.shapes import dimension, dimension_tensor
+from opshift.adapters.ops.nn.normalization import expand_layer_normalization
 
 OPSET, RMS_OPSET, GROUP_OPSET = 17, 23, 21
 """Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization per channel."""
@@ -132,3 +135,47 @@ def _group_norm(data: str, node: Node, out: Rewriter) -> None:
         out.emit("Transpose", [result], node.outputs[:1], perm=(0, 2, 3, 1))
     else:
         rename_output(result, node, out)
+
+
+DOUBLE = 11
+"""Number of the element type. onnxruntime normalizes doubles in it, whatever `stash_type` is."""
+
+
+@adapter("LayerNormalization", 1, 0, domain="com.microsoft")
+def to_layer_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as LayerNormalization of ONNX; as arithmetic for doubles, which it normalizes as floats."""
+    data_type, scale_type = map(out.known_element_type, node.inputs[:2])
+    if data_type and scale_type and data_type != scale_type:
+        reason = f"X has the element type {data_type} and Scale {scale_type}, and ONNX requires the same"
+        raise CannotConvert(reason, "type.unsupported", subject=data_type, remedy="cast Scale and B")
+    if "double" not in (data_type, scale_type):
+        out.for_opset(17, "").emit("LayerNormalization", node.inputs, node.outputs, **node.attributes)
+        return
+    _refuse_statistics(node, out)
+    double = node.with_(outputs=node.outputs[:1], attributes={**node.attributes, "stash_type": DOUBLE})
+    expand_layer_normalization(double, out.for_opset(16, ""))
+
+
+@adapter("SimplifiedLayerNormalization", 1, 0, domain="com.microsoft")
+def to_rms_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as RMSNormalization."""
+    _refuse_statistics(node, out)
+    data, scale = node.inputs[:2]
+    data_type, scale_type = map(out.known_element_type, (data, scale))
+    attributes = {**node.attributes, "stash_type": DOUBLE} if data_type == "double" else node.attributes
+    out = out.for_opset(23, "")
+    if not data_type or not scale_type or data_type == scale_type:
+        out.emit("RMSNormalization", [data, scale], node.outputs[:1], **attributes)
+        return
+    # The result has the type of the scale, and kernels do not round the normalized data to that of the data.
+    compute = "double" if "double" in (data_type, scale_type) else "float"
+    types = {data: data_type, scale: scale_type}
+    operands = [cast_between(name, types[name], compute, out) for name in (data, scale)]
+    result = out.emit("RMSNormalization", operands, **attributes)
+    cast_output(result, compute, scale_type, node.with_(outputs=node.outputs[:1]), out)
+
+
+def _refuse_statistics(node: Node, out: Rewriter) -> None:
+    if any(map(out.is_used, filter(None, node.outputs[1:]))):
+        reason = "a statistic is used, and the operators that express the node do not compute it"
+        raise CannotConvert(reason, "output.unsupported", subject="statistics", remedy="omit the output")

@@ -3,8 +3,14 @@
 import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
-from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast, cast_between, cast_output
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import (
+    ARITHMETIC_TYPES,
+    FLOAT_TYPES,
+    Expression,
+    cast,
+    cast_between,
+    cast_output,
+)
 
 DIVISION_EXPONENTS = {"float16": (0,), "float": tuple(range(252, -1, -28))}
 """Powers of 2 by which a long division multiplies the divisor, for each type.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter, function_body, require_supported_types
-from opshift.adapters.emit.cast import LARGEST_FINITE
+from opshift.adapters.emit.expression import LARGEST_FINITE
 from opshift.model.element_types import FLOAT_MAX
 
 SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")

@@ -3,7 +3,7 @@
 import math
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import cast
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, computed_dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder
 

@@ -8,8 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.cast import cast, cast_between
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, cast, cast_between
 
 MAX_ULP = 8
 """Maximum difference from the exact result for double, in units in the last place."""

@@ -3,7 +3,7 @@
 from math import prod
 
 from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.cast import FLOAT_TYPES
+from opshift.adapters.emit.expression import FLOAT_TYPES
 from opshift.adapters.emit.shapes import SLICE_END, Dimension, shape_tensor
 
 

@@ -8,8 +8,7 @@ import math
 from typing import NamedTuple
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, cast
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 

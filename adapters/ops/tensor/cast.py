@@ -1,7 +1,7 @@
 """Cast, CastLike and BitCast: the target element type as a name, a number or the type of a second input."""
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, function_body
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import cast
 from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
 
 

@@ -3,8 +3,7 @@
 import math
 
 from opshift.adapters import Node, Rewriter, adapter
-from opshift.adapters.emit.cast import FLOAT_TYPES, LARGEST_FINITE, cast
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import FLOAT_TYPES, LARGEST_FINITE, Expression, cast
 
 COMPARABLE_TYPES = ("float", "double")
 """Element types that comparisons support in every opset."""

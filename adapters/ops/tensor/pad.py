@@ -1,6 +1,8 @@
 """Pad: pads and value as attributes or inputs (opset 11), `axes` (opset 18) and the mode `wrap` (opset 19).
 
-Without an older equivalent, elements are gathered along each axis by computed indices.
+Without an older equivalent, elements are gathered along each axis by computed indices. CenterCropPad
+(introduced in opset 18) is a Slice of the center, then a Pad around it: if the difference is odd, the
+smaller part is cut off or added at the front.
 """
 
 import math
@@ -8,8 +10,7 @@ from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, expression
 from opshift.adapters.core.type_guard import wider_type
-from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression
 from opshift.adapters.emit.shapes import double_sizes, index_range, reshape
 from opshift.model.element_types import round_to_float32
 
@@ -223,3 +224,62 @@ def _source_positions(mode: str, positions: Expression, limits: Sequence[Express
     if mode == "reflect":
         return last - abs(last - positions)
     return last - (last - positions.apply("Relu")).apply("Relu")
+
+
+@adapter("CenterCropPad", 18, 17)
+def crop_then_pad(node: Node, out: Rewriter) -> None:
+    """Emit Slice and Pad, with constants and only where necessary if the sizes are known."""
+    data = node.inputs[0]
+    sizes, target = out.known_shape(data), out.constant_value(node.inputs[1])
+    # Without `axes`, computed sizes do not need the rank.
+    axes = [axis % out.rank(data) for axis in node.attribute("axes", ())]
+    if sizes is None or target is None:
+        _rewrite_computed_sizes(node, axes, out)
+        return
+    cuts, pads = {}, [0] * (2 * len(sizes))
+    for axis, size in zip(axes or range(len(sizes)), map(int, target.values), strict=True):
+        missing = size - sizes[axis]
+        if missing < 0:
+            cuts[axis] = (-missing // 2, -missing // 2 + size)
+        elif missing:
+            pads[axis], pads[axis + len(sizes)] = missing // 2, missing - missing // 2
+    if cuts:
+        bounds = [out.int64([cut[side] for cut in cuts.values()]) for side in (0, 1)]
+        inputs = [data, *bounds, out.int64(list(cuts))]
+        data = out.emit("Slice", inputs, 1 if any(pads) else node.outputs)
+    if any(pads):
+        out.emit("Pad", [data, out.int64(pads)], node.outputs)
+    elif not cuts:
+        out.replace(node, op_type="Identity", inputs=[data], attributes={})
+
+
+def _rewrite_computed_sizes(node: Node, axes: Sequence[int], out: Rewriter) -> None:
+    data, target_name = node.inputs
+    shape = out.emit("Shape", [data])
+    if axes:
+        shape = out.emit("Gather", [shape, out.int64(axes)], axis=0)
+    sizes = Expression(shape, "int64", out, rank=1)
+    target = Expression(out.cast(target_name, "int64"), "int64", out, rank=1)
+    excess = _clamp_to_zero(sizes - target)
+    start = excess / 2
+    end = start + (sizes - excess)
+    missing = _clamp_to_zero(target - sizes)
+    before = missing / 2
+    after = missing - before
+    cropped = out.emit("Slice", [data, start.name, end.name, *([out.int64(axes)] if axes else [])])
+    pads = [_expand_to_all_axes(amounts.name, axes, data, out) for amounts in (before, after)]
+    out.emit("Pad", [cropped, out.emit("Concat", pads, axis=0)], node.outputs)
+
+
+def _clamp_to_zero(numbers: Expression) -> Expression:
+    # Relu supports floats only before opset 14; double represents every size exactly.
+    return numbers.cast("double").apply("Relu").cast("int64")
+
+
+def _expand_to_all_axes(numbers: str, axes: Sequence[int], data: str, out: Rewriter) -> str:
+    """Expand numbers for some axes to all axes, with 0 for the others."""
+    if not axes:
+        return numbers
+    with_zero = out.emit("Concat", [numbers, out.int64([0])], axis=0)
+    indices = [axes.index(axis) if axis in axes else len(axes) for axis in range(out.rank(data))]
+    return out.emit("Gather", [with_zero, out.int64(indices)], axis=0)

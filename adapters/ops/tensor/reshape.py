@@ -1,13 +1,86 @@
-"""Reshape, Squeeze, Unsqueeze, Shape and Identity.
+"""Reshape, Squeeze, Unsqueeze, Shape, Identity and Tile.
 
 `axes` is an input since opset 13, `allowzero` exists since 14, `start` and `end` of Shape since 15, and
-Identity of sequences since 14.
+Identity of sequences since 14. The inputs `tiles` and `axis` of Tile changed to `repeats`, one count for each
+dimension, in opset 6.
+
+A listed size is partly known: a number, an axis of the data with the same size, or unknown.
 """
 
-from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard
+
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask, shape_without_axes
-from opshift.adapters.emit.listed_sizes import align_sizes, copies_zeros, has_one_unknown
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
+from opshift.inference.facts import ListedSize
+
+
+class AlignedSizes(NamedTuple):
+    """Reshape that copies each size known only at run time from its own position.
+
+    Attributes:
+        inserted: axes at which the data gets dimensions of 1 before.
+        shape: constant shape, with 0 for the copied sizes.
+        removed: axes of the result with dimensions of 1, which are removed afterwards.
+    """
+
+    inserted: tuple[int, ...]
+    shape: tuple[int, ...]
+    removed: tuple[int, ...]
+
+
+def copies_zeros(sizes: Sequence[ListedSize]) -> bool:
+    """Return whether a Reshape to these sizes has the same result with `allowzero` and without it.
+
+    Without it, a 0 in the shape copies a dimension of the data. So each element has to be nonzero, or the
+    size of that dimension. ONNX forbids a 0 next to -1.
+    """
+    if not sizes:
+        return False
+    return -1 in sizes or all(
+        position in size if isinstance(size, tuple) else bool(size) for position, size in enumerate(sizes)
+    )
+
+
+def has_one_unknown(sizes: Sequence[ListedSize]) -> bool:
+    """Return whether all sizes but one are positive numbers."""
+    return sum(not _is_positive(size) for size in sizes) == 1
+
+
+def align_sizes(sizes: Sequence[ListedSize]) -> AlignedSizes | None:
+    """Insert dimensions of 1 such that each size known only at run time has the same position in the data.
+
+    `None` if the order of these sizes differs from that in the data, or one of the others may be 0.
+    """
+    inserted: list[int] = []
+    shape: list[int] = []
+    removed: list[int] = []
+    start = next_axis = 0
+    for size in sizes:
+        if _is_positive(size):
+            shape.append(size)
+            continue
+        axis = (
+            min((each for each in size if each >= next_axis), default=None)
+            if isinstance(size, tuple)
+            else None
+        )
+        if axis is None:
+            return None
+        given, wanted = axis - next_axis, len(shape) - start
+        inserted += range(start + given, start + wanted)
+        removed += range(start + wanted, start + given)
+        shape += [1] * (given - wanted) + [0]
+        start, next_axis = len(shape), axis + 1
+    return AlignedSizes(tuple(inserted), tuple(shape), tuple(removed)) if start else None
+
+
+def _is_positive(size: ListedSize) -> TypeGuard[int]:
+    return isinstance(size, int) and size > 0
 
 
 @adapter("Identity", 14, 13)
@@ -134,3 +207,39 @@ def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter
     remaining = kept_axes_mask(count_axes(axes, rank + count, out), out)
     data_axes = reshape(out.emit("NonZero", [remaining]), (-1,), out)
     return out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)
+
+
+@adapter("Tile", 1, 6)
+def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
+    """Replace `tiles` and `axis` with `repeats`, which is 1 for all other dimensions."""
+    data, tiles, axis_name = node.inputs
+    axis = int(out.require_constant(axis_name, "input axis").scalar)
+    rank = out.rank(data)
+    axis += rank if axis < 0 else 0
+    before, after = [1] * axis, [1] * (rank - axis - 1)
+    known = out.constant_value(tiles)
+    if known is not None:
+        out.replace(node, inputs=[data, out.int64([*before, int(known.scalar), *after])])
+        return
+    count = reshape(out.cast(tiles, "int64"), (1,), out)
+    parts = [out.int64(before), count, out.int64(after)]
+    out.replace(node, inputs=[data, out.emit("Concat", parts, axis=0)])
+
+
+@adapter("Tile", 6, 1)
+def tile_one_axis_at_a_time(node: Node, out: Rewriter) -> None:
+    """Emit one Tile for each repeated dimension."""
+    data, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    if element_type not in IEEE_FLOAT_TYPES:
+        reason = f"{data!r} has element type {element_type}; Tile supports only floating point before opset 6"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
+    counts = out.require_constant(node.inputs[1], "input repeats").values
+    repeated = [(axis, count) for axis, count in enumerate(counts) if count != 1]
+    if not repeated:
+        out.replace(node, op_type="Identity", inputs=[data])
+        return
+    for axis, count in repeated:
+        outputs: Sequence[str] | int = node.outputs if axis == repeated[-1][0] else 1
+        # All inputs of Tile-1 have the element type of the data.
+        numbers = [out.constant(number, element_type) for number in (count, axis)]
+        data = out.emit("Tile", [data, *numbers], outputs)

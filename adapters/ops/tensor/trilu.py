@@ -3,7 +3,7 @@
 import operator
 
 from opshift.adapters import Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import cast
 from opshift.adapters.emit.shapes import MAX_CONSTANT_DATA, dimension, dimension_tensor, index_range, reshape
 from opshift.model.element_types import BY_NUMBER
 

@@ -1,10 +1,18 @@
-"""Binarizer and ArrayFeatureExtractor, for runtimes without them."""
+"""Features: Binarizer and ArrayFeatureExtractor, for runtimes without them, and LabelEncoder.
+
+Keys and values replaced the list of classes of LabelEncoder in version 2; version 4 added tensors.
+"""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.core.rewriter import Attributes
+from opshift.adapters.emit.expression import cast
+from opshift.adapters.emit.shapes import fits_float32, reshape
 from opshift.model.element_types import INTEGER_BITS
+from opshift.model.tensors import require_tensor
 
 DOMAIN = "ai.onnx.ml"
 
@@ -35,3 +43,109 @@ def expand_array_feature_extractor(node: Node, out: Rewriter) -> None:
     out = out.for_opset(OPSET, "")
     rows = reshape(data, (1, -1), out) if rank == 1 else data
     out.emit("Gather", [rows, reshape(indices, (-1,), out)], node.outputs, axis=max(rank, 2) - 1)
+
+
+LIST_SUFFIXES = {
+    "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
+    "float": "floats", "double": "floats",
+}  # fmt: skip
+"""Suffix of the attribute that lists keys or values of an element type."""
+
+SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
+"""Element type of the lists with each suffix."""
+
+DEFAULTS = ("default_float", "default_int64", "default_string")
+"""Attributes that versions 1 and 2 share, except the first one, which version 2 added."""
+
+
+@adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
+def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
+    """Write the classes and their indices as keys and values.
+
+    In version 1 the type of the input determines the direction, since version 2 the two lists do. The
+    defaults are the same.
+    """
+    classes = node.attribute("classes_strings", ())
+    if not classes:
+        reason = "classes_strings is missing"
+        raise CannotConvert(reason, "node.invalid", remedy="list the classes in classes_strings")
+    kept = node.without("classes_strings")
+    if out.element_type(node.inputs[0]) == "string":
+        # A repeated class has its last index. Runtimes disagree about repeated keys, so write each key once.
+        indices = {name: index for index, name in enumerate(classes)}
+        lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
+    else:
+        lists = {"keys_int64s": [*range(len(classes))], "values_strings": [*classes]}
+    out.replace(node, attributes={**kept, **lists})
+
+
+@adapter("LabelEncoder", 4, 2, domain="ai.onnx.ml")
+def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
+    """Move tensors to lists of string, int64 or float; cast values of other types."""
+    keys_type, keys = _read_side(node, "keys")
+    values_type, values = _read_side(node, "values")
+    if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
+        reason = "the keys are double, or one is NaN, which the lists of version 2 match differently"
+        raise CannotConvert(reason, "value.unsupported")
+    if values_type == "double" and any(math.isnan(value) or not fits_float32(value) for value in values):
+        reason = "the values are double, and float does not represent them exactly"
+        raise CannotConvert(reason, "value.inexact")
+    # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
+    pairs = dict(zip(keys, values, strict=True))
+    lists = {
+        f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],
+        f"values_{LIST_SUFFIXES[values_type]}": [*pairs.values()],
+    }
+    kept = {name: node.attributes[name] for name in DEFAULTS if name in node.attributes}
+    data, result = node.inputs[0], node.outputs[0]
+    if keys_type not in SUFFIX_TYPES.values():
+        data = cast(data, "int64", out)
+    if values_type not in SUFFIX_TYPES.values():
+        result = out.fresh("values")
+    attributes = {**kept, **_default_attribute(node, values_type), **lists}
+    out.replace(node, inputs=[data], outputs=[result], attributes=attributes)
+    if result != node.outputs[0]:
+        cast(result, values_type, out, node.outputs)
+
+
+@adapter("LabelEncoder", 2, 1, domain="ai.onnx.ml")
+def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
+    """Convert pairs of strings and indices to a list of classes.
+
+    The indices must be 0, 1, 2 and so on, in any order.
+    """
+    strings, indices = node.attribute("keys_strings"), node.attribute("values_int64s")
+    if strings is None:
+        strings, indices = node.attribute("values_strings"), node.attribute("keys_int64s")
+    elif len(set(strings)) < len(strings):
+        strings = None
+    if strings is None or indices is None or sorted(indices) != list(range(len(strings))):
+        reason = "version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on"
+        raise CannotConvert(reason, "value.unsupported")
+    classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
+    kept = {name: node.attributes[name] for name in DEFAULTS[1:] if name in node.attributes}
+    out.replace(node, attributes={**kept, "classes_strings": classes})
+
+
+def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
+    """Return the element type of the keys or values, and the keys or values."""
+    attribute = node.attribute(f"{side}_tensor")
+    if attribute is not None:
+        tensor = require_tensor(attribute)
+        return tensor.element_type, tensor.values
+    for suffix, element_type in SUFFIX_TYPES.items():
+        values = node.attribute(f"{side}_{suffix}")
+        if values is not None:
+            return element_type, values
+    raise CannotConvert(f"the node has no {side}", "node.invalid")
+
+
+def _default_attribute(node: Node, element_type: str) -> Attributes:
+    """Return the default tensor as the attribute for its element type."""
+    attribute = node.attribute("default_tensor")
+    if attribute is None:
+        return {}
+    value = require_tensor(attribute).values[0]
+    if element_type == "double" and not fits_float32(value):
+        raise CannotConvert("the default is double, and float does not represent it exactly", "value.inexact")
+    return {f"default_{LIST_SUFFIXES[element_type].removesuffix('s')}": value}

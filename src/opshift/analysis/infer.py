@@ -10,11 +10,10 @@ from opshift.converter.shape_arguments import ShapesLike, read_shapes
 from opshift.inference.root_scopes import nested_scopes, root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.element_types import type_string
-from opshift.model.files import ModelLike, model_of
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.graphs import require_graph
 from opshift.model.node import Tensor
-from opshift.model.onnx_ir.models import reading_onnx_ir
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import element_count
 from opshift.registry.registry import Registry, default_registry
 from opshift.runtimes.model_nodes import ordered
@@ -64,7 +63,7 @@ class InferredModel(FrozenRecord):
 
 @reading_onnx_ir
 def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | None = None) -> InferredModel:
-    """Return what is known about the values of a model, without running it.
+    """Infer facts about the values of a model, without running it.
 
     Declarations of inputs and initializers are facts; what the model declares for other values only completes
     inferred facts.

@@ -17,12 +17,11 @@ from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
 from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
 from opshift.model.binary_files import is_readable
-from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.plain_data import Json, json_values
+from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime, runtime_files
@@ -44,7 +43,7 @@ class ConversionAttempt(FrozenRecord):
     refusals: tuple[str, ...]
     """Causes of nodes that cannot be converted."""
     support: ModelSupport | None
-    """Nodes of the converted model that prevent that it runs, and notes; `None` after a refusal."""
+    """Nodes of the converted model that the runtime does not run, and notes; `None` after a refusal."""
 
     @property
     def succeeds(self) -> bool:
@@ -59,7 +58,7 @@ class RuntimeResult(FrozenRecord):
     evidence: str
     """Kind of the source of the facts: `kernel_registry`, `documentation` or `measurement`."""
     support: ModelSupport
-    """Nodes of the model that prevent it, and notes."""
+    """Nodes of the model that the runtime does not run, and notes."""
     conversion: ConversionAttempt | None = None
     """The conversion to the nearest opset after which the runtime runs the model.
 
@@ -103,7 +102,7 @@ def runs(
     *,
     registry: Registry | None = None,
 ) -> Runs:
-    """Return which runtimes run a model, as it is or after a conversion, and which nodes prevent it.
+    """Return which runtimes run a model, as it is or after a conversion, and which nodes they do not run.
 
     Args:
         model: a model in any form that `convert_version` accepts.
@@ -131,7 +130,7 @@ Cells = TypeVar("Cells")
 
 
 class NamedRuntime(Protocol):
-    """Something about a runtime with a name such as `onnxruntime-1.31.1`."""
+    """Object with the name of a runtime, such as `onnxruntime-1.31.1`."""
 
     @property
     def runtime(self) -> str:

@@ -21,9 +21,8 @@ from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import unreadable
-from opshift.model.locations import is_url
+from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
-from opshift.model.redaction import without_secrets
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
@@ -220,7 +219,7 @@ def verify_file(
         relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}
     if settings.inputs:
-        from opshift.analysis.verification.input_files import read_arrays
+        from opshift.analysis.verification.inputs import read_arrays
 
         inputs |= read_arrays(settings.inputs)
     inputs |= dict(settings.input_files)

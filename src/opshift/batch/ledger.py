@@ -18,9 +18,8 @@ from opshift.batch.run_chunks import WORKER_LOST
 from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
-from opshift.model.locations import is_url
+from opshift.model.locations import is_url, without_secrets
 from opshift.model.plain_data import MAX_FILE_BYTES
-from opshift.model.redaction import without_secrets
 from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
 from opshift.stores.source_file import open_source

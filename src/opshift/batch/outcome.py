@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from opshift.batch.file_states import FileStates, full_name
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.shared_data import FrozenRecord
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification

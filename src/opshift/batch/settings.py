@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 
 if TYPE_CHECKING:
     from opshift.converter.options import Options

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from opshift.batch.file_states import FileState, FileStates
 from opshift.batch.outcome import ModelError, Status
 from opshift.model.errors import OpshiftError
-from opshift.model.frozen_record import FrozenRecord
+from opshift.model.shared_data import FrozenRecord
 from opshift.version import __version__
 
 STARTED = "started"

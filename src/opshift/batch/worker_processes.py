@@ -12,7 +12,7 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from opshift.model.signals import exit_on_signals
+from opshift.model.process_state import exit_on_signals
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -1,14 +1,143 @@
-"""All definitions as one JSON file with a JSON Schema, for tools in any language."""
+"""All definitions as one JSON file for tools in any language, with a JSON Schema.
+
+The schema is generated from the data types of the registry.
+"""
 
 import json
 from collections.abc import Mapping
+from typing import Any, Final
 
-from opshift.catalogue.data_schema import FORMAT, data_schema
-from opshift.catalogue.history import HistoryEntry, history_of
+from opshift.catalogue.history import METHODS, HistoryEntry, history_of
 from opshift.model.plain_data import Json, json_values
+from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import classify
-from opshift.registry.record import to_plain_data
+from opshift.registry.editor_schema.json_schema import DRAFT, Untitled, add_texts
+from opshift.registry.models import OperatorVersion
+from opshift.registry.record import to_plain_data, type_adapter
 from opshift.registry.registry import Registry
+from opshift.registry.releases import Consumer, Release
+
+Schema = dict[str, Any]
+
+FORMAT: Final = "1.0"
+"""Version of the format: the first number rises if keys change or are removed, the second with new keys."""
+
+OMITTED: Final = {
+    "OperatorVersion": ("step", "before", "known_mistakes", "equivalents"),
+    "Removal": ("up",),
+}
+"""Fields for the conversion, which the data does not contain; `history` describes the steps."""
+
+_TEXT: Final[Schema] = {"type": "string"}
+
+_NUMBER: Final[Schema] = {"type": "integer"}
+
+
+def data_schema() -> Schema:
+    """Return the JSON Schema of `registry_data`."""
+    kinds = (OperatorVersion, Release, Consumer)
+    definitions: dict[str, Schema] = {}
+    for kind in kinds:
+        schema = type_adapter(kind).json_schema(schema_generator=Untitled)
+        definitions |= {**schema.pop("$defs", {}), kind.__name__: schema}
+    add_texts(definitions)
+    for name, omitted in OMITTED.items():
+        for field in omitted:
+            del definitions[name]["properties"][field]
+    definitions["OperatorVersion"]["properties"] |= {
+        "operator": {**_TEXT, "description": "The identity, such as `ai.onnx.Softmax:13`."},
+        "has_function": {"type": "boolean", "description": "Whether it has a function body."},
+        "history": _reference("History"),
+        "changes": {"type": "array", "items": _reference("Change")},
+    }
+    definitions |= {"History": _history(), "Conversion": _conversion(), "Change": _change()}
+    for each in definitions.values():
+        each.pop("title", None)
+        each["required"] = list(each["properties"])
+    release = {"anyOf": [_reference("Release"), _reference("Consumer")]}
+    versions = {"type": "array", "minItems": 1, "items": _reference("OperatorVersion")}
+    top = _object(
+        "Definitions of operators, and the releases that support them.",
+        {
+            "$schema": _TEXT,
+            "format": {**_TEXT, "pattern": rf"^{FORMAT.partition('.')[0]}\.\d+$"},
+            "opshift": {**_TEXT, "description": "The version of opshift that wrote the data."},
+            "releases": _mapping("Releases by product and version.", _mapping("", release)),
+            "opsets": _mapping("The newest opset of each domain.", _NUMBER),
+            "operators": _mapping("Versions by domain and name, oldest first.", _mapping("", versions)),
+        },
+    )
+    used: dict[str, Schema] = {}
+    _add_used(top, definitions, used)
+    return {"$schema": DRAFT, **top, "$defs": dict(sorted(used.items()))}
+
+
+def _history() -> Schema:
+    conversion = {"anyOf": [_reference("Conversion"), {"type": "null"}]}
+    return _object(
+        "Changes from the previous version, and how nodes are converted.",
+        {
+            "operator": _TEXT,
+            "since_version": _NUMBER,
+            "status": _TEXT,
+            "change": {**_TEXT, "description": "The change in words; empty for the first version."},
+            "differences": {"type": "array", "items": _TEXT},
+            "up": {**conversion, "description": "Conversion from the previous version to this one."},
+            "down": {**conversion, "description": "Conversion from this version to the previous one."},
+            "deprecation": {"anyOf": [_reference("Deprecation"), {"type": "null"}]},
+            "removal": {"anyOf": [_reference("Removal"), {"type": "null"}]},
+            "leaving": {**conversion, "description": "Conversion to the opset that removes the operator."},
+            "arriving": {**conversion, "description": "Conversion to the opset before the first version."},
+        },
+    )
+
+
+def _conversion() -> Schema:
+    methods = [{"const": name, "description": meaning} for name, meaning in METHODS.items()]
+    return _object(
+        "Conversion of the nodes of an operator version.",
+        {
+            "how": {"oneOf": methods},
+            "detail": _TEXT,
+            "error": {**_TEXT, "description": "The bound of the error; empty for exact conversions."},
+        },
+    )
+
+
+def _change() -> Schema:
+    properties = dict.fromkeys(("rule", "subject", "change", "purpose"), _TEXT)
+    description = "Change from the previous version, with its effect on existing models."
+    return _object(description, {**properties, "class": {"enum": [str(each) for each in ChangeClass]}})
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _mapping(description: str, values: Schema) -> Schema:
+    return {"type": "object", "description": description, "additionalProperties": values}
+
+
+def _object(description: str, properties: Mapping[str, Schema]) -> Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _add_used(schema: Any, definitions: Mapping[str, Schema], used: dict[str, Schema]) -> None:
+    """Add the definitions that a schema refers to, directly or not."""
+    if isinstance(schema, dict):
+        name = str(schema.get("$ref", "")).rpartition("/")[2]
+        if name and name not in used:
+            used[name] = definitions[name]
+            _add_used(definitions[name], definitions, used)
+    for each in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _add_used(each, definitions, used)
+
 
 DATA, SCHEMA = "data/operators.json", "data/schema.json"
 
@@ -44,7 +173,7 @@ def registry_data(registry: Registry, package: str) -> Mapping[str, Json]:
 
 
 def version_data(entry: HistoryEntry) -> Mapping[str, Json]:
-    """Return the definition of an operator version, its conversions, and what changed from the previous one.
+    """Return the definition of an operator version, its conversions, and the changes from the previous one.
 
     It is also the JSON copy of the page of the version.
     """

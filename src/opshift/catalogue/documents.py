@@ -1,4 +1,7 @@
-"""Pages of the folder `docs`, with links to the other pages of a site."""
+"""Pages of the folder `docs`, with links to the other pages of a site, and their flowcharts.
+
+Source of the syntax of flowcharts: https://mermaid.js.org/syntax/flowchart.html.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +13,41 @@ from typing import Final, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from opshift.analysis.pages.diagram import svg
-from opshift.analysis.pages.document import with_scrolling_parts
-from opshift.analysis.pages.markdown import plain_text
-from opshift.catalogue.flowcharts import read_flowchart
+from opshift.analysis.pages.diagram import Box, svg
+from opshift.analysis.pages.document import plain_text, with_scrolling_parts
 from opshift.catalogue.paths import link
+
+NODE: Final = r'(\w+)(?:[\[{]"([^"]*)"[\]}])?'
+
+STATEMENT: Final = re.compile(rf"{NODE}(?:\s*-->(?:\|([^|]*)\|)?\s*{NODE})?")
+"""A node, or a line between two nodes with or without text."""
+
+
+def read_flowchart(text: str) -> list[Box]:
+    """Return the boxes of a flowchart of nodes and lines, in the order in which it mentions them.
+
+    Raises:
+        ValueError: the chart has a statement that is neither.
+    """
+    boxes: dict[str, Box] = {}
+    head, *statements = filter(None, map(str.strip, text.splitlines()))
+    if head != "flowchart TD":
+        raise ValueError(f"expected a flowchart from top to bottom, got {head}")
+    for statement in statements:
+        if not (found := STATEMENT.fullmatch(statement)):
+            raise ValueError(f"expected a node or a line between two nodes, got {statement}")
+        source, source_label, note, target, target_label = found.groups()
+        for name, label in (source, source_label), (target, target_label):
+            if name and (label or name not in boxes):
+                first, _, second = (label or name).partition("<br>")
+                box = boxes.get(name, Box("", kind="node"))
+                boxes[name] = box._replace(label=first, detail=second)
+        if target:
+            box = boxes[target]
+            position = list(boxes).index(source)
+            boxes[target] = box._replace(sources=(*box.sources, position), notes=(*box.notes, note or ""))
+    return list(boxes.values())
+
 
 _PACKAGE: Final = Path(__file__).parents[1]
 DOCS: Final = next(each for each in (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs") if each.exists())

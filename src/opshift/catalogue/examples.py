@@ -43,7 +43,7 @@ SESSIONS: Final = {
 """Imports and expression of a session that computes outputs, by the names of the packages."""
 
 NUMPY: Final = {"float": "np.float32", "double": "np.float64", "string": "object", "bool": "bool"}
-"""Types of NumPy whose name is not that in the text of a model."""
+"""Types of NumPy with a different name in the text of a model."""
 
 EVIDENT_TYPE: Final = re.compile(r': (?:ints?(?= = \[?-?\d)|strings?(?= = \[?")|float(?= = -?\d+[.e]))')
 """Type of an attribute in the text of a node that a parser would infer from its value."""
@@ -102,7 +102,7 @@ def _examples() -> Mapping[str, Example]:
 
 
 def example_of(operator: Operator | OperatorVersion) -> Example | None:
-    """Return the example of an operator, if there is one; that of a version may have another version."""
+    """Return the example of an operator or `None`; it may be a node of a different version."""
     return _examples().get(f"{operator.domain}.{operator.name}")
 
 

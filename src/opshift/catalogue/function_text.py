@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from opshift.analysis.model_of_text import model_of_text
+from opshift.analysis.model_text import model_of_text
 from opshift.catalogue.examples import example_of
 from opshift.model.attributes import GRAPH, read_attribute, type_name
 from opshift.model.element_types import NAME_BY_NUMBER, round_to_float32
@@ -108,7 +108,7 @@ def _function(function: FunctionProto) -> Iterator[str]:
 def _nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
     for node in nodes:
         domain = f"{node.domain}." if node.domain else ""
-        # parameters of a node that are graphs follow on lines of their own
+        # subgraphs of a node follow on separate lines
         texts = [_attribute(each) for each in node.attribute]
         stated = f" <{', '.join(texts)}>" if texts else ""
         inputs = ", ".join(each or '""' for each in node.input)

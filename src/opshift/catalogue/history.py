@@ -138,7 +138,7 @@ def _verb_text(verb: Verb) -> str:
 
 
 def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
-    """Return what happens to nodes with types that the target version does not accept."""
+    """Describe the treatment of nodes with types that the target version does not accept."""
     types = {kind for types_lost in lost_types(source, target).values() for kind in types_lost}
     if not types:
         return ""

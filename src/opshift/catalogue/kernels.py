@@ -39,7 +39,7 @@ _LABELS = {
     State.PARTIAL: ("partly", "kernels for some types, such as 9 of 16, or with conditions (*)"),
     State.BODY: ("expanded", "no kernel, but the runtime computes the function body of the operator"),
     State.MISSING: ("no", "no kernel"),
-    State.NEWER: ("newer", "the runtime does not know the opset of the version"),
+    State.NEWER: ("newer", "the runtime does not support the opset of the version"),
 }
 
 
@@ -68,7 +68,7 @@ class VersionKernels(NamedTuple):
             yield "no kernel, but a function body" if self.expanded else "no kernel"
 
     def as_dict(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return plain data for JSON."""
         kernels = [dict(each.types) for each in self.kernels]
         return {"operator": self.operator, "kernels": kernels, "function_body": self.expanded}
 
@@ -172,7 +172,7 @@ def runtime_rows(operator: Operator, runtimes: Mapping[str, Sequence[Runtime]]) 
 
 
 class OperatorSupport(NamedTuple):
-    """Support of an operator by a runtime, at the newest opset that the runtime knows."""
+    """Support of an operator by a runtime, at the newest opset that the runtime supports."""
 
     version: OperatorVersion
     cell: RuntimeCell
@@ -202,7 +202,7 @@ def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorS
 
 
 class OpsetShare(NamedTuple):
-    """Share of the operators of an opset that a runtime runs; `None` if it does not know the opset."""
+    """Share of the operators of an opset that a runtime runs; `None` if it does not support the opset."""
 
     opset: int
     supported: int

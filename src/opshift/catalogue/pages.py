@@ -7,9 +7,15 @@ from urllib.parse import urlsplit
 from opshift.catalogue import paths
 from opshift.catalogue.documents import DocumentPage, by_task
 from opshift.catalogue.kernels import State, operator_support, opset_shares, runtime_rows
-from opshift.catalogue.operator_views import ConversionRow, OperatorView, VersionView, comparison_groups
-from opshift.catalogue.opset_views import OpsetView, release_with
 from opshift.catalogue.rendering import Links, Pages, Renderer
+from opshift.catalogue.views import (
+    ConversionRow,
+    OperatorView,
+    OpsetView,
+    VersionView,
+    comparison_groups,
+    release_with,
+)
 from opshift.catalogue.words import CHANGE_LABELS
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.changes.classes import ChangeClass
@@ -38,7 +44,7 @@ ABOUT = (
 
 
 def home_page(renderer: Renderer, operators: OperatorViews, opsets: OpsetViews, runtimes: Runtimes) -> Pages:
-    """Yield the first page: what opshift is, and all operators by category."""
+    """Yield the first page: an introduction, and all operators by category."""
     views = list(chain.from_iterable(operators.values()))
     categories: dict[str, list[OperatorView]] = {}
     for each in views:

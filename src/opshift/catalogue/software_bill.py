@@ -1,4 +1,4 @@
-"""Software bills of materials: what a wheel or a site contains, and its licences.
+"""Software bills of materials: the components of a wheel or a site, and their licences.
 
 Source: the CycloneDX specification, version 1.6, and PEP 770 for wheels.
 """
@@ -11,7 +11,7 @@ from importlib.metadata import metadata
 from typing import Final
 
 NAME: Final = "opshift.cdx.json"
-"""Name of the file, whose end is that of CycloneDX documents in JSON."""
+"""Name of the file, with the suffix of CycloneDX documents in JSON."""
 
 CLASSIFIER: Final = "License :: OSI Approved :: "
 

@@ -1,11 +1,16 @@
-"""Words of the pages for classes of changes and kinds of conversions."""
+"""Words of the pages for classes of changes, kinds of conversions and categories of operators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
+from opshift.adapters.core.adapter_table import built_in_adapters
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.changes.classes import ChangeClass
+from opshift.registry.models import Operator
+from opshift.registry.onnx_defs import onnx_defs
 
 CHANGE_LABELS: Final[Mapping[ChangeClass, str]] = {
     ChangeClass.DOCUMENTATION: "same meaning",
@@ -42,8 +47,43 @@ CHANGE_SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def change_subject(kind: str) -> str:
-    """Return what a change of a kind is about, without the words that its subject and values state."""
+    """Return the noun for a kind of change, without words that repeat the subject or the values."""
     text = kind.replace("_", " ")
     if text in CHANGE_SUBJECTS:
         return CHANGE_SUBJECTS[text]
     return text.partition(" ")[2].replace("added", "").replace("removed", "").replace("option", "").strip()
+
+
+TITLES: Final[Mapping[str, str]] = {
+    "controlflow": "Control flow",
+    "generator": "Generators",
+    "image": "Images",
+    "math": "Mathematics",
+    "nn": "Neural networks",
+    "rnn": "Recurrent networks",
+    "sequence": "Sequences",
+    "tensor": "Tensors",
+    "traditionalml": "Classical machine learning",
+}
+"""Titles of folders with an abbreviated or singular name; the title of any other folder is its name."""
+
+OTHER: Final = "Other operators"
+
+
+@cache
+def _folders() -> Mapping[str, str]:
+    """Return the folder of each operator: that of its definition in ONNX, or else that of its adapters."""
+    # opshift.adapters.ops.<folder>, and a module for each operator if the folder has many
+    of_adapters = {
+        f"{key.domain}.{key.op_type}": function.__module__.split(".")[3]
+        for key, function in built_in_adapters().items()
+    }
+    return of_adapters | {name: folder for folder, names in onnx_defs().folders.items() for name in names}
+
+
+def category_of(operator: Operator) -> str:
+    """Return the title of the category; each domain that is not ONNX's is one category."""
+    if operator.domain.partition(".preview")[0] not in (DEFAULT_DOMAIN, "ai.onnx.ml"):
+        return operator.domain
+    folder = _folders().get(f"{operator.domain}.{operator.name}")
+    return TITLES.get(folder, folder.replace("_", " ").capitalize()) if folder else OTHER

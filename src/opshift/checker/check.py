@@ -9,10 +9,9 @@ from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.walk import Walk
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
+from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes, reading_onnx_ir
 from opshift.model.graphs import require_limited_lists
 from opshift.model.locations import folder_of
-from opshift.model.onnx_ir.models import reading_onnx_ir
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"

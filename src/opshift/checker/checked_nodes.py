@@ -8,7 +8,6 @@ from opshift.checker.checked_model import CheckedModel
 from opshift.checker.containers import CheckedContainer, CheckedGraph
 from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER, ElementType
-from opshift.model.external_data import ExternalData, read_external_data
 from opshift.model.graphs import node_label
 from opshift.model.messages import (
     AttributeProto,
@@ -18,7 +17,7 @@ from opshift.model.messages import (
     TrainingInfoProto,
     ValueInfoProto,
 )
-from opshift.model.offloaded_tensors import raw_size
+from opshift.model.offloaded_tensors import ExternalData, raw_size, read_external_data
 from opshift.model.tensors import DATA_FIELDS
 from opshift.registry.models import Attribute as Declared
 

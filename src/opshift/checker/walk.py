@@ -22,11 +22,10 @@ from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.call_facts import CallSite
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
-from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 from opshift.model.messages import TrainingInfoProto, ValueInfoProto
 from opshift.model.node import Node
-from opshift.model.offloaded_tensors import raw_size, with_payload
+from opshift.model.offloaded_tensors import EXTERNAL, raw_size, with_payload
 from opshift.model.operator_ids import called_function, canonical_domain
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))

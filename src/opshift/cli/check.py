@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
 from opshift.batch.settings import Settings
 from opshift.checker.findings import Finding, Level
+from opshift.checker.rule_table import rule_table
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors, write_findings
+from opshift.cli.findings.finding import Finding as GateFinding
+from opshift.cli.findings.rules import SEVERITIES
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import Format
+from opshift.cli.options import Format, expand_records
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
+from opshift.cli.paths import model_input
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
-from opshift.cli.streams import model_input
+from opshift.converter.streaming.weights import open_without_weights
+from opshift.model.errors import InvalidModel
+from opshift.model.locations import folder_of
 from opshift.model.message_text import count_text
-
-if TYPE_CHECKING:
-    from opshift.cli.findings.finding import Finding as GateFinding
+from opshift.registry.registry import load_registry
 
 COLUMNS = (" errors", " warnings")
 """Columns of the rows of several models."""
@@ -63,8 +66,6 @@ def check(
 
 
 def _print_rules(form: Format) -> None:
-    from opshift.checker.rule_table import rule_table
-
     keys = ("id", "level", "title", "source", "remedy")
     rows = [tuple(getattr(each, key) for key in keys) for each in rule_table().values()]
     listed = [dict(zip(("rule", *keys[1:]), row, strict=True)) for row in rows]
@@ -100,13 +101,10 @@ class CheckedModel(NamedTuple):
 
     def findings(self) -> Iterator[GateFinding]:
         """Yield the findings to show, and the refusals of the plan."""
-        from opshift.cli.findings.finding import Finding
-        from opshift.cli.findings.rules import SEVERITIES
-
         for each in self.shown:
             severity = SEVERITIES[each.level]
             place = each.place if each.place != self.source else ""
-            yield Finding(each.rule, severity, each.reason, self.source, place, each.remedy)
+            yield GateFinding(each.rule, severity, each.reason, self.source, place, each.remedy)
         if self.planned:
             yield from self.planned.findings()
 
@@ -141,10 +139,6 @@ class CheckedModel(NamedTuple):
 def check_file(source: str, level: Level, settings: Settings) -> CheckedModel:
     """Check a model file; with a target, plan the conversion if the model is valid."""
     from opshift.checker.check import check as findings_of
-    from opshift.converter.streaming.weights import open_without_weights
-    from opshift.model.errors import InvalidModel
-    from opshift.model.locations import folder_of
-    from opshift.registry.registry import load_registry
 
     registry = load_registry(settings.opsets)
     with add_file_to_errors(source):

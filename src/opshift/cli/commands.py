@@ -1,13 +1,17 @@
-"""Groups of commands, which turn errors into a message and an exit code."""
+"""Groups of commands, which turn errors into a message and an exit code, and their help by sections."""
 
+from __future__ import annotations
+
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from io import TextIOWrapper
 from itertools import pairwise
-from typing import Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn, Protocol, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from opshift.cli.errors import (
     EXIT_FINDINGS,
@@ -16,16 +20,130 @@ from opshift.cli.errors import (
     operating_system_error,
     print_error,
 )
-from opshift.cli.help_text import (
-    Formatter,
-    keep_words,
-    restore_words,
-    summaries,
-    write_commands,
-    write_options,
-)
 from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
+
+ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
+"""Titles of sections for rows without a `rich_help_panel`, which is typer's name for a section."""
+
+SUMMARY_LENGTH = 100
+"""Maximum length of the summary of a command."""
+
+SHOWS_ALL = "opshift.help_all"
+"""Key of a context whose help shows all options."""
+
+NAME_STYLE = typer.colors.CYAN
+
+NON_BREAKING_HYPHEN = "\u2011"
+
+AnyCommand = TyperCommand | TyperGroup
+
+
+class Formatter(Protocol):
+    """Text formatter. Its class belongs to click or to typer, depending on typer's version."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """Write a title, and indent the block."""
+        ...
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Write rows of a name and a wrapped text."""
+
+
+def write_options(command: AnyCommand, ctx: typer.Context, formatter: Formatter) -> None:
+    """Write the arguments and options of a command; those without a section are first and last.
+
+    With main options, `--help` shows no others, and `--help-all` all.
+    """
+    main = () if ctx.meta.get(SHOWS_ALL) else getattr(command, "main_options", ())
+    rows = []
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
+        is_main = not main or parameter.param_type_name == "argument" or not main.isdisjoint(parameter.opts)
+        if record is not None and is_main:
+            default = ARGUMENTS if parameter.param_type_name == "argument" else OPTIONS
+            rows.append((_section(parameter, default), record))
+    rows.sort(key=lambda row: (row[0] != ARGUMENTS, row[0] == OPTIONS))
+    _write_sections(rows, formatter)
+
+
+def show_all_options(ctx: typer.Context, is_requested: bool) -> None:
+    """Print the help with all options, and exit, if it is requested."""
+    if is_requested and not ctx.resilient_parsing:
+        ctx.meta[SHOWS_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAllOption = Annotated[
+    bool,
+    typer.Option("--help-all", is_eager=True, callback=show_all_options, help="Show all options and exit."),
+]
+
+
+def write_commands(summaries: Iterable[tuple[str, str, str]], formatter: Formatter) -> None:
+    """Write commands by section, each with its summary."""
+    _write_sections(((section, (name, text)) for section, name, text in summaries), formatter)
+
+
+def summaries(group: TyperGroup, ctx: typer.Context) -> Iterator[tuple[str, str, str]]:
+    """Yield the section, name and first sentence of the help of each command of a group."""
+    for command in (group.get_command(ctx, name) for name in group.list_commands(ctx)):
+        if command is not None:
+            text = command.get_short_help_str(limit=SUMMARY_LENGTH)
+            yield _section(command, COMMANDS), command.name or "", text
+
+
+def _section(item: object, default: str) -> str:
+    title = getattr(item, "rich_help_panel", None)
+    return title if isinstance(title, str) else default
+
+
+def _write_sections(rows: Iterable[tuple[str, tuple[str, str]]], formatter: Formatter) -> None:
+    """Write rows in sections, in the order in which their titles occur."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for title, (name, text) in rows:
+        sections.setdefault(title, []).append((_styled(name, NAME_STYLE), keep_words(text)))
+    for title, listed in sections.items():
+        with formatter.section(_styled(title, bold=True)):
+            formatter.write_dl(listed)
+
+
+def _styled(text: str, color: str | None = None, *, bold: bool = False) -> str:
+    """Return a text with colours, which typer removes if stdout is not a terminal."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return typer.style(text, color, bold=bold or None)
+
+
+def keep_words(text: str | None) -> str:
+    """Replace hyphens, at which the formatter would break lines; `restore_words` restores them."""
+    return (text or "").replace("-", NON_BREAKING_HYPHEN)
+
+
+def restore_words(text: str) -> str:
+    """Restore the hyphens that `keep_words` replaced."""
+    return text.replace(NON_BREAKING_HYPHEN, "-")
+
+
+class HelpCommand(TyperCommand):
+    """Command whose help has sections.
+
+    Attributes:
+        main_options: names of the options that `--help` shows; if there are none, it shows all.
+    """
+
+    main_options: frozenset[str] = frozenset()
+
+    def get_help(self, ctx: object) -> str:
+        """Return the help."""
+        self.help = keep_words(self.help)
+        return restore_words(super().get_help(cast("typer.Context", ctx)))
+
+    def format_options(self, ctx: object, formatter: Formatter) -> None:
+        """Write the arguments and options."""
+        write_options(self, cast("typer.Context", ctx), formatter)
+
 
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl+C: 128 plus the number of SIGINT, as in shells."""

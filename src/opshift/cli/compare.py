@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opshift.analysis.verification.result import VerificationFailed
 from opshift.cli import options
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.paths import require_file
+from opshift.cli.paths import model_input, require_file
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import model_input
 
 if TYPE_CHECKING:
     from opshift.analysis.comparison.result import Comparison
@@ -85,7 +85,6 @@ def _may_differ(result: Comparison) -> bool:
 
 def _difference(old: FileLike, new: FileLike, registry: Registry) -> str:
     """Return how the outputs of two models differ; empty if they agree."""
-    from opshift.analysis.verification.result import VerificationFailed
     from opshift.analysis.verification.verify import verify
 
     try:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.explanations.refusal_causes import refusal_causes
 
 if TYPE_CHECKING:
     from opshift.registry.registry import Registry
@@ -88,8 +90,6 @@ def complete_runtime() -> Iterable[str]:
 
 def complete_type() -> Iterable[str]:
     """Return the names of element types."""
-    from opshift.model.element_types import BY_NAME
-
     return BY_NAME
 
 
@@ -109,8 +109,6 @@ def complete_change_rule() -> Iterable[str]:
 
 def complete_refusal_code() -> Iterable[str]:
     """Return the codes of refusals."""
-    from opshift.registry.explanations.refusal_causes import refusal_causes
-
     return refusal_causes()
 
 

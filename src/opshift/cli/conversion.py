@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.batch.settings import Settings
 from opshift.cli.errors import CommandLineError, add_file_to_errors
+from opshift.cli.paths import STDOUT, model_input, model_output
 from opshift.cli.progress import BYTES, show_progress
-from opshift.cli.streams import STDOUT, model_input, model_output
+from opshift.cli.verification import compare_with_source
+from opshift.converter.errors import ConversionRefused
+from opshift.model.operator_ids import opset_imports
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
@@ -77,10 +80,8 @@ def convert_file(
 ) -> ConvertedFile:
     """Convert a model file. If an error is raised, nothing was written except a report of the failure."""
     from opshift.converter.convert import convert_with, plan_with
-    from opshift.converter.errors import ConversionRefused
     from opshift.converter.report import Report, conversion_report
     from opshift.converter.streaming.convert_file import converting
-    from opshift.model.operator_ids import opset_imports
 
     imports: dict[str, int] = {}
     reports: list[Report] = []
@@ -118,7 +119,6 @@ def convert_file(
             written = stack.enter_context(conversion)
         if settings.verify and written.path:
             # the temporary file, which replaces `out` only at the end of the block
-            from opshift.cli.verification import compare_with_source
             from opshift.model.files import read_model
 
             result = read_model(written.path)

@@ -1,4 +1,4 @@
-"""`opshift convert`."""
+"""`opshift convert` and `opshift simplify`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import Annotated
 
 import typer
 
+from opshift.batch.settings import Settings
 from opshift.cli import options
+from opshift.cli.commands import HelpAllOption
 from opshift.cli.conversion import convert_file, read_settings
 from opshift.cli.conversion_text import write_conversion
 from opshift.cli.gate import several
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.help_text import HelpAllOption
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import ConversionOptions, Format
+from opshift.cli.options import ConversionOptions, Format, expand_records
 from opshift.cli.output import print_result
-from opshift.cli.paths import output_file, require_file
-from opshift.cli.streams import STDOUT
-from opshift.cli.verification import ComparisonOptions
+from opshift.cli.paths import STDOUT, output_file, require_file
+from opshift.cli.verification import ComparisonOptions, VerifyOption
 from opshift.model.errors import UsageError
 
 
@@ -155,7 +154,7 @@ def convert(
         if in_place:
             reason = "both --out and --in-place are given"
             raise UsageError(reason, place=folder, remedy="remove one of them")
-        from opshift.cli.batch.run_batch import BatchOptions, run_batch
+        from opshift.cli.run_batch import BatchOptions, run_batch
 
         run_batch(sources, settings, BatchOptions(folder, skip_existing, dask, report), gate)
         return
@@ -190,3 +189,47 @@ def _source_and_output(names: list[str]) -> tuple[str, str | None]:
     if len(names) > 2:
         raise UsageError("several models require an output folder", remedy="name it with --out")
     return require_file(names[0]), names[1] if len(names) > 1 else None
+
+
+def simplify(
+    source: options.InputArgument,
+    out: options.OutputArgument = None,
+    in_place: options.InPlaceOption = False,
+    force: options.ForceOption = False,
+    shape: options.ShapeOption = None,
+    keep_initializer_inputs: options.KeepInitializerInputsOption = False,
+    check: options.CheckOption = False,
+    verify: VerifyOption = False,
+    external: options.ExternalOption = "copy",
+    folders: options.DefinitionsOption = None,
+    quiet: options.QuietOption = False,
+    form: options.FormatOption = Format.TEXT,
+) -> None:
+    """Fold a model at its opset.
+
+    Values that are the same in every run become constants. Nodes that return their input, nodes that compute
+    the same as an earlier one, and unread values are removed. Outputs stay equal, bit by bit.
+    Nothing is folded that callers can override.
+    """
+    settings = Settings(
+        check=check,
+        shapes=tuple(shape or ()),
+        keep_initializer_inputs=keep_initializer_inputs,
+        fold=True,
+        external=external,
+        force=force,
+        opsets=tuple(folders or ()),
+        verify=verify,
+    )
+    conversion_options = read_settings(settings)
+    source = require_file(source)
+    path = output_file(source, out, in_place=in_place, force=force, form=form)
+    is_quiet = quiet or form is Format.JSON
+    converted = convert_file(source, path, settings, conversion_options, quiet=is_quiet)
+    print_result(
+        form,
+        converted.as_dict(),
+        lambda page: write_conversion(page, converted),
+        quiet=quiet,
+        on_stderr=path == STDOUT,
+    )

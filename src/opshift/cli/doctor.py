@@ -12,27 +12,27 @@ import typer
 
 from opshift.batch.settings import Settings
 from opshift.cli import options, verification
-from opshift.cli.conversion_text import write_warnings
+from opshift.cli.conversion_text import write_verification, write_warnings
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.findings.finding import Finding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import Format
+from opshift.cli.options import Format, expand_records
 from opshift.cli.output import page_for, print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.paths import output_file, require_file
+from opshift.cli.paths import STDOUT, model_input, model_output, output_file, require_file
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import STDOUT, model_input, model_output
-from opshift.cli.verification_text import write_verification
+from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.errors import UsageError
+from opshift.model.files import read_model, write_model
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import short_label
+from opshift.registry.registry import load_registry
 
 if TYPE_CHECKING:
     from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
     from opshift.analysis.verification.result import Verification
-    from opshift.cli.findings.finding import Finding
     from opshift.model.messages import ModelProto
 
 COLUMNS = ("declared    ", "fitting     ")
@@ -110,9 +110,6 @@ def _fix(
     """Write a model with corrected versions; with `--verify`, only if its outputs are the same."""
     from opshift.analysis.doctor.restamp import fix_model, require_fixable
     from opshift.converter.streaming.external_data import external_files, require_not_overwritten
-    from opshift.converter.streaming.weights import open_without_weights
-    from opshift.model.files import read_model, write_model
-    from opshift.registry.registry import load_registry
 
     is_quiet = gate.quiet or gate.form is Format.JSON
     with show_progress(f"Reading {source}", quiet=is_quiet), add_file_to_errors(source):
@@ -168,8 +165,6 @@ class DiagnosedModel(NamedTuple):
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each wrong version and each invalid node, and the refusals of the plan."""
-        from opshift.cli.findings.finding import Finding
-
         file, version = self.source, self.diagnosis.ir_version
         for stamp in self.diagnosis.stamps:
             if not stamp.fits:
@@ -213,8 +208,6 @@ class DiagnosedModel(NamedTuple):
 
 def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
     """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
-    from opshift.converter.streaming.weights import open_without_weights
-
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
         found = _diagnosed(source, model, settings.opsets)
     if not (settings.target and found.diagnosis.fits):
@@ -224,7 +217,6 @@ def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
 
 def _diagnosed(source: str, model: ModelProto, folders: Sequence[Path]) -> DiagnosedModel:
     from opshift.analysis.doctor.diagnose import diagnose
-    from opshift.registry.registry import load_registry
 
     return DiagnosedModel(source, diagnose(model, registry=load_registry(folders)))
 

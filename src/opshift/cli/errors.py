@@ -73,8 +73,7 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout; see `error_data` for `name`."""
     from opshift.analysis.fit.result import DoesNotFit
     from opshift.analysis.verification.result import VerificationFailed
-    from opshift.cli.refusal_text import write_missing, write_refusals
-    from opshift.cli.verification_text import write_location, write_verification
+    from opshift.cli.conversion_text import write_location, write_missing, write_refusals, write_verification
 
     if form is Format.JSON:
         print_json(error_data(error, name))

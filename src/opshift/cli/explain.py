@@ -12,6 +12,9 @@ from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.model.message_text import hint_at_similar
+from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.explanations.tool_errors import tool_errors
+from opshift.registry.record import to_plain_data
 
 if TYPE_CHECKING:
     from opshift.registry.explanations.refusal_causes import Cause
@@ -37,9 +40,6 @@ def explain(
     Exits with 1 if nothing matches.
     """
     from opshift.registry.explanations.mentions import commands_about
-    from opshift.registry.explanations.refusal_causes import refusal_causes
-    from opshift.registry.explanations.tool_errors import tool_errors
-    from opshift.registry.record import to_plain_data
     from opshift.registry.registry import default_registry
 
     text = " ".join(message or ())

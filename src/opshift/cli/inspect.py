@@ -17,12 +17,13 @@ from opshift.cli.options import (
 )
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.paths import require_file
+from opshift.cli.paths import model_input, require_file
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import model_input
+from opshift.model.files import read_bytes
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import short_label
 from opshift.registry.registry import Registry
+from opshift.stores.source_file import open_source
 
 NAME_COLUMN = Column("name", "cyan")
 
@@ -39,8 +40,6 @@ def inspect(
     the operators of some nodes cannot be resolved.
     """
     from opshift.converter.streaming.weights import Weights
-    from opshift.model.files import read_bytes
-    from opshift.stores.source_file import open_source
 
     source = require_file(source)
     registry = registry_with(folders)

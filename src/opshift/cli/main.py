@@ -11,12 +11,10 @@ from typing import Annotated, NamedTuple, cast
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import CommandGroup, examples_text, require_subcommand
-from opshift.cli.help_text import AnyCommand, HelpCommand
-from opshift.cli.streams import replace_closed_streams
-from opshift.model.limited_stream import LIMIT_VARIABLE
-from opshift.model.remote.redirects import HOSTS_VARIABLE
-from opshift.model.signals import exit_on_signals
+from opshift.cli.commands import AnyCommand, CommandGroup, HelpCommand, examples_text, require_subcommand
+from opshift.cli.paths import replace_closed_streams
+from opshift.model.process_state import exit_on_signals
+from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
 from opshift.start import exit_at_once
 from opshift.version import __version__
 
@@ -103,14 +101,14 @@ COMMANDS = [
     Command(
         "simplify",
         "Fold a model at its opset.",
-        "simplify",
+        "convert",
         "simplify",
         ("model.onnx small.onnx", "model.onnx --in-place --shape 'image=1,3,32,32' --verify"),
     ),
     Command(
         "fit",
         "Convert a model so that a runtime implements all of its nodes.",
-        "runtimes.fit",
+        "fit",
         "fit",
         (
             "model.onnx fitted.onnx --runtime onnxruntime-1.20.1",
@@ -134,7 +132,7 @@ COMMANDS = [
     Command(
         "runs",
         "Show which runtimes run a model.",
-        "runtimes.runs",
+        "runs",
         "runs",
         ("model.onnx", "model.onnx --runtime onnxruntime-1.20.1 -r tensorrt-10.1", "zoo/ -r ./device.yaml"),
     ),
@@ -173,7 +171,7 @@ COMMANDS = [
         "inspect",
         ("model.onnx",),
     ),
-    Command("textconv", "Print a model as text for git diff.", "textconv", "textconv", ("model.onnx",)),
+    Command("textconv", "Print a model as text for git diff.", "diff_model", "textconv", ("model.onnx",)),
     Command(
         "show",
         "Show an operator: signature, descriptions and all versions.",
@@ -204,21 +202,21 @@ COMMANDS = [
     Command(
         "diff",
         "Show the changes between two operator versions or opsets.",
-        "registry.diff",
+        "registry.changes",
         "diff",
         ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
     ),
     Command(
         "breaking",
         "Find changes that break models.",
-        "registry.breaking",
+        "registry.changes",
         "breaking",
         ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     ),
     Command(
         "stubs",
         "Write a Python module that builds the nodes of an opset.",
-        "registry.stubs",
+        "registry.exports",
         "stubs",
         ("ops17.py --opset 17", "ml.py --domain ai.onnx.ml"),
     ),
@@ -232,14 +230,14 @@ COMMANDS = [
     Command(
         "site",
         "Write the operator catalogue as a static site.",
-        "registry.site",
+        "registry.exports",
         "site",
         ("site", "public --url https://example.com/operators --force", "site --opsets acme"),
     ),
     Command(
         "data",
         "Print all operator definitions as JSON.",
-        "registry.data",
+        "registry.exports",
         "data",
         ("", "--schema", "--opsets acme"),
     ),

@@ -10,7 +10,8 @@ import typer
 
 from opshift.cli.options import PLAIN_FORMATS, Format
 from opshift.cli.page import Page, displayable_json
-from opshift.cli.streams import DASH
+from opshift.cli.paths import DASH
+from opshift.model.atomic_files import write_destination, write_files
 from opshift.model.errors import UsageError
 from opshift.model.plain_data import json_values
 
@@ -61,8 +62,6 @@ def print_json(data: Mapping[str, object]) -> None:
 
 def write_out(out: Path | None, content: bytes, *, force: bool) -> None:
     """Write OUT, or stdout without OUT or for `-`; raise a UsageError if it exists and `force` is false."""
-    from opshift.model.atomic_files import write_destination, write_files
-
     if out is None or str(out) == DASH:
         typer.get_binary_stream("stdout").write(content)
         return

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import typer
 
-from opshift.model.redaction import without_secrets
+from opshift.model.locations import without_secrets
 
 
 class Column(NamedTuple):

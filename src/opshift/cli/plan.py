@@ -14,13 +14,17 @@ from opshift.cli import options
 from opshift.cli.conversion import read_settings
 from opshift.cli.conversion_text import opsets_text, write_plan
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.findings.finding import report_findings
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions, single_file
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import ConversionOptions, registry_with
+from opshift.cli.options import ConversionOptions, expand_records, registry_with
 from opshift.cli.output import print_result
-from opshift.cli.streams import model_input
+from opshift.cli.paths import model_input
+from opshift.converter.streaming.weights import Weights
 from opshift.model.errors import UsageError
+from opshift.model.files import read_bytes
+from opshift.model.operator_ids import opset_imports
+from opshift.stores.source_file import SourceFile, open_source
 
 if TYPE_CHECKING:
     from opshift.cli.findings.finding import Finding
@@ -101,8 +105,6 @@ class PlannedModel(NamedTuple):
 
     def findings(self) -> Iterator[Finding]:
         """Return the findings of the report."""
-        from opshift.cli.findings.finding import report_findings
-
         return report_findings(self.report, self.source)
 
     def cells(self) -> dict[str, object]:
@@ -122,10 +124,6 @@ def plan_file(source: str, settings: Settings) -> PlannedModel:
     """Plan the conversion of a model file."""
     from opshift.converter.cost import plan_with_cost
     from opshift.converter.streaming.external_data import external_files, require_files
-    from opshift.converter.streaming.weights import Weights
-    from opshift.model.files import read_bytes
-    from opshift.model.operator_ids import opset_imports
-    from opshift.stores.source_file import SourceFile, open_source
 
     with add_file_to_errors(source), open_source(model_input(source)) as file, Weights(file) as weights:
         message = weights.message()

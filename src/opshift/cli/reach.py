@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli import options
+from opshift.cli.conversion_text import write_refusals
 from opshift.cli.errors import add_file_to_errors
+from opshift.cli.findings.finding import Finding
 from opshift.cli.gate.inspect_models import inspect_models
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.option_records import expand_records
-from opshift.cli.options import registry_with
+from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
-from opshift.cli.refusal_text import write_refusals
-from opshift.cli.streams import model_input
+from opshift.cli.paths import model_input
+from opshift.converter.options import read_allow
+from opshift.converter.streaming.weights import open_without_weights
 
 if TYPE_CHECKING:
     from opshift.analysis.reach import Reach, ReachLimit
-    from opshift.cli.findings.finding import Finding
     from opshift.registry.steps import Allow
 
 COLUMNS = (" opset", " lowest", " highest")
@@ -42,8 +43,6 @@ def reach(
     Prints the lowest and highest opset of the model, why it goes no further, and the opsets at which other
     nodes are refused. `--format json` lists all nodes. Several models get a row each, and a summary.
     """
-    from opshift.converter.options import read_allow
-
     registry_with(gate.folders)  # before any model is read
     inspect = partial(
         reach_of_file,
@@ -71,8 +70,6 @@ class ReachOfModel(NamedTuple):
 
     def findings(self) -> Iterator[Finding]:
         """Yield a note for each cause that limits the model."""
-        from opshift.cli.findings.finding import Finding
-
         for limit in self._ends():
             for group in limit.groups:
                 place = group.refusals[0].place
@@ -125,7 +122,6 @@ def reach_of_file(
 ) -> ReachOfModel:
     """Return the opsets that the model in a file reaches."""
     from opshift.analysis.reach import reach as reach_of
-    from opshift.converter.streaming.weights import open_without_weights
 
     with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
         limits = reach_of(

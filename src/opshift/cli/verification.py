@@ -1,4 +1,4 @@
-"""Options of commands that compare the outputs of a model with those of its original, and the comparison."""
+"""Comparison of the outputs of a model and its original, and the options of commands with it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import typer
 from opshift.batch.settings import Settings
 from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import VERIFICATION
-from opshift.cli.paths import named_files
+from opshift.cli.paths import model_input, named_files
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import model_input
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:

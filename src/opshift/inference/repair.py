@@ -18,12 +18,13 @@ from opshift.model.graphs import (
     graphs_of,
     node_label,
     node_place,
+    remove_messages,
+    sort_by_keys,
     too_deep_error,
     training_graphs,
 )
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opshift.model.errors import CannotWrite, UsageError
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 
 
 class AtomicFiles:
@@ -130,7 +130,7 @@ class AtomicFiles:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return what identifies a file, because a file system may ignore the case of names."""
+    """Return the device and inode of a file: a file system may ignore the case of names."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 

@@ -2,8 +2,8 @@
 
 import copyreg
 
-from opshift.model.frozen_record import FrozenRecord
-from opshift.model.redaction import without_secrets
+from opshift.model.locations import without_secrets
+from opshift.model.shared_data import FrozenRecord
 
 UNKNOWN_ELEMENT_TYPE = "unknown.element-type"
 """Code of refusals because of an unknown element type."""

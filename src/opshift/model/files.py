@@ -1,12 +1,19 @@
-"""Reading and atomic writing of model files, with typed errors."""
+"""Models as callers give them: files, bytes, messages and models of onnx_ir. Files are written atomically.
+
+A caller with a model of onnx_ir has imported onnx_ir, so recognizing one needs no import.
+"""
+
+from __future__ import annotations
 
 import gc
 import io
 import os
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar, cast
+from typing import ParamSpec, Protocol, TypeGuard, TypeVar, cast
 
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.binary_files import (
@@ -20,8 +27,68 @@ from opshift.model.binary_files import (
 from opshift.model.errors import CannotWrite, InvalidModel, Place
 from opshift.model.locations import is_url
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
-from opshift.model.onnx_ir.models import OnnxIrModel, OnnxProgram, is_onnx_ir
 from opshift.model.wire_format import ReadBytes, fields
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Argument = TypeVar("Argument")
+
+
+class OnnxIrModel(Protocol):
+    """An `onnx_ir.Model`."""
+
+    @property
+    def graph(self) -> object:
+        """The main graph."""
+
+    @property
+    def opset_imports(self) -> object:
+        """The opset imports by domain."""
+
+
+class OnnxProgram(Protocol):
+    """A `torch.onnx.ONNXProgram`."""
+
+    @property
+    def model(self) -> object:
+        """The `onnx_ir.Model`."""
+
+    @property
+    def exported_program(self) -> object:
+        """The program that was exported."""
+
+    def release(self) -> None:
+        """End the session that runs the model."""
+
+
+def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
+    """Return whether an object is a model of onnx_ir, or a program with one."""
+    package = sys.modules.get("onnx_ir")
+    held = getattr(model, "model", None) if hasattr(model, "exported_program") else model
+    return package is not None and isinstance(held, package.Model)
+
+
+def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function that reads models: it gets models of onnx_ir as messages with placeholders."""
+
+    @wraps(function)
+    def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with ExitStack() as stack:
+            given = [message_of(each, stack) for each in args]
+            named = {name: message_of(each, stack) for name, each in kwargs.items()}
+            return function(*given, **named)  # type: ignore[arg-type]
+
+    return wrapper
+
+
+def message_of(argument: Argument, stack: ExitStack) -> Argument | ModelProto:
+    """Return the message of a model of onnx_ir, which is valid while the stack is open, or the argument."""
+    if not is_onnx_ir(argument):
+        return argument
+    from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
+
+    return stack.enter_context(OnnxIrMessage(argument)).proto
+
 
 BytesLike = bytes | bytearray | memoryview
 """Types that hold a serialized model."""
@@ -72,7 +139,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     if isinstance(model, str | os.PathLike) or is_readable(model):
         return read_model(model), True
     if is_onnx_ir(model):
-        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
         return OnnxIrMessage(model, with_elements=True).proto, True
     reason = f"expected a ModelProto, bytes, a path or a binary file, got {type(model).__name__}"
@@ -138,7 +205,7 @@ def read_model(path: FileLike) -> ModelProto:
         InvalidModel: the file cannot be read, or is not a model.
     """
     if is_url(path):
-        from opshift.model.remote.remote_file import open_url  # few models have a URL
+        from opshift.model.remote import open_url  # few models have a URL
 
         with open_url(str(path)) as file:
             if not isinstance(file, io.FileIO):
@@ -204,10 +271,6 @@ def write_model(model: ModelObject, path: str | os.PathLike[str] | WritableFile)
         data = serialize_model(model_of(model)[0], str(named))
         with raising_cannot_write(named), AtomicFiles() as files, files.new(place, is_safe=True) as (file, _):
             write_all(file, data)
-
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 
 def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -1,29 +1,32 @@
-"""Values of one graph or function by name: declared types and shapes, initializers, producers."""
+"""Graphs and functions: their values by name, walks over nested ones, and changes of their lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import InvalidModel
-from opshift.model.types import element_type_of
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.types import Dim, InputFacts, element_type_of, fill_type
 
 if TYPE_CHECKING:
     from opshift.model.messages import (
         FunctionProto,
         GraphProto,
+        Message,
         ModelProto,
         NodeProto,
+        Repeated,
         SparseTensorProto,
         TensorProto,
         TypeProto,
         ValueInfoProto,
     )
+
 
 ContainerProto: TypeAlias = "GraphProto | FunctionProto"
 """Message with nodes."""
@@ -349,3 +352,87 @@ def read_node_records(container: ContainerProto) -> Iterator[NodeRecord]:
         op_type = node.op_type
         op_type = interned.setdefault(op_type, op_type)
         yield position, node.domain, op_type, tuple(node.input[:]), tuple(node.output[:])
+
+
+Item = TypeVar("Item", bound="Message")
+
+
+def sort_by_keys(field: Repeated[Item], keys: Iterable[int]) -> None:
+    """Sort a repeated field by one key per message; messages with equal keys keep their order."""
+    # A repeated field can neither insert nor take a list of keys. upb calls the key function once per
+    # message, in the order of the field, so an iterator delivers the keys. The message becomes the unused
+    # default of `next`: this takes less time than a function that ignores it.
+    field.sort(key=partial(next, iter(keys)))
+
+
+MAX_RUNS = 8
+"""Maximum number of runs of neighbouring messages that are deleted one by one, which is quadratic."""
+
+
+def remove_messages(field: Repeated[Item], is_removed: Iterable[bool]) -> None:
+    """Remove the messages for which `is_removed` is true, in linear time; the others keep their order."""
+    flags = bytes(is_removed)
+    runs: list[slice] = []
+    stop = 0
+    while (start := flags.find(1, stop)) >= 0 and len(runs) <= MAX_RUNS:
+        stop = flags.find(0, start)
+        stop = len(flags) if stop < 0 else stop
+        runs.append(slice(start, stop))
+    if len(runs) <= MAX_RUNS:
+        for run in reversed(runs):
+            del field[run]
+    else:
+        # a stable sort moves them to the end, to delete them at once
+        sort_by_keys(field, flags)
+        del field[-sum(flags) :]
+
+
+def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterable[str]) -> None:
+    """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
+    node = graph.node[0]
+    captured = (name for graph in graphs_of(node) for name in captured_names(graph))
+    read = dict.fromkeys((*filter(None, node.input), *captured))
+    for name in known:
+        if name not in read:
+            raise UsageError(f"the node has no input {name!r}", remedy=f"its inputs are {', '.join(read)}")
+    produced = {name for name in node.output if name}
+    for name in read:
+        _add_value(graph, name, known.get(name))
+    for name in dict.fromkeys(taken):
+        if name and name not in read and name not in produced:
+            graph.input.add(name=name)
+    for name in node.output:
+        if name:
+            graph.output.add(name=name)
+
+
+def _add_value(graph: GraphProto, name: str, known: Any) -> None:
+    if hasattr(known, "data_type"):
+        tensor = graph.initializer.add()
+        tensor.ParseFromString(known.SerializeToString())
+        tensor.name = name
+        return
+    value = graph.input.add(name=name)
+    if hasattr(known, "tensor_type"):
+        value.type.ParseFromString(known.SerializeToString())
+    elif known is not None:
+        element, dims = (known, None) if isinstance(known, str) else known
+        _set_type(value.type, name, element, dims)
+
+
+def _set_type(proto: TypeProto, name: str, text: str, dims: Sequence[Dim] | None) -> None:
+    try:
+        fill_type(proto, text, None)
+    except (KeyError, AttributeError) as error:  # an unknown name, or not a text
+        reason = f"unknown element type {text!r} of input {name!r}"
+        remedy = "pass an element type such as float, or a type such as seq(tensor(float))"
+        raise UsageError(reason, remedy=remedy) from error
+    if dims is None or not proto.HasField("tensor_type"):
+        return
+    proto.tensor_type.shape.SetInParent()
+    for dim in dims:
+        added = proto.tensor_type.shape.dim.add()
+        if isinstance(dim, int):
+            added.dim_value = dim
+        elif dim is not None:
+            added.dim_param = dim

@@ -1,4 +1,4 @@
-"""Parts of messages: similar names that exist, and numbers of things."""
+"""Parts of messages: similar names, and counts with their nouns."""
 
 import difflib
 from collections.abc import Iterable, Sequence

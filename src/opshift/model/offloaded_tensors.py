@@ -1,14 +1,31 @@
-"""Read tensors with payloads left in the source file of a streaming conversion.
+"""Tensors with elements outside the message: in a separate file, or replaced by a placeholder.
 
 While a model is converted from file to file, `raw_data` of a large tensor holds a short placeholder instead
 of the payload. Code that reads elements, or serializes messages that may contain tensors, must use this
-module.
+module. Source for separate files: ONNX's IR specification, "External Tensor Data".
 """
 
-from typing import Protocol
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import NamedTuple, Protocol, Self
 
 from opshift.model.messages import Message, TensorProto
-from opshift.model.tensor_pieces import ElementConversion
+from opshift.model.tensor_pieces import (
+    MODEL,
+    PAYLOAD_WIDTHS,
+    RAW_DATA,
+    ConvertedRange,
+    ElementConversion,
+    OutputPiece,
+    Range,
+    read_blocks,
+    rewrite_tensors,
+    total_size,
+)
+from opshift.model.wire_format import ReadBytes, field_head, fields
 
 PLACEHOLDER_KEY_SIZE = 16
 """Number of random bytes that start each placeholder, so that payloads do not match it by accident."""
@@ -76,3 +93,159 @@ def _stores_in(data: bytes) -> list[TensorStore]:
     """Return the stores with placeholders in a serialized message."""
     # Iterate over a copy: other threads add and remove their own stores at any time.
     return [store for key, store in tuple(STORES.items()) if key in data]
+
+
+EXTERNAL = 1
+"""`TensorProto.data_location` of a tensor with elements in a separate file."""
+
+MAX_DIGITS = 18
+"""Longer numbers may not fit into 64 bits, and Python refuses to parse very long ones."""
+
+
+class ExternalData(NamedTuple):
+    """Values of the entries in `external_data`; a missing entry has an empty value.
+
+    The location is relative to the model's folder. Offset and length are decimal numbers of bytes. The
+    checksum is the SHA1 digest of the file.
+    """
+
+    location: str = ""
+    offset: str = ""
+    length: str = ""
+    checksum: str = ""
+
+
+def read_external_data(tensor: TensorProto) -> ExternalData:
+    """Return the external data entries of a tensor; the last entry for a key wins.
+
+    Raises:
+        UnicodeDecodeError: a key or value is not UTF-8 text.
+    """
+    entries = {_text(each.key): _text(each.value) for each in tensor.external_data}
+    return ExternalData(*(entries.get(key, "") for key in ExternalData._fields))
+
+
+def byte_count(text: str) -> int | None:
+    """Return an offset or length as a number; `None` if it is not a decimal number of at most 18 digits."""
+    # int() also accepts signs, spaces, underscores and digits of other scripts.
+    is_number = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+    return int(text) if is_number else None
+
+
+def _text(value: str | bytes) -> str:
+    """Return a string field, which some releases of protobuf return as bytes if it is not UTF-8."""
+    return value if isinstance(value, str) else value.decode()
+
+
+MIN_EXTRACTED_TENSOR = 1 << 10
+"""Smaller tensors, in bytes, stay in the message."""
+
+PAYLOAD_INDEX = struct.Struct("<Q")
+"""Encoding of a payload's index in its placeholder."""
+
+PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
+
+PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
+
+
+class Payload(NamedTuple):
+    """Payload of a tensor: the number of its field in TensorProto, and its range in the source."""
+
+    number: int
+    elements: Range | ConvertedRange
+
+
+class PlaceholderStore:
+    """Payloads of one model's tensors.
+
+    In the message, a placeholder in `raw_data` replaces a payload: a random key, which does not occur in any
+    model, and the index of the payload. Within a `with` block, `opshift.model.offloaded_tensors` provides
+    access to the payloads, which `read` returns.
+    """
+
+    def __init__(self, read: ReadBytes) -> None:
+        self._read = read
+        self._key = os.urandom(PLACEHOLDER_KEY_SIZE)
+        self._payloads: list[Payload] = []
+
+    def __enter__(self) -> Self:
+        STORES[self._key] = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del STORES[self._key]
+
+    def placeholder(self, payload: Payload) -> bytes:
+        """Store a payload, and return its placeholder."""
+        self._payloads.append(payload)
+        return self._key + PAYLOAD_INDEX.pack(len(self._payloads) - 1)
+
+    def holds(self, raw_data: bytes) -> bool:
+        """Return whether a tensor's elements are in this store."""
+        return raw_data.startswith(self._key)
+
+    def payload_at(self, message: bytes, mark: int) -> Payload:
+        """Return the payload of the placeholder at a position."""
+        index: int
+        (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
+        return self._payloads[index]
+
+    def restore(self, message: bytes, name: str = MODEL) -> list[OutputPiece]:
+        """Return a serialized message as pieces, with ranges of the source instead of placeholders."""
+        marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
+
+        def restored(mark: int, start: int, end: int) -> list[OutputPiece]:
+            return self._restored_tensor(message, mark, start, end)
+
+        return rewrite_tensors(message, name, marks, restored)
+
+    def whole(self, message: bytes, name: str) -> bytes:
+        """Return a serialized message with payloads instead of placeholders."""
+        return b"".join(map(self.read_piece, self.restore(message, name)))
+
+    def read_piece(self, piece: OutputPiece) -> bytes:
+        """Return the bytes of a piece."""
+        if isinstance(piece, ConvertedRange):
+            return b"".join(piece.blocks(self._read))
+        return self._read(*piece) if isinstance(piece, Range) else piece
+
+    def convert(self, placeholder: bytes, conversion: ElementConversion) -> bytes | None:
+        """Return the placeholder of a tensor with converted elements, in `raw_data`.
+
+        The elements are read, and converted again when they are written. Its errors pass through.
+
+        Returns:
+            `None` if the tensor stores its elements with varying lengths, or converted.
+        """
+        number, elements = self.payload_at(placeholder, 0)
+        if not PAYLOAD_WIDTHS[number] or not isinstance(elements, Range):
+            return None
+        for block in read_blocks(elements, self._read):
+            conversion.require_range(block)
+        return self.placeholder(Payload(RAW_DATA, ConvertedRange(elements, conversion)))
+
+    def size(self, message: bytes, name: str) -> int:
+        """Return the size of a message with payloads, in bytes."""
+        return total_size(self.restore(message, name))
+
+    def raw_size(self, placeholder: bytes) -> int | None:
+        """Return the length of the `raw_data` that a placeholder replaces; `None` for another field."""
+        number, elements = self.payload_at(placeholder, 0)
+        return total_size([elements]) if number == RAW_DATA else None
+
+    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[OutputPiece]:
+        """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
+        number, elements = self.payload_at(message, mark)
+        head = field_head(number, total_size([elements]))
+        before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
+        if number != RAW_DATA:
+            rest = before + after
+            before, after = _split_fields(rest, number)
+        return [before + head, elements, after]
+
+
+def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
+    """Return the fields of a message with numbers up to `number`, and the remaining fields."""
+    found = fields(lambda start, end: message[start:end], 0, len(message))
+    at = next((each.start for each in found if each.number > number), len(message))
+    return message[:at], message[at:]

@@ -11,10 +11,9 @@ from typing import Any
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType
 from opshift.model.errors import CannotConvert
-from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import SparseTensorProto, TensorProto
 from opshift.model.node import Tensor
-from opshift.model.offloaded_tensors import with_payload
+from opshift.model.offloaded_tensors import EXTERNAL, with_payload
 
 DATA_FIELDS = (
     "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "raw_data",

@@ -77,7 +77,7 @@ def shape_of(proto: TypeProto) -> Shape | None:
 
 
 def shapes_conflict(first: Shape | None, second: Shape | None) -> bool:
-    """Return whether no value has both shapes."""
+    """Return whether a value cannot have both shapes."""
     if first is None or second is None or first == second:
         return False
     return len(first) != len(second) or any(
@@ -91,7 +91,7 @@ def shape_to_string(shape: Sequence[int | None]) -> str:
 
 
 def has_shape(proto: TypeProto) -> bool:
-    """Return whether a type is that of tensors of known rank."""
+    """Return whether a type is a tensor type with a known rank."""
     return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")
 
 

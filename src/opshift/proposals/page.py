@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from opshift.analysis.pages.body_diagram import body_boxes
-from opshift.analysis.pages.diagram import mermaid, svg
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import (
+from opshift.analysis.pages.diagram import body_boxes, mermaid, svg
+from opshift.analysis.pages.document import (
+    Document,
     anchor,
     code_block,
     code_span,

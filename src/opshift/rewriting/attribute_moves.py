@@ -10,9 +10,8 @@ from opshift.adapters.core.rewriter import constant_tensor, is_same_value
 from opshift.model.attributes import read_attribute
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import AttributeProto
-from opshift.model.node import Node, Tensor
+from opshift.model.node import AttributeTrace, Node, Tensor
 from opshift.model.node_key import arity_of
-from opshift.model.traced_node import AttributeTrace
 from opshift.rewriting.cached_rewrite import CachedRewrite
 from opshift.rewriting.workspace import ConstantKey, constant_key
 

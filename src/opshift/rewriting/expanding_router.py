@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
-from opshift.adapters.core.equivalents import Equivalent, make_equivalent_step
+from opshift.adapters.core.equivalents import (
+    Equivalent,
+    TypeBridge,
+    Unwanted,
+    make_bridge_step,
+    make_equivalent_step,
+)
 from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_bridges import TypeBridge, Unwanted, make_bridge_step
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
 from opshift.model.node import Node

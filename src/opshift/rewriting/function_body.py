@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, UsageError
-from opshift.model.graphs import Container, captured_names, graphs_of, nested_containers, node_label
+from opshift.model.graphs import (
+    Container,
+    add_values,
+    captured_names,
+    graphs_of,
+    nested_containers,
+    node_label,
+)
 from opshift.model.message_text import count_text
 from opshift.model.messages import FunctionProto, GraphProto, NodeProto
 from opshift.model.node import Node
-from opshift.model.node_values import add_values
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node

@@ -15,7 +15,7 @@ from opshift.inference.facts import ListedSize
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
-from opshift.model.node import Graph, Node, Tensor
+from opshift.model.node import AttributeTrace, Graph, Node, Tensor, TracedNode
 from opshift.model.node_key import (
     NodeKey,
     arity_of,
@@ -25,7 +25,6 @@ from opshift.model.node_key import (
     key_of_serialized,
     serialize_without_names,
 )
-from opshift.model.traced_node import AttributeTrace, TracedNode
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
 from opshift.rewriting.attribute_moves import (

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey
-from opshift.adapters.core.limits import MAX_CONSTANT_BYTES, MAX_NODES, require_at_most
-from opshift.adapters.core.rewriter import Output, Rewriter
+from opshift.adapters.core.rewriter import MAX_CONSTANT_BYTES, MAX_NODES, Output, Rewriter, require_at_most
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert, OpshiftError, UsageError
 from opshift.model.extensions import FAILURES, ExtensionFailed, extension_failed

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from opshift.adapters.core.type_bridges import Unwanted
+from opshift.adapters.core.equivalents import Unwanted
 from opshift.registry.registry import Registry
 from opshift.rewriting.routes import LazyAdapterTable, Router
 

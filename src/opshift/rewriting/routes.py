@@ -19,7 +19,7 @@ from opshift.adapters.core.adapter_table import (
 )
 from opshift.inference.facts import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.shared_results import share_results
+from opshift.model.shared_data import share_results
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
@@ -30,7 +30,7 @@ from opshift.rewriting.version_graph import build_version_graph, check_expressio
 from opshift.rewriting.version_steps import VersionStep, find_step
 
 if TYPE_CHECKING:
-    from opshift.adapters.core.type_bridges import Unwanted
+    from opshift.adapters.core.equivalents import Unwanted
 
 
 class Route(NamedTuple):

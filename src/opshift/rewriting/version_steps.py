@@ -12,9 +12,9 @@ from opshift.adapters.core.type_guard import TypeGuard, type_bridge, type_guard
 from opshift.adapters.core.verbs import make_verbs_step
 from opshift.model.errors import CannotConvert
 from opshift.model.extensions import is_external
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
+from opshift.model.shared_data import FrozenRecord
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.step_rules import (

@@ -11,10 +11,9 @@ from opshift.inference.infer_types import infer_types
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.element_types import BY_NAME, element_bits, type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.files import ModelLike, model_of
-from opshift.model.frozen_record import FrozenRecord
-from opshift.model.onnx_ir.models import reading_onnx_ir
+from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry

@@ -17,6 +17,7 @@ from opshift.model.element_types import NAME_BY_NUMBER, type_string
 from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
+    add_values,
     graphs_of,
     initializer_inputs,
     node_place,
@@ -24,7 +25,6 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
-from opshift.model.node_values import add_values
 from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
 from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims

@@ -74,7 +74,7 @@ def is_file_name(name: str) -> bool:
         UsageError: no installed package supports the URL, or its bucket has a wildcard.
     """
     if is_url(name):
-        from opshift.model.remote.store_object import StoreObject  # few names are URLs
+        from opshift.model.remote import StoreObject  # few names are URLs
 
         if name.startswith(("http:", "https:")):  # such URLs may have a `?`, and servers list no folders
             return True

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.remote.store_object import Store, StoreObject, raising_invalid_model
+from opshift.model.remote import Store, StoreObject, raising_invalid_model
 from opshift.stores.s3 import keys_below, s3_store
 
 

@@ -45,7 +45,7 @@ def object_state(location: str) -> str | None:
         InvalidModel: the store cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote.store_object import StoreObject, identity_of  # few locations are URLs
+    from opshift.model.remote import StoreObject, identity_of  # few locations are URLs
 
     info = StoreObject.at(location).info()
     return None if info is None else identity_of(info)
@@ -60,7 +60,7 @@ def metadata_of(location: str) -> Mapping[str, str] | None:
         InvalidModel: the object cannot be read.
         UsageError: the URL is not usable.
     """
-    from opshift.model.remote.store_object import StoreObject, raising_invalid_model
+    from opshift.model.remote import StoreObject, raising_invalid_model
     from opshift.stores.s3 import s3_store
 
     found = StoreObject.at(location)

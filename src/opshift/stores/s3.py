@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol, cast
 
-from opshift.model.remote.remote_file import COPY_SIZE, RemoteFile
-from opshift.model.remote.store_object import Store
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
+from opshift.model.remote import COPY_SIZE, RemoteFile, Store
 from opshift.model.tensor_pieces import Range
 
 MIN_PART = 5 << 20

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Union
 from opshift.model.binary_files import file_name, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.file_formats import changed_file, unreadable
 from opshift.model.files import FileLike
-from opshift.model.limited_stream import limited
 from opshift.model.locations import is_url
+from opshift.model.stream_limits import limited
 from opshift.model.wire_format import MAX_READ_SIZE
 
 if TYPE_CHECKING:
-    from opshift.model.remote.remote_file import RemoteFile
+    from opshift.model.remote import RemoteFile
 
 
 Source = Union["SourceFile", "RemoteFile"]
@@ -32,7 +32,7 @@ def open_source(source: FileLike) -> Source:
     """
     if not is_url(source):
         return SourceFile(source)
-    from opshift.model.remote.remote_file import open_url  # few models have a URL
+    from opshift.model.remote import open_url  # few models have a URL
 
     file = open_url(str(source))
     if not isinstance(file, io.FileIO):

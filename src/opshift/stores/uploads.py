@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from opshift.model.errors import CannotWrite, OpshiftError, UsageError
+from opshift.model.process_state import signals_deferred
 from opshift.model.progress import Progress
-from opshift.model.remote.remote_file import COPY_SIZE, RemoteFile
-from opshift.model.remote.store_object import StoreObject, error_text
-from opshift.model.signals import signals_deferred
+from opshift.model.remote import COPY_SIZE, RemoteFile, StoreObject, error_text
 from opshift.model.tensor_pieces import Piece, Range, total_size
 from opshift.model.wire_format import ReadBytes
 from opshift.stores.s3 import MIN_PART, MultipartUpload, abort_uploads, s3_store

@@ -107,7 +107,7 @@ def test_optimized_encoder_runs_elsewhere(runtime: str, tmp_path: Path) -> None:
 @pytest.mark.some_cases(1)
 @pytest.mark.parametrize("runtime", ["openvino-2026.4.1", "onnxruntime-1.18.1", "onnxruntime-1.14.1"])
 def test_decoder_fits_runtimes_that_lack_its_operators(runtime: str) -> None:
-    """The nodes that onnxruntime writes in the default domain are nodes of no version of ONNX."""
+    """No version of ONNX has the nodes that onnxruntime writes to the default domain."""
     model = decoder()
     result = fit(model, runtime).model
     assert not check_support(result, get_runtime(runtime))

@@ -13,7 +13,7 @@ from support.deadline import deadline
 from support.execution import assert_equal, build, run
 
 from opshift import ConversionRefused, convert_version, plan_version
-from opshift.adapters.core.limits import LARGE_FACTOR, MAX_ELEMENTS, require_at_most
+from opshift.adapters.core.rewriter import LARGE_FACTOR, MAX_ELEMENTS, require_at_most
 from opshift.converter.report import Report
 from opshift.model.errors import CannotConvert
 from opshift.registry.steps import Allow

@@ -18,7 +18,7 @@ from support.rich_model import full_model
 
 import opshift
 from opshift import InvalidModel, diff_model
-from opshift.analysis.model_diff.regions import MAX_CONTEXT
+from opshift.analysis.model_diff.diff import MAX_CONTEXT
 from opshift.analysis.model_diff.result import ModelDiff, NodeChange
 
 MODEL = """

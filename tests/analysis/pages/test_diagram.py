@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from opshift.analysis.pages.body_diagram import body_boxes
-from opshift.analysis.pages.diagram import Box, mermaid, svg
+from opshift.analysis.pages.diagram import Box, body_boxes, mermaid, svg
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
 

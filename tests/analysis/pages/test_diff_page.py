@@ -12,8 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from opshift import UsageError, diff_model, write_report
 from opshift.analysis.pages.diff_page import MAX_DRAWN_NODES, MAX_DRAWN_REGIONS, diff_page
-from opshift.analysis.pages.document import STYLE
-from opshift.analysis.pages.markdown import MAX_ROWS
+from opshift.analysis.pages.document import MAX_ROWS, STYLE
 
 HOSTILE = "</text><script>alert(1)</script>|`](javascript:x)\x1b[31m\n```mermaid"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from opshift.analysis.pages.markdown import code_block, code_span, escape_line, escape_text, plain_text, table
+from opshift.analysis.pages.document import code_block, code_span, escape_line, escape_text, plain_text, table
 
 HOSTILE = {
     "tag": "<script>alert(1)</script>",

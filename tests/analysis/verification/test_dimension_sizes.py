@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from opshift.analysis.verification.dimension_sizes import MAX_CANDIDATES, ModelInput, candidate_shapes
+from opshift.analysis.verification.inputs import MAX_CANDIDATES, ModelInput, candidate_shapes
 from opshift.model.types import Dim
 
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from opshift.catalogue.browser.advice import OPTIONS, with_controls
+from opshift.catalogue.browser.result_pages import OPTIONS, with_controls
 from opshift.catalogue.browser.session import run
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]> example'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from opshift.cli.findings.finding import Finding, ModelResult
-from opshift.cli.findings.github import GithubWriter
+from opshift.cli.findings.formats import GithubWriter
 from opshift.cli.page import displayable
 
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opshift.cli.findings.finding import Finding
-from opshift.cli.findings.gitlab import GitlabWriter
+from opshift.cli.findings.formats import GitlabWriter
 
 
 def test_report(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -11,10 +11,9 @@ from urllib.parse import unquote
 import pytest
 from support.sarif import read_run
 
-from opshift.cli.findings import sarif
+from opshift.cli.findings import formats
 from opshift.cli.findings.finding import Finding, ModelResult
-from opshift.cli.findings.locations import path_location
-from opshift.cli.findings.sarif import SarifWriter, open_sarif
+from opshift.cli.findings.formats import SarifWriter, open_sarif, path_location
 from opshift.cli.page import displayable
 from opshift.model.errors import UsageError
 
@@ -223,7 +222,7 @@ def test_interrupted_file_is_complete_or_absent(tmp_path: Path, *, is_complete: 
 def test_results_above_limit_are_counted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sarif, "MAX_RESULTS", 3)
+    monkeypatch.setattr(formats, "MAX_RESULTS", 3)
     run = sarif_of(capsys, *(result(finding(file=f"{number}.onnx")) for number in range(5)))
     assert len(run["results"]) == 3
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]

@@ -16,7 +16,7 @@ from support.sarif import read_run
 from typer.testing import Result
 
 from opshift.cli.options import Format
-from opshift.cli.registry.breaking import breaking
+from opshift.cli.registry.changes import breaking
 from opshift.registry.errors import DefinitionError
 
 Run = Callable[..., Result]

@@ -26,7 +26,7 @@ UNRECOGNIZED = {
     "LinearAttention": "its expansion is a Scan or Loop with a subgraph",
     "SequenceMap": "its expansion is a Loop with a subgraph",
 }
-"""Operators whose expansion does not determine the node, with the reason."""
+"""Operators with an expansion that does not determine the node, and the reason."""
 
 AXES = ("axis",)
 """Attributes that an expansion may count from the other end."""

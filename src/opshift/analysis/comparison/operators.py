@@ -1,4 +1,4 @@
-"""Comparison of what the nodes of two models compute."""
+"""Comparison of the operators and connections of two models."""
 
 import re
 from collections import ChainMap, Counter, defaultdict
@@ -45,7 +45,7 @@ from opshift.registry.registry import Registry
 from opshift.rewriting.cached_rewrite import NodeRewrite
 
 PARAMETER_TYPES = frozenset(("int64", "int32", "bool", "string"))
-"""Element types of constants such as axes and shapes, which determine what a node computes."""
+"""Element types of constants such as axes and shapes, which change the computation of a node."""
 
 MAX_PARAMETER_ELEMENTS = 4096
 """Maximum size of such a constant; larger ones are tables that training may change."""

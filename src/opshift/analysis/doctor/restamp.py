@@ -10,12 +10,20 @@ from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.converter.convert import convert_with
 from opshift.converter.options import Options
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES_TYPES, BytesLike, FileLike, Model, ModelLike, ModelObject, model_of
+from opshift.model.files import (
+    BYTES_TYPES,
+    BytesLike,
+    FileLike,
+    Model,
+    ModelLike,
+    ModelObject,
+    is_onnx_ir,
+    model_of,
+)
+from opshift.model.graphs import remove_messages
 from opshift.model.messages import FunctionProto, ModelProto
-from opshift.model.onnx_ir.message import OnnxIrMessage
-from opshift.model.onnx_ir.models import is_onnx_ir
+from opshift.model.onnx_ir import OnnxIrMessage
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
-from opshift.model.repeated_fields import remove_messages
 from opshift.registry.registry import Registry
 
 

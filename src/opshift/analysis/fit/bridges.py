@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 
-from opshift.adapters.core.type_bridges import TypeBridge
+from opshift.adapters.core.equivalents import TypeBridge
 from opshift.adapters.core.type_guard import wider_types
 from opshift.model.element_types import type_string
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId

@@ -7,8 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, islice
 
-from opshift.adapters.core.equivalents import Equivalent
-from opshift.adapters.core.type_bridges import TypeBridge, Unwanted
+from opshift.adapters.core.equivalents import Equivalent, TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import DoesNotFit, FitReport

@@ -25,6 +25,7 @@ from opshift.model.files import (
     ModelLike,
     ModelObject,
     is_message,
+    is_onnx_ir,
     model_of,
     serialize_model,
 )
@@ -35,13 +36,13 @@ from opshift.model.graphs import (
     names_outside_nodes,
     nested_containers,
     nested_nodes,
+    remove_messages,
     root_graphs,
+    sort_by_keys,
 )
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
-from opshift.model.onnx_ir.models import is_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.tensors import write_tensor
 from opshift.model.types import element_type_of, fill_type
 from opshift.registry.registry import Registry, default_registry
@@ -189,7 +190,7 @@ def fit(
         found = without_fallback(found)
     options = fit_options(registry or default_registry(), allow, recognize)
     if not is_message(model) and is_onnx_ir(model):
-        from opshift.model.onnx_ir.message import OnnxIrMessage  # few models need it
+        from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
         with OnnxIrMessage(model) as message:
             result, report = fit_message(message.proto, found, options)

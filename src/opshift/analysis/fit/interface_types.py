@@ -9,10 +9,10 @@ from opshift.converter.functions.inlining import inline_functions, inlining_obst
 from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Widening
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.model.element_types import type_string
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
+from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import get_runtime

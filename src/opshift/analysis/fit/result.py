@@ -11,8 +11,8 @@ from opshift.converter.convert import Converted
 from opshift.converter.recognition.result import Recognition
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
-from opshift.model.frozen_record import FrozenRecord
 from opshift.model.plain_data import Json
+from opshift.model.shared_data import FrozenRecord
 from opshift.runtimes.check_support import MissingKernel
 
 

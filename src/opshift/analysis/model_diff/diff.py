@@ -1,17 +1,20 @@
-"""Comparison of two models node by node."""
+"""Comparison of two models node by node.
 
-from collections import ChainMap
-from collections.abc import Iterator
+Changed nodes that are connected are one region, with the unchanged nodes next to them.
+"""
+
+from collections import ChainMap, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import NamedTuple
 
-from opshift.analysis.comparison.compare import model_with_graph
-from opshift.analysis.comparison.contents import external_data_may_differ
-from opshift.analysis.model_diff.match_nodes import NodeMatcher, Renames
-from opshift.analysis.model_diff.nodes import node_change
-from opshift.analysis.model_diff.properties import property_changes, with_renames
-from opshift.analysis.model_diff.regions import regions_of
-from opshift.analysis.model_diff.result import Change, ContainerDiff, ModelDiff, NodeChange
+import networkx
+
+from opshift.analysis.comparison.compare import external_data_may_differ, model_with_graph
+from opshift.analysis.model_diff.match_nodes import NodeMatcher, Renames, operator_of
+from opshift.analysis.model_diff.properties import property_changes, tensor_text, with_renames
+from opshift.analysis.model_diff.result import Change, ContainerDiff, DiffNode, ModelDiff, NodeChange, Region
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import CannotWrite, not_utf8_error
 from opshift.model.files import ModelLike, serialize_model
@@ -26,7 +29,135 @@ from opshift.model.graphs import (
 from opshift.model.locations import folder_of
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
-from opshift.model.operator_ids import function_id, function_label
+from opshift.model.operator_ids import DEFAULT_DOMAIN, function_id, function_label
+
+VALUES_AND_OPERATOR = ("input", "output", "name", "op_type", "domain")
+"""Fields of NodeProto that `DiffNode` has."""
+
+MAX_CONSTANTS = 8
+"""Maximum number of initializers that a node is described with."""
+
+
+def diff_node(container: Container, position: int, *, has_constants: bool = False) -> DiffNode:
+    """Return the description of a node."""
+    record = container.node_records[position]
+    domain, op_type = operator_of(record)
+    tensors = ((name, container.initializer(name)) for name in record[3]) if has_constants else ()
+    constants = tuple((name, tensor_text(tensor)) for name, tensor in tensors if tensor is not None)
+    return DiffNode(
+        position,
+        op_type if domain == DEFAULT_DOMAIN else f"{domain}.{op_type}",
+        str(container.proto_of(record).name),
+        record[3],
+        record[4],
+        constants[:MAX_CONSTANTS],
+    )
+
+
+def node_change(
+    old: Container, before: int | None, new: Container, after: int | None, renames: Renames
+) -> NodeChange | None:
+    """Return the difference of a node that one or both models have; `None` if there is none."""
+    if before is None or after is None:
+        removed = None if before is None else diff_node(old, before, has_constants=True)
+        added = None if after is None else diff_node(new, after, has_constants=True)
+        old_node = None if before is None else old.nodes[before]
+        new_node = None if after is None else new.nodes[after]
+        attributes = tuple(property_changes(old_node, new_node, VALUES_AND_OPERATOR))
+        return NodeChange("removed" if added is None else "added", removed, added, attributes)
+    old_proto, new_proto = old.nodes[before], new.nodes[after]
+    old_record, new_record = old.node_records[before], new.node_records[after]
+    if old_proto.SerializeToString() == new_proto.SerializeToString():
+        return None
+    properties = list(property_changes(old_proto, new_proto, VALUES_AND_OPERATOR))
+    inputs = list(_value_changes("input", old_record[3], new_record[3], renames))
+    if not properties and not inputs:
+        is_renamed = (old_proto.name, *old_record[3:]) != (new_proto.name, *new_record[3:])
+        return NodeChange("renamed", diff_node(old, before), diff_node(new, after)) if is_renamed else None
+    outputs = _value_changes("output", old_record[4], new_record[4], {})
+    return NodeChange(
+        "changed",
+        diff_node(old, before, has_constants=True),
+        diff_node(new, after, has_constants=True),
+        tuple(sorted((*properties, *inputs, *outputs), key=lambda each: each.is_metadata)),
+    )
+
+
+def _value_changes(side: str, old: Sequence[str], new: Sequence[str], renames: Renames) -> Iterator[Change]:
+    for position, (before, after) in enumerate(zip_longest(old, new)):
+        if before != renames.get(after, after):
+            texts = ("" if each is None else each or "omitted" for each in (before, after))
+            yield Change(f"{side} {position}", *texts)
+
+
+MAX_CONTEXT = 8
+"""Maximum number of unchanged nodes of a region."""
+
+MAX_READERS = 2
+"""Maximum number of unchanged readers of one value."""
+
+
+def regions_of(
+    changes: Sequence[NodeChange], kept: Mapping[int, int], old: Container, new: Container
+) -> Iterator[Region]:
+    """Yield the regions of the changed nodes of a graph.
+
+    `kept` maps the position of each unchanged node in the new graph to that in the old one.
+    """
+    if not changes:
+        return
+    readers: dict[str, list[int]] = defaultdict(list)
+    for position in kept:
+        for name in new.node_records[position][3]:
+            readers[name].append(position)
+    for component in sorted(networkx.connected_components(_connections(changes)), key=min):
+        members = [changes[each] for each in sorted(component)]
+        context = [
+            NodeChange("kept", diff_node(old, kept[each]), diff_node(new, each))
+            for each in _neighbours(members, readers, new)
+            if each in kept
+        ]
+        nodes = (*members, *context[:MAX_CONTEXT])
+        yield Region(tuple(sorted(nodes, key=lambda each: each.node.position)))
+
+
+def _sides(change: NodeChange) -> Iterator[DiffNode]:
+    yield from (each for each in (change.before, change.after) if each is not None)
+
+
+def _connections(changes: Sequence[NodeChange]) -> "networkx.Graph[int]":
+    """Connect nodes that produce and read, or both produce, a value of the same name."""
+    connections: networkx.Graph[int] = networkx.Graph()
+    connections.add_nodes_from(range(len(changes)))
+    producers = {
+        name: index
+        for index, change in enumerate(changes)
+        for node in _sides(change)
+        for name in filter(None, node.outputs)
+    }
+    shared: set[str] = set()
+    for index, change in enumerate(changes):
+        for name in (name for node in _sides(change) for name in (*node.inputs, *node.outputs)):
+            producer = producers.get(name, index)
+            # Many nodes may read one constant, which does not make them one region.
+            if changes[producer].node.inputs or name not in shared:
+                connections.add_edge(producer, index)
+            if producer != index:
+                shared.add(name)
+    return connections
+
+
+def _neighbours(
+    members: Sequence[NodeChange], readers: Mapping[str, Sequence[int]], new: Container
+) -> dict[int, None]:
+    """Return the positions in the new graph of nodes that produce inputs or read outputs."""
+    found: dict[int, None] = {}
+    for node in (node for change in members for node in _sides(change)):
+        producers = (new.producing_records[name] for name in node.inputs if name in new.producing_records)
+        found.update(dict.fromkeys(record[0] for record in producers))
+        for name in node.outputs:
+            found.update(dict.fromkeys(readers.get(name, ())[:MAX_READERS]))
+    return found
 
 
 class Pair(NamedTuple):

@@ -6,7 +6,6 @@ from typing import cast
 from opshift.analysis.model_diff.result import Change
 from opshift.model.attributes import TYPE_BY_NUMBER, graphs_in
 from opshift.model.element_types import NAME_BY_NUMBER
-from opshift.model.external_data import EXTERNAL, read_external_data
 from opshift.model.messages import (
     AttributeProto,
     FunctionProto,
@@ -15,6 +14,7 @@ from opshift.model.messages import (
     TrainingInfoProto,
     ValueInfoProto,
 )
+from opshift.model.offloaded_tensors import EXTERNAL, read_external_data
 from opshift.model.operator_ids import canonical_domain, function_label
 from opshift.model.tensors import element_count, read_tensor
 from opshift.model.types import declared_dims, dims_text, element_type_of, type_to_string

@@ -3,8 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import anchor, code_block, code_span, escape_line, limited_table, table
+from opshift.analysis.pages.document import (
+    Document,
+    anchor,
+    code_block,
+    code_span,
+    escape_line,
+    limited_table,
+    table,
+)
 from opshift.analysis.verification.result import DifferenceLocation, InputUsed, OutputCompared, Verification
 from opshift.converter.refusals import RefusalGroup
 from opshift.converter.report import ChangeGroup, Report

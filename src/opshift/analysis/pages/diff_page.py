@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from opshift.analysis.model_diff.result import MARKS, DiffNode, ModelDiff, NodeChange, Region, Status
 from opshift.analysis.pages.diagram import MAX_LABEL, Box, BoxKind, mermaid, svg
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_span, escape_line, limited_table
+from opshift.analysis.pages.document import Document, code_span, escape_line, limited_table
 
 MAX_DRAWN_REGIONS = 40
 """Maximum number of drawn regions; those that differ only in names count once."""

@@ -1,17 +1,114 @@
-"""Pages in Markdown, and the same pages in HTML."""
+"""Pages in Markdown, and the same pages in HTML.
+
+Texts are untrusted: markup and control characters in them are escaped. Source: CommonMark 0.31, sections 2.4
+(backslash escapes), 4 (leaf blocks) and 6.1 (code spans).
+"""
 
 import html
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from string import Template
 from typing import Final
+from urllib.parse import quote
 
 from opshift.analysis.pages.diagram import ARROW
-from opshift.analysis.pages.markdown import anchor, plain_text
 from opshift.registry.changes.classes import ChangeClass
 from opshift.runtimes.verdicts import DOES_NOT_RUN, MAY_RUN
+
+CODE_OR_MARKUP = re.compile(r"(`[^`\n]+`)|(?<![^\W_])_|_(?![^\W_])|[\\`*{}\[\]<#|~&$@]")
+"""A code span, which contains no markup, or a character that begins markup; $ and @ are GitHub's."""
+
+BLOCK_START = re.compile(r"^([-+=>]|[0-9]+[.)])", re.MULTILINE)
+"""Start of a list, a quotation, a rule or an underlined heading."""
+
+
+MAX_ROWS = 100
+"""Maximum number of rows of a limited table."""
+
+URL_CHARACTERS = ":/?#[]@!$&'()*+,;=%-._~"
+"""Characters of addresses in RFC 3986; all others are percent-encoded."""
+
+
+def escape_text(text: str) -> str:
+    """Return paragraphs of plain text; code between backticks on one line remains code."""
+    lines = (line.strip() for line in printable(text).splitlines())
+    escaped = CODE_OR_MARKUP.sub(_escape_token, "\n".join(lines).strip())
+    return BLOCK_START.sub(lambda match: f"{match[1][:-1]}\\{match[1][-1]}", escaped)
+
+
+def escape_line(value: object) -> str:
+    """Return a value as plain text on one line, for headings, list items and table cells."""
+    return escape_text(" ".join(str(value).split()))
+
+
+def code_span(value: object) -> str:
+    """Return a value as code on one line; `|` is escaped for tables."""
+    text = " ".join(printable(str(value)).split()).replace("|", "\\|")
+    if not text:
+        return ""
+    fence = _fence(text, 1)
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
+
+
+def code_block(text: str) -> str:
+    """Return lines of text as a code block."""
+    fence = _fence(text, 3)
+    return f"{fence}\n{printable(text).strip()}\n{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of escaped cells; nothing if there are no rows."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table with at most MAX_ROWS rows, and a note about the others."""
+    more = len(rows) - MAX_ROWS
+    return [table(heads, rows[:MAX_ROWS]), f"Rows that are not shown: {more:,}." if more > 0 else ""]
+
+
+def web_link(url: str) -> str:
+    """Return a link to an address on the web; any other text is escaped."""
+    if not re.fullmatch(r"https?://[^\s/]\S*", url):
+        return escape_line(url)
+    return f"[{escape_line(url)}](<{quote(url, safe=URL_CHARACTERS)}>)"
+
+
+def anchor(title: str) -> str:
+    """Return the name by which GitHub links to a heading of letters and spaces."""
+    return title.lower().replace(" ", "-")
+
+
+def plain_text(escaped: str) -> str:
+    """Return an escaped text without its escapes."""
+    return re.sub(r"\\([^\w\s])", r"\1", escaped)
+
+
+def _escape_token(match: re.Match[str]) -> str:
+    return match[1].replace("|", "\\|") if match[1] else f"\\{match[0]}"
+
+
+def _fence(text: str, least: int) -> str:
+    runs = re.findall("`+", text)
+    return "`" * max([least, *(len(run) + 1 for run in runs)])
+
+
+def printable(text: str) -> str:
+    """Escape control characters except line ends."""
+    if text.isprintable():  # most texts: saves a pass in Python
+        return text
+    lines = (line.replace("\t", " ") for line in text.splitlines())
+    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
 
 STYLE: Final = Path(__file__).parent / "style.css"
 

@@ -14,8 +14,8 @@ from opshift.analysis.verification.result import Verification
 from opshift.converter.report import Report
 from opshift.model.atomic_files import write_files
 from opshift.model.errors import UsageError
+from opshift.model.locations import without_secrets
 from opshift.model.plain_data import json_values
-from opshift.model.redaction import without_secrets
 
 SUFFIXES = (".html", ".md", ".json")
 

@@ -1,29 +1,282 @@
-"""Assertion that a conversion of an operator preserves the outputs of its nodes."""
+"""Assertion that a conversion of an operator preserves the outputs of its nodes.
+
+The nodes are generated from the definition of the operator.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
-from opshift.analysis.verification.generated_nodes import (
-    Preset,
-    candidate_models,
-    generate_nodes,
+import numpy as np
+
+from opshift.analysis.verification.inputs import (
+    INTEGER_RANGES,
+    InputShapes,
+    ModelInput,
+    candidate_shapes,
+    generate_values,
 )
-from opshift.analysis.verification.numpy_types import Array
+from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type
 from opshift.analysis.verification.result import CannotVerify, Verification, VerificationFailed
 from opshift.analysis.verification.verify import verify
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.options import AllowLike
 from opshift.inference.scope import Scope
+from opshift.model.attributes import ATTRIBUTE_TYPES, write_attribute
 from opshift.model.errors import UsageError
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
-from opshift.model.types import Dim
-from opshift.registry.models import OperatorVersion
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_domain, opset_imports
+from opshift.model.tensors import write_tensor
+from opshift.model.types import Dim, fill_type, short_type
+from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
+
+NUMBERS = {"INT": (0, 1, -1, 2, 3), "FLOAT": (0.5, 1.0, -1.5, 0.0, 2.25)}
+"""Values to try for attributes without a declared set of values."""
+
+MORE_VALUES = 2
+"""Number of values for a variadic parameter, besides the minimum."""
+
+
+class GeneratedNode(NamedTuple):
+    """Node of an operator version, without shapes.
+
+    Attributes:
+        types: element type of each input, by its name in the node.
+        inputs: names of the inputs; `""` for an omitted one.
+        outputs: names of the outputs.
+        attributes: the attributes of the node by name.
+        constants: names of the inputs that are initializers; callers feed the remaining ones.
+    """
+
+    types: Mapping[str, str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, object]
+    constants: frozenset[str]
+
+    def __str__(self) -> str:
+        """Return a text such as `(X: float, factor: float = constant) <axis = 1>`."""
+        values = [
+            f"{name}: {self.types[name]}{' = constant' if name in self.constants else ''}" if name else '""'
+            for name in self.inputs
+        ]
+        settings = ", ".join(f"{name} = {value!r}" for name, value in self.attributes.items())
+        return f"({', '.join(values)})" + (f" <{settings}>" if settings else "")
+
+
+class Preset(NamedTuple):
+    """Attributes, and values and dimensions of inputs, that the caller provides by name."""
+
+    attributes: Mapping[str, object]
+    inputs: Mapping[str, Array]
+    shapes: Mapping[str, Sequence[Dim]]
+
+
+def generate_nodes(
+    version: OperatorVersion, preset: Preset, count: int, seed: int
+) -> Iterator[GeneratedNode]:
+    """Yield nodes of a version: each choice alone, with inputs fed and constant, then random combinations.
+
+    The choices are element types, attribute values, and optional inputs and outputs. Raises UsageError if the
+    definition is not sufficient to generate a node.
+    """
+    choices = _choices(version, preset)
+    sizes = [len(each) for each in (*choices[:3], *choices.attributes.values())]
+    random = np.random.default_rng(seed)
+    picks = [[0] * len(sizes)]
+    for position, size in enumerate(sizes):
+        picks += [
+            [index if each == position else 0 for each in range(len(sizes))] for index in range(1, size)
+        ]
+    picks += [random.integers(sizes).tolist() for _ in range(count)]
+    seen: set[str] = set()
+    for pick, is_constant in product(picks, (False, True)):
+        node = _node(version, choices, pick, is_constant)
+        if str(node) not in seen and (node.constants or not is_constant):
+            seen.add(str(node))
+            yield node
+
+
+Arrangement = tuple[tuple[str, Parameter], ...]
+"""Names of the values of a node, `""` for an omitted one, each with its definition."""
+
+
+class _Choices(NamedTuple):
+    """Element types by type variable, inputs, outputs, and values of each attribute, `None` to omit it."""
+
+    types: Sequence[Mapping[str, str]]
+    inputs: Sequence[Arrangement]
+    outputs: Sequence[Arrangement]
+    attributes: Mapping[str, Sequence[object]]
+
+
+def _choices(version: OperatorVersion, preset: Preset) -> _Choices:
+    attributes: dict[str, Sequence[object]] = {}
+    for name, attribute in version.attributes.items():
+        if name in preset.attributes:
+            attributes[name] = [preset.attributes[name]]
+            continue
+        values = [each for each in _attribute_values(attribute) if attribute.allows(each)]
+        if attribute.required and not values:
+            remedy = f"pass attributes={{{name!r}: ...}}"
+            raise UsageError(f"no value can be generated for the required attribute {name!r}", remedy=remedy)
+        attributes[name] = values if attribute.required else [None, *values]
+    inputs = list(reversed(_arrangements(version.inputs)))
+    outputs = [each for each in _arrangements(version.outputs) if any(name for name, _ in each)]
+    return _Choices(_type_choices(version, preset), inputs, outputs, attributes)
+
+
+def _arrangements(parameters: Sequence[Parameter]) -> list[Arrangement]:
+    """Return the values of nodes with some or all optional parameters, fewest first."""
+    complete: list[tuple[str, Parameter]] = []
+    found: list[Arrangement] = []
+    for parameter in parameters:
+        if parameter.option == "variadic":
+            names = [f"{parameter.name}_{index}" for index in range(parameter.min_arity + MORE_VALUES)]
+            found.append((*complete, *((name, parameter) for name in names[: parameter.min_arity])))
+            complete += [(name, parameter) for name in names]
+        else:
+            if parameter.option == "optional":
+                found.append(tuple(complete))
+            else:
+                found.clear()  # shorter ones lack this parameter
+            complete.append((parameter.name, parameter))
+    for position, (_, parameter) in enumerate(complete[:-1]):
+        if parameter.option == "optional":
+            found.append((*complete[:position], ("", parameter), *complete[position + 1 :]))
+    return [*dict.fromkeys(found), tuple(complete)]
+
+
+def _attribute_values(attribute: Attribute) -> Sequence[int | float | str]:
+    if not ATTRIBUTE_TYPES[attribute.type].is_plain or ATTRIBUTE_TYPES[attribute.type].is_repeated:
+        return ()
+    if attribute.values is not None:
+        return attribute.values
+    limits = [each for each in (attribute.minimum, attribute.maximum) if each is not None]
+    return [*NUMBERS.get(attribute.type, ()), *limits]
+
+
+def _type_choices(version: OperatorVersion, preset: Preset) -> list[Mapping[str, str]]:
+    """Return element types by type variable, so that each allowed type occurs once."""
+    allowed: dict[str, list[str]] = {}
+    for parameter in version.inputs:
+        types = list(map(short_type, version.types_of(parameter)))
+        given = preset.inputs.get(parameter.name)
+        known = [each for each in types if each in NUMPY_TYPES]
+        if given is not None:
+            known = [each for each in known if each == array_element_type(np.asarray(given))]
+        if not known and parameter.option == "single":
+            reason = f"no value can be generated for input {parameter.name!r}"
+            raise UsageError(reason, remedy="compare models with it by opshift.verify")
+        if parameter.type not in allowed or given is not None:
+            allowed[parameter.type] = sorted(known, key=lambda each: each != "float")
+    count = max(map(len, allowed.values()), default=1)
+    return [
+        {name: types[index % len(types)] for name, types in allowed.items() if types}
+        for index in range(count)
+    ]
+
+
+def _node(
+    version: OperatorVersion, choices: _Choices, pick: Sequence[int], is_constant: bool
+) -> GeneratedNode:
+    types = choices.types[pick[0]]
+    values = [(name, types.get(parameter.type)) for name, parameter in choices.inputs[pick[1]]]
+    inputs = [name if element_type else "" for name, element_type in values]
+    while len(inputs) > version.min_input and not inputs[-1]:
+        inputs.pop()
+    inputs += [""] * (version.min_input - len(inputs))
+    outputs = (name for name, _ in choices.outputs[pick[2]])
+    picked = zip(choices.attributes.items(), pick[3:], strict=True)
+    attributes = {name: listed[index] for (name, listed), index in picked}
+    return GeneratedNode(
+        {name: element_type for name, element_type in values if name and element_type},
+        tuple(inputs),
+        tuple(f"{name}_out" if name in inputs else name for name in outputs),
+        {name: value for name, value in attributes.items() if value is not None},
+        frozenset(inputs[1:]) - {""} if is_constant else frozenset(),
+    )
+
+
+def candidate_models(
+    version: OperatorVersion, node: GeneratedNode, preset: Preset, opsets: Mapping[str, int], seed: int
+) -> Iterator[ModelProto]:
+    """Yield models of a node with different shapes of the inputs, and different values of constants."""
+    values = [
+        ModelInput(name, f"tensor({node.types[name]})", node.types[name], _dims(version, name, preset))
+        for name in node.inputs
+        if name
+    ]
+    needs_integers = any("int" in node.types[name] for name in node.constants)
+    ranges = INTEGER_RANGES if needs_integers else INTEGER_RANGES[:1]
+    for integer_range, shapes in product(ranges, candidate_shapes(values, {})):
+        yield _model(version, node, preset, opsets, shapes, integer_range, seed)
+
+
+def _dims(version: OperatorVersion, name: str, preset: Preset) -> tuple[Dim, ...] | None:
+    formal = _formal_name(version, name)
+    if formal in preset.inputs:
+        return np.asarray(preset.inputs[formal]).shape
+    dims = preset.shapes.get(formal)
+    return None if dims is None else tuple(dims)
+
+
+def _formal_name(version: OperatorVersion, name: str) -> str:
+    return name if version.input_named(name) else name.rpartition("_")[0]
+
+
+def _model(
+    version: OperatorVersion,
+    node: GeneratedNode,
+    preset: Preset,
+    opsets: Mapping[str, int],
+    shapes: InputShapes,
+    integer_range: tuple[int, int],
+    seed: int,
+) -> ModelProto:
+    # Initializers are constants since IR version 4, and runtimes accept newer IR versions with older opsets.
+    model = ModelProto(ir_version=8)
+    for domain, opset in opsets.items():
+        model.opset_import.add(domain=model_domain(domain), version=opset)
+    graph = model.graph
+    graph.name = version.name
+    proto = graph.node.add(op_type=version.name, domain=model_domain(version.domain))
+    proto.input.extend(node.inputs)
+    proto.output.extend(node.outputs)
+    for name, value in node.attributes.items():
+        kind = ATTRIBUTE_TYPES[version.attributes[name].type]
+        if not kind.is_plain:
+            reason = f"attribute {name!r} of type {version.attributes[name].type} cannot be passed"
+            raise UsageError(reason, remedy="compare models with it by opshift.verify")
+        write_attribute(proto.attribute.add(), name, kind, value)
+    random = np.random.default_rng(seed)
+    for name, shape in shapes.items():
+        if name not in node.constants:
+            value_info = graph.input.add(name=name)
+            fill_type(value_info.type, node.types[name], shape)
+            continue
+        array = preset.inputs.get(_formal_name(version, name))
+        if array is None:
+            array = generate_values(node.types[name], shape, 0, integer_range, random)
+        write_tensor(graph.initializer.add(), _tensor(node.types[name], np.asarray(array)), name)
+    for name in node.outputs:
+        graph.output.add(name=name)
+    return model
+
+
+def _tensor(element_type: str, array: Array) -> Tensor:
+    values = array.ravel().tolist()
+    if element_type == "string":
+        values = [str(each).encode() for each in values]
+    return Tensor(element_type, array.shape, tuple(values))
+
 
 MAX_ATTEMPTS = 4
 """Number of shapes to try for a node after others were accepted: its attributes may be the reason."""

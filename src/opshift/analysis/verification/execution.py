@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opshift.analysis.verification.compare import agreeing_elements, compare_output
-from opshift.analysis.verification.dimension_sizes import ModelInput
-from opshift.analysis.verification.inputs import Feeds, generate_inputs
+from opshift.analysis.verification.inputs import Feeds, ModelInput, generate_inputs
 from opshift.analysis.verification.numpy_types import Array
 from opshift.analysis.verification.result import (
     CannotVerify,

@@ -1,18 +1,24 @@
-"""Inputs of both models: arrays of the caller, and generated arrays for the remaining inputs."""
+"""Inputs of both models: arrays of the caller or of files, and generated arrays for the remaining inputs.
+
+Dynamic dimensions with the same name get the same size. Files are .npy and .npz files of numpy, and .pb
+files with a TensorProto.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Any
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
-from opshift.analysis.verification.dimension_sizes import ModelInput, candidate_shapes
-from opshift.analysis.verification.input_files import read_array, read_arrays
-from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
+from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
-from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.messages import DecodeError, GraphProto, TensorProto, ValueInfoProto
+from opshift.model.tensors import read_tensor
 from opshift.model.types import (
     Dim,
     declared_dims,
@@ -21,6 +27,139 @@ from opshift.model.types import (
     shape_to_string,
     type_to_string,
 )
+
+READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, DecodeError, MemoryError)
+"""Errors of missing and invalid files; MemoryError for an array that is larger than its file."""
+
+READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
+"""Element types of .pb files; numpy's files store all of them."""
+
+
+def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
+    """Return the arrays of an .npz file by name; raise UsageError if it cannot be read."""
+    arrays = _read(Path(path))
+    if not isinstance(arrays, Mapping):
+        reason = "cannot be read as arrays: it contains a single array without a name"
+        raise UsageError(reason, place=str(path), remedy="write it with numpy.savez")
+    return arrays
+
+
+def read_array(path: os.PathLike[str], name: str) -> Array:
+    """Return the value of an input from a file; raise UsageError if it cannot be read.
+
+    An .npz file contains one array, or one with the name of the input.
+    """
+    found = _read(Path(path))
+    if not isinstance(found, Mapping):
+        return found
+    if name in found:
+        return found[name]
+    if len(found) == 1:
+        return next(iter(found.values()))
+    names = ", ".join(found) or "no arrays"
+    raise UsageError(f"contains {names}, and not {name!r}", place=str(path), remedy="rename the array")
+
+
+def _read(path: Path) -> Array | Mapping[str, Array]:
+    try:
+        if path.suffix == ".pb":
+            return _read_tensor(path)
+        # numpy leaves a file that it opens itself open if the archive is broken
+        with path.open("rb") as stream:
+            found: Array | NpzFile = np.load(stream, allow_pickle=False)
+            return {**found} if isinstance(found, NpzFile) else found
+    except READ_ERRORS as error:
+        reason = f"cannot be read as arrays: {error}"
+        remedy = "write it with numpy.save or numpy.savez, or as a TensorProto with the suffix .pb"
+        raise UsageError(reason, place=str(path), remedy=remedy) from error
+
+
+def _read_tensor(path: Path) -> Array:
+    tensor = read_tensor(TensorProto.FromString(path.read_bytes()))
+    if tensor is None or tensor.element_type not in READABLE_TYPES:
+        raise ValueError("no TensorProto with all of its data in the file and a type that numpy has")
+    values = tensor.values
+    if tensor.element_type == "string":
+        values = tuple(each.decode() for each in values)
+    return np.array(values, dtype_of(tensor.element_type)).reshape(tensor.dims)
+
+
+MAX_CANDIDATES = 12
+"""Limit of attempts with different shapes."""
+
+
+class SizePattern(NamedTuple):
+    """Sizes of the first dimension of each input and of the next one, and the step to each further one."""
+
+    leading: int
+    other: int
+    step: int
+
+
+SIZE_PATTERNS = (
+    SizePattern(2, 3, 1),
+    SizePattern(2, 3, 0),
+    SizePattern(3, 3, 0),
+    SizePattern(1, 1, 0),
+    SizePattern(2, 8, 0),
+    SizePattern(1, 64, 0),
+    SizePattern(1, 224, 0),
+)
+"""Different sizes first; then equal sizes, for models that require them without declaring it; then larger
+sizes, for models that reduce them."""
+
+CANDIDATE_RANKS = (2, 1, 3, 4, 0)
+"""Ranks to try for inputs without a declared rank."""
+
+
+class ModelInput(NamedTuple):
+    """Graph input; `element_type` is `None` if it is not a tensor, `dims` if the rank is not declared."""
+
+    name: str
+    type: str
+    element_type: str | None
+    dims: tuple[Dim, ...] | None
+
+
+InputShapes = Mapping[str, tuple[int, ...]]
+"""Shape of each input."""
+
+_Key = int | str | tuple[str, int]
+
+
+def candidate_shapes(inputs: Sequence[ModelInput], bound: Mapping[str, int]) -> Iterator[InputShapes]:
+    """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
+    ranks = CANDIDATE_RANKS if any(each.dims is None for each in inputs) else CANDIDATE_RANKS[:1]
+    layouts = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
+    for shapes in islice(dict.fromkeys(layouts), MAX_CANDIDATES):
+        yield {each.name: shape for each, shape in zip(inputs, shapes, strict=True)}
+
+
+def _layout(
+    inputs: Sequence[ModelInput], bound: Mapping[str, int], sizes: SizePattern, rank: int
+) -> tuple[tuple[int, ...], ...]:
+    keys = [_dimension_keys(each, rank) for each in inputs]
+    leading = {each[0] for each in keys if each}
+    assigned: dict[_Key, int] = dict(bound.items())
+    other = sizes.other
+    for key in chain.from_iterable(keys):
+        if key in assigned:
+            continue
+        if isinstance(key, int):
+            assigned[key] = key
+        elif key in leading:
+            assigned[key] = sizes.leading
+        else:
+            assigned[key] = other
+            other += sizes.step
+    return tuple(tuple(assigned[key] for key in each) for each in keys)
+
+
+def _dimension_keys(graph_input: ModelInput, rank: int) -> tuple[_Key, ...]:
+    """Return a key for each dimension: its size, its name, or its position. Equal keys get equal sizes."""
+    dims = (None,) * rank if graph_input.dims is None else graph_input.dims
+    return tuple((graph_input.name, axis) if dim is None else dim for axis, dim in enumerate(dims))
+
 
 Feeds = Mapping[str, Any]
 """Values by input name: arrays, and lists or `None` for inputs that are not tensors."""

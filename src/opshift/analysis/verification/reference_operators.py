@@ -27,7 +27,7 @@ class ReferenceRaises(Exception):
 
 
 def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
-    """Return an evaluator of a model that knows the operators with references; it changes the model."""
+    """Return an evaluator of a model that supports the operators with references; it changes the model."""
     names = dict.fromkeys((each.domain, each.op_type) for each in REFERENCES)
     operators = [
         type(name, (_ReferenceOperator,), {"op_schema": None, "op_domain": domain, "registry": registry})

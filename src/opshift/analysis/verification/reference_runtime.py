@@ -79,7 +79,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 
 
 def _newest_version(operator: OperatorVersion) -> int:
-    """Return the newest version that the installed onnx knows: it cannot implement unreleased ones."""
+    """Return the newest version in the installed onnx, which cannot implement unreleased ones."""
     from onnx.defs import SchemaError, get_schema
 
     try:

@@ -18,7 +18,7 @@ from opshift.model.errors import UsageError
 from opshift.model.extensions import ExtensionFailed
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
-from opshift.model.quiet_warnings import WARNINGS_IGNORED
+from opshift.model.process_state import WARNINGS_IGNORED
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 
@@ -167,7 +167,7 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     onnx = _import("onnx")
     from onnx.external_data_helper import load_external_data_for_model
 
-    from opshift.analysis.verification.reference_operators import evaluator
+    from opshift.analysis.verification.reference_operators import evaluator  # imports onnx
 
     name = f"onnx.reference {onnx.__version__}"
     reason = next(unsupported_operators(source.model, registry), None)

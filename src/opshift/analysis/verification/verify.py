@@ -1,22 +1,94 @@
-"""Verification of a converted model against its original."""
+"""Verification of a converted model against its original.
+
+Casts give the converted model the types of inputs and outputs of the original.
+"""
+
+from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import get_args
 
-from opshift.analysis.verification.interface_casts import with_types_of
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
+from opshift.model.attributes import INT
+from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.files import ModelLike, model_of
-from opshift.model.graphs import node_label
+from opshift.model.graphs import defined_values, nested_nodes, node_label
 from opshift.model.locations import folder_of
-from opshift.model.messages import ModelProto
+from opshift.model.messages import ModelProto, ValueInfoProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.progress import Progress
+from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry, default_registry
+
+FLOATS, INTEGERS = re.compile("double|b?float.*"), re.compile(r"u?int\d+")
+
+
+def with_types_of(original: ModelProto, converted: ModelProto) -> tuple[ModelProto, frozenset[str]]:
+    """Return a model with the types of another one, and the types that it had instead.
+
+    It is a copy with casts if tensors among its inputs or outputs have other element types, else the model.
+    """
+    inputs = _differences(original.graph.input, converted.graph.input)
+    outputs = _differences(original.graph.output, converted.graph.output)
+    if not inputs and not outputs:
+        return converted, frozenset()
+    model = deepcopy(converted)
+    taken = set(defined_values(model.graph))
+    names = {name: _unused(name, taken) for name in {**inputs, **outputs}}
+    for node in nested_nodes(model.graph):
+        node.input[:] = [names.get(each, each) for each in node.input]
+        node.output[:] = [names.get(each, each) for each in node.output]
+    for tensor in model.graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    for name, (_, new) in inputs.items():
+        _add_cast(model, name, names[name], new)
+    model.graph.node.extend(nodes)
+    for name, (old, _) in outputs.items():
+        _add_cast(model, names[name], name, old)
+    for values, changed in ((model.graph.input, inputs), (model.graph.output, outputs)):
+        for value in values:
+            if value.name in changed:
+                value.type.tensor_type.elem_type = BY_NAME[changed[value.name][0]].number
+    return model, frozenset(each for pair in (*inputs.values(), *outputs.values()) for each in pair)
+
+
+def _differences(
+    originals: Iterable[ValueInfoProto], converted: Iterable[ValueInfoProto]
+) -> Mapping[str, tuple[str, str]]:
+    """Return the element types of tensors in both models, by name, where they differ."""
+    types = {value.name: element_type_of(value.type) for value in converted}
+    pairs = ((value.name, element_type_of(value.type), types.get(value.name)) for value in originals)
+    return {
+        name: (old, new)
+        for name, old, new in pairs
+        if old is not None and new is not None and old != new and _is_change(old, new)
+    }
+
+
+def _is_change(old: str, new: str) -> bool:
+    """Return whether both types are floating-point types, or both integers: other changes are differences."""
+    return any(all(kind.fullmatch(each) for each in (old, new)) for kind in (FLOATS, INTEGERS))
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_cast"
+    taken.add(name)
+    return name
+
+
+def _add_cast(model: ModelProto, source: str, result: str, element_type: str) -> None:
+    node = model.graph.node.add(op_type="Cast", input=[source], output=[result])
+    node.attribute.add(name="to", type=INT, i=BY_NAME[element_type].number)
 
 
 def verify(
@@ -81,7 +153,7 @@ def verify(
         from opshift.analysis.verification.compare import tolerance_for
         from opshift.analysis.verification.execution import RunRequest, execute
         from opshift.analysis.verification.inputs import inputs_of, read_provided, with_sizes_of
-        from opshift.analysis.verification.runtimes import RuntimeModel
+        from opshift.analysis.verification.runtimes import RuntimeModel, opener_of
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -105,7 +177,6 @@ def verify(
     # few verifications fail
     from opshift.analysis.verification.executable_graph import ModelRuntime
     from opshift.analysis.verification.locate import locate
-    from opshift.analysis.verification.runtimes import opener_of
 
     one, other = (
         ModelRuntime(model, opener_of(name), registry)

@@ -90,7 +90,7 @@ def converter_files(version: str) -> dict[str, bytes]:
 
 
 def _components(lock: Mapping[str, Any]) -> list[Component]:
-    """Return what the files contain besides opshift: Pyodide, Python, and packages."""
+    """Return the components besides opshift: Pyodide, Python, and packages."""
     python = str(lock["info"]["python"])
     return [
         {

@@ -56,7 +56,7 @@ def _common_opset() -> int:
 
 
 def converter_page(renderer: Renderer, digest: str) -> Pages:
-    """Yield the page and its copy; `digest` is that of the files which it loads."""
+    """Yield the page and its copy; `digest` is the digest of the files that the page loads."""
     registry = default_registry()  # that of the page, also if the site has further domains
     opsets = range(registry.newest_opset(), 0, -1)
     targets = {"Opset of ai.onnx": [(f"opset {each}", str(each)) for each in opsets]}

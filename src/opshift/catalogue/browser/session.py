@@ -14,13 +14,14 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypedDict
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.analysis.model_of_text import model_of_text
-from opshift.analysis.model_text import model_lines
+from opshift.analysis.model_summary import summarize_model
+from opshift.analysis.model_text import model_lines, model_of_text
 from opshift.analysis.pages.conversion_page import conversion_page
-from opshift.analysis.pages.document import Document
-from opshift.analysis.pages.markdown import code_span
+from opshift.analysis.pages.document import Document, code_span
+from opshift.analysis.reach import reach as reachable
+from opshift.analysis.runs import runs as runtimes_of
 from opshift.catalogue.browser import result_pages
-from opshift.catalogue.browser.advice import Offer, offers, with_controls
+from opshift.catalogue.browser.result_pages import Offer, offers, with_controls
 from opshift.converter.convert import convert_with, plan_with
 from opshift.converter.cost import plan_with_cost
 from opshift.converter.errors import ConversionRefused
@@ -37,6 +38,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.model.plain_data import json_values
 from opshift.model.tensor_pieces import Piece, total_size, unconverted
 from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import RUNTIMES, get_runtime, runtime_files
 from opshift.stores.source_file import Source, open_source
 
 OWN_SETTINGS: Final = ("nodes", "runtime")
@@ -188,8 +190,6 @@ def _with_offers(answer: Answer, report: Report, model: ModelProto, settings: Ma
 
 def inspect(path: str, _: Mapping[str, object]) -> Answer:
     """Summarize a model."""
-    from opshift.analysis.model_summary import summarize_model
-
     with open_source(path) as file, Weights(file) as weights:
         summary = summarize_model(read_bytes(weights.message(), file.place), default_registry())
         data = {"input": path, "size": file.size, **asdict(summary)}
@@ -198,8 +198,6 @@ def inspect(path: str, _: Mapping[str, object]) -> Answer:
 
 def reach(path: str, settings: Mapping[str, object]) -> Answer:
     """List the opsets that a model can be converted to."""
-    from opshift.analysis.reach import reach as reachable
-
     with open_without_weights(path) as model:
         found = reachable(model, allow=settings.get("allow", ()))  # type: ignore[arg-type]
     return _answer(result_pages.reach_page(path, found), {"input": path, **found.as_dict()})
@@ -219,10 +217,7 @@ def check(path: str, _: Mapping[str, object]) -> Answer:
 
 
 def runs(path: str, settings: Mapping[str, object]) -> Answer:
-    """List the runtimes that run a model, and what prevents others; by default, of the newest releases."""
-    from opshift.analysis.runs import runs as runtimes_of
-    from opshift.registry.runtimes.files import RUNTIMES, runtime_files
-
+    """List the runtimes that run a model, and the reasons of the rest; by default, the newest releases."""
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last
@@ -235,7 +230,6 @@ def fit(path: str, settings: Mapping[str, object]) -> Answer:
     """Convert a model so that a runtime implements all of its nodes."""
     from opshift.analysis.fit.fit import fit_message
     from opshift.analysis.fit.result import DoesNotFit
-    from opshift.registry.runtimes.files import RUNTIMES, get_runtime
 
     if not RUNTIMES.exists():
         return {"missing": "runtimes"}

@@ -7,8 +7,8 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.use import STANDALONE, Use
 from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
+from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.tensors import count_elements, read_tensor, sparse_positions
 
 

@@ -9,7 +9,7 @@ from opshift.checker.checked_nodes import ExternalTensor, InternalTensor
 from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import byte_size
-from opshift.model.external_data import ExternalData, byte_count
+from opshift.model.offloaded_tensors import ExternalData, byte_count
 from opshift.model.tensors import DATA_FIELDS, element_count
 
 SOURCE = "IR: External Tensor Data; onnx.proto: TensorProto.external_data"

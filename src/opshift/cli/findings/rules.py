@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from opshift.checker.findings import Level
+from opshift.checker.rule_table import rule_table as checker_rules
 from opshift.cli.findings.finding import EXTERNAL_DATA, MISSING_KERNEL, Severity
+from opshift.registry.changes.rules import CHANGE_RULES
+from opshift.registry.explanations.refusal_causes import refusal_causes
+from opshift.registry.lint.rule_table import rule_table as definition_rules
 
 SEVERITIES: dict[Level, Severity] = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
 """Severity that code hosts show for a level."""
@@ -56,24 +60,18 @@ def rules_of(command: str) -> dict[str, RuleFacts]:
 
 
 def _checker() -> Iterator[RuleFacts]:
-    from opshift.checker.rule_table import rule_table
-
-    for rule in rule_table().values():
+    for rule in checker_rules().values():
         advice = f"What to do: {rule.remedy}.\n\nSource: {rule.source}."
         yield RuleFacts(rule.id, SEVERITIES[rule.level], rule.title, advice, "docs/checker-rules.md")
 
 
 def _definitions() -> Iterator[RuleFacts]:
-    from opshift.registry.lint.rule_table import rule_table
-
-    for rule in rule_table().values():
+    for rule in definition_rules().values():
         advice = f"What to do: {rule.remedy}."
         yield RuleFacts(rule.id, "error", rule.title, advice, "docs/definition-rules.md")
 
 
 def _changes() -> Iterator[RuleFacts]:
-    from opshift.registry.changes.rules import CHANGE_RULES
-
     for rule in CHANGE_RULES.values():
         advice = f"Class of the change: {rule.change_class}. {rule.change_class.meaning}"
         yield RuleFacts(rule.id, "error", rule.purpose, advice, "docs/changes.md#rules")
@@ -101,8 +99,6 @@ def _results() -> Iterable[RuleFacts]:
 
 
 def _refusals() -> Iterator[RuleFacts]:
-    from opshift.registry.explanations.refusal_causes import refusal_causes
-
     for code, cause in refusal_causes().items():
         advice = f"{cause.cause}\n\nExample: {cause.example}\n\nWhat to do: {cause.remedy}."
         page = f"docs/refusals.md#{code.replace('.', '')}"

@@ -18,8 +18,8 @@ from opshift.cli.findings.finding import Finding, ModelResult
 from opshift.cli.gate.inspect_file import FAILED, GateResult, Inspect, inspect_file
 from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
+from opshift.model.locations import without_secrets
 from opshift.model.plain_data import PlainDataError, parse_json
-from opshift.model.redaction import without_secrets
 from opshift.version import __version__
 
 

@@ -12,19 +12,17 @@ import typer
 
 from opshift.batch.run_chunks import WORKER_LOST, Lost, run_chunks
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.findings.formats import findings_writer
+from opshift.cli.findings.formats import findings_writer, open_sarif
 from opshift.cli.gate.inspect_file import GateResult, Inspect, failure, inspect_file
 from opshift.cli.gate.several import GateOptions
-from opshift.cli.gate.summary import Summary
-from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, TextWriter, Writer
+from opshift.cli.gate.writers import MAX_ROWS, FindingsOutput, JsonLinesWriter, Summary, TextWriter, Writer
 from opshift.cli.options import Format
 from opshift.cli.output import page_for
 from opshift.cli.page import Page
-from opshift.cli.paths import require_file
+from opshift.cli.paths import DASH, require_file
 from opshift.cli.progress import show_progress
-from opshift.cli.streams import DASH
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.signals import signals_deferred
+from opshift.model.process_state import signals_deferred
 from opshift.stores.find_models import LIST, FoundModel, find_models
 
 
@@ -72,8 +70,6 @@ def show_results(
     with ExitStack() as stack:
         writers: list[Writer] = []
         if options.sarif:
-            from opshift.cli.findings.sarif import open_sarif
-
             sarif = stack.enter_context(open_sarif(options.sarif, options.command))
             writers.append(FindingsOutput(sarif))
         writers.append(_writer(options, summary, page, columns, folder))

@@ -19,6 +19,7 @@ from opshift.cli.options import (
 )
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
+from opshift.stores.find_models import is_file_name
 
 SEVERAL = "Several models"
 """Title of the section of these options in the help."""
@@ -117,6 +118,5 @@ def single_file(names: Sequence[str], options: GateOptions) -> str | None:
         raise UsageError("IN is not given", remedy=remedy)
     if len(names) != 1 or options.files_from is not None or not options.is_plain:
         return None
-    from opshift.stores.find_models import is_file_name  # not needed by `convert`
 
     return require_file(names[0]) if is_file_name(names[0]) else None

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from opshift.adapters.core.adapter_table import adapter_table
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.findings.finding import Finding
 from opshift.cli.findings.formats import findings_writer
@@ -16,6 +17,7 @@ from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.registry.errors import DefinitionFinding
+from opshift.registry.lint.rule_table import rule_table
 
 
 def lint(
@@ -33,8 +35,6 @@ def lint(
     All findings are printed, each with its file, line and column, the rule and a remedy. Other commands
     refuse a definition with such mistakes. Exits with 1 if there are findings.
     """
-    from opshift.adapters.core.adapter_table import adapter_table
-    from opshift.registry.lint.rule_table import rule_table
     from opshift.registry.lint_tree import lint_tree
 
     if rules:

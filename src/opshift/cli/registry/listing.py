@@ -13,6 +13,7 @@ from opshift.cli.page import Column, Page, number
 from opshift.cli.registry.operator_text import find_version, parse_operator
 from opshift.model.message_text import count_text
 from opshift.registry.models import OperatorVersion
+from opshift.registry.record import to_plain_data
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Consumer, Release, Releases
 from opshift.registry.selection import STATUSES, Status, Versions, opsets_at, status_at
@@ -277,8 +278,6 @@ def _remark(release: Release | Consumer) -> str:
 
 
 def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:
-    from opshift.registry.record import to_plain_data
-
     return [
         {"target": f"{product}-{version}", **to_plain_data(each), "source": _source(product, each)}
         for version, each in releases.items()

@@ -14,8 +14,10 @@ from opshift.cli.conversion_text import write_plan
 from opshift.cli.errors import EXIT_FINDINGS, names_in_arguments
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.streams import DASH, STDIN
+from opshift.cli.paths import DASH, STDIN
+from opshift.converter.report import Report
 from opshift.model.errors import UNKNOWN_ELEMENT_TYPE, InvalidModel
+from opshift.model.operator_ids import opset_imports
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
@@ -51,11 +53,8 @@ def node(
     Values that no node produces are inputs. A type before their name, such as float[N, 10] x, helps the
     conversion. The text of a model has its own opset. Exits with 1 after a refusal.
     """
-    from opshift.analysis.model_of_text import model_of_text
-    from opshift.analysis.model_text import model_lines
+    from opshift.analysis.model_text import model_lines, model_of_text
     from opshift.converter.convert import try_convert
-    from opshift.converter.report import Report
-    from opshift.model.operator_ids import opset_imports
 
     settings = read_settings(
         Settings(

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from opshift.cli.commands import examples_text, subcommand_group
+from opshift.cli.commands import HelpCommand, examples_text, subcommand_group
 from opshift.cli.errors import names_in_arguments
-from opshift.cli.help_text import HelpCommand
 from opshift.cli.options import (
     DefinitionsOption,
     ForceOption,
@@ -19,13 +18,19 @@ from opshift.cli.options import (
 )
 from opshift.cli.output import print_result, write_out
 from opshift.cli.page import Page
-from opshift.cli.paths import require_file
+from opshift.cli.paths import DASH, STDOUT, require_file, require_no_terminal
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
-from opshift.cli.streams import DASH, STDOUT, require_no_terminal
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
-from opshift.registry.documents.files import DocumentFormat
+from opshift.registry.documents.files import (
+    DocumentFormat,
+    read_document,
+    read_set_or_names,
+    write_document,
+    write_tree,
+)
+from opshift.registry.documents.from_registry import operator_set
 
 opset = subcommand_group("Export and load operator sets as documents, and release opsets.")
 
@@ -66,9 +71,6 @@ def export(
     that other readers ignore. Its IR version is that of the first ONNX release with the opset; for a private
     domain, the newest. The suffix of OUT is .onnxopset, .yaml or .json.
     """
-    from opshift.registry.documents.files import write_document
-    from opshift.registry.documents.from_registry import operator_set
-
     if form is None:
         suffix = out.suffix.removeprefix(".") if out else ""
         form = next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
@@ -106,8 +108,6 @@ def load(
     Other commands read the document with --opsets FILE. Documents of other tools contain names without
     definitions: they are listed, but no command can use them.
     """
-    from opshift.registry.documents.files import read_document, read_set_or_names, write_tree
-
     require_file(source)
     document = read_document(source) if out else read_set_or_names(source)
     data: dict[str, object] = {

@@ -14,6 +14,7 @@ from opshift.cli.registry.operator_text import domains_with, parse_operator
 from opshift.model.errors import UsageError
 from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.record import to_plain_data
 
 if TYPE_CHECKING:
     from opshift.registry.runtimes.runtime import Runtime
@@ -81,15 +82,12 @@ def _print_all(found: list[Runtime], form: Format) -> None:
 
 
 def _facts(runtime: Runtime) -> dict[str, object]:
-    from opshift.registry.record import to_plain_data
-
     facts = to_plain_data(runtime, exclude={"operators", "extends"})
     return {"name": runtime.name, **facts}
 
 
 def _print_runtime(runtime: Runtime, form: Format) -> None:
     from opshift.catalogue.kernels import kernel_types, versions_without_kernel
-    from opshift.registry.record import to_plain_data
     from opshift.registry.runtimes.runtime import versions_text
 
     missing = list(versions_without_kernel(runtime, registry_with(None)))

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, ElementType, element_bits
 from opshift.model.errors import InvalidModel, Place
-from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import StringStringEntryProto, TensorProto, TypeProto
+from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.tensors import count_elements
 
 # No part is read twice: repetitions are possessive, and an invalid token ends where reading it failed.

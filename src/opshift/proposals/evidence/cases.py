@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.emit.cast import FLOAT_TYPES
+from opshift.adapters.emit.expression import FLOAT_TYPES
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
 from opshift.model.message_text import did_you_mean
-from opshift.model.quiet_warnings import WARNINGS_IGNORED
+from opshift.model.process_state import WARNINGS_IGNORED
 from opshift.proposals.content.models import Example, ExampleTensor, attribute_value_problem
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 

@@ -16,7 +16,7 @@ from opshift.model.extensions import error_line
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId, canonical_domain
-from opshift.model.quiet_warnings import WARNINGS_IGNORED
+from opshift.model.process_state import WARNINGS_IGNORED
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.staged_registry import reference_file

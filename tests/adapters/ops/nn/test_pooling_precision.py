@@ -15,7 +15,7 @@ from support.conversion import refusal_of
 from support.execution import Array, build, run
 
 from opshift import convert_version
-from opshift.adapters.ops.nn.pooling_windows import ERRORS
+from opshift.adapters.ops.nn.pooling import ERRORS
 
 
 class Pool(NamedTuple):

@@ -12,7 +12,7 @@ from support.execution import Array, assert_equal, build, opset_of, run
 from support.tree_ensembles import ML, classifier, data, regressor
 
 from opshift import ConversionRefused, convert_version
-from opshift.adapters.ops.traditionalml.tree_ensemble_unfold import ERROR
+from opshift.adapters.ops.traditionalml.tree_ensemble import ERROR
 from random_graphs.forests import Forest, votes
 
 LEQ, EQ, MEMBER = 0, 4, 6

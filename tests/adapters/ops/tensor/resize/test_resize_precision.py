@@ -15,7 +15,7 @@ from support.conversion import refusal_of
 from support.execution import Array, build, run
 
 from opshift import convert_version
-from opshift.adapters.ops.tensor.resize.request import ERROR
+from opshift.adapters.ops.tensor.resize_request import ERROR
 
 RANDOM = np.random.default_rng(0)
 SIZES = (241, 307)

@@ -1,0 +1,318 @@
+"""If, Loop and Scan.
+
+Before opset 11, the branches of If must return equal shapes, not only equal types, and Loop requires at
+least one loop-carried value. Scan 8 runs over each sample of a batch; version 9 has axes and directions
+instead.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
+from opshift.adapters.core.rewriter import Attributes
+from opshift.adapters.emit.indices import nonnegative_axis
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_ELEMENTS,
+    dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+)
+from opshift.adapters.emit.subgraphs import LoopBuilder, SubgraphBuilder, body_output_type
+from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.node import Dims, Graph, Value
+from opshift.model.types import dims_of
+
+EMIT_OPSET = 9
+"""Opset of the emitted nodes."""
+
+BRANCHES = ("then_branch", "else_branch")
+
+Shape = tuple[int, ...]
+
+Merged = dict[int, tuple[Shape, Shape]]
+"""Shapes of the outputs that differ between the branches, by position."""
+
+
+@adapter("If", 11, 1)
+def flatten_different_shapes(node: Node, out: Rewriter) -> None:
+    """Return known different shapes flattened and padded to one size; replace other branches by Loops.
+
+    Runtimes do not check unknown shapes.
+    """
+    require_supported_types(node, out)
+    then_shapes, else_shapes = (_shapes(node.attribute(name), out) for name in BRANCHES)
+    merged: Merged = {}
+    for position, (then_dims, else_dims) in enumerate(zip(then_shapes, else_shapes, strict=False)):
+        if _differ(then_dims, else_dims):
+            shapes = _known(then_dims), _known(else_dims)
+            if shapes[0] is None or shapes[1] is None or not _are_emitted_by_model(node):
+                _emit_loops(node, out)
+                return
+            merged[position] = (shapes[0], shapes[1])
+    if merged:
+        _merge(node, merged, out)
+    else:
+        out.replace(node)
+
+
+def _merge(node: Node, merged: Merged, out: Rewriter) -> None:
+    """Emit an If with two values for each merged output: padded elements, and their layout."""
+    outputs: list[str] = []
+    for position, name in enumerate(node.outputs):
+        outputs += [out.fresh("flat"), out.fresh("layout")] if position in merged else [name]
+    branches = {
+        name: _branch(node, name, {position: pair[number] for position, pair in merged.items()}, merged, out)
+        for number, name in enumerate(BRANCHES)
+    }
+    out.replace(node, outputs=outputs, attributes=branches)
+    names = iter(outputs)
+    for position, name in enumerate(node.outputs):
+        first = next(names)
+        if position in merged:
+            _restore(first, next(names), name, merged[position], out)
+
+
+def _branch(node: Node, attribute: str, shapes: dict[int, Shape], merged: Merged, out: Rewriter) -> Graph:
+    graph = node.attribute(attribute)
+    body = SubgraphBuilder(out.for_opset(EMIT_OPSET))
+    body.embed(node.attributes[attribute])
+    for position, (name, value) in enumerate(zip(node.outputs, graph.output, strict=False)):
+        element_type = body_output_type(name, value, out)
+        if position not in shapes:
+            dims = out.facts.nested_shape(graph, value.name)
+            body.output(body.emit("Identity", [value.name]), element_type, dims)
+            continue
+        shape, pair = shapes[position], merged[position]
+        size, rank = max(map(prod, pair)), max(map(len, pair))
+        flat = reshape(value.name, (-1,), body)
+        if prod(shape) < size:
+            flat = body.emit("Concat", [flat, _zeros(size - prod(shape), element_type, body)], axis=0)
+        body.output(flat, element_type, (size,))
+        # The number of elements, the number of dimensions, and these.
+        layout = [prod(shape), len(shape), *shape, *[0] * (rank - len(shape))]
+        body.output(body.emit("Identity", [out.int64(layout)]), "int64", (2 + rank,))
+    return body.graph()
+
+
+def _emit_loops(node: Node, out: Rewriter) -> None:
+    """Emit a Loop for each branch: it runs once or never, and replaces the outputs of the other branch.
+
+    Unlike the outputs of If, the values that a Loop carries may change shape and rank.
+    """
+    out = out.for_opset(EMIT_OPSET)
+    condition = node.inputs[0]
+    outputs = [_outputs(node.attribute(name)) for name in BRANCHES]
+    types = [
+        body_output_type(name, value, out) for name, value in zip(node.outputs, outputs[0], strict=False)
+    ]
+    values: Sequence[str] = [_zeros(1, each, out) for each in types]
+    conditions = condition, out.emit("Not", [condition])
+    results: Sequence[int | Sequence[str]] = (len(types), node.outputs)
+    for attribute, returned, runs, names in zip(BRANCHES, outputs, conditions, results, strict=True):
+        body = LoopBuilder(out)
+        for element_type in types:
+            body.input(element_type)
+        body.embed(node.attributes[attribute])
+        for value, element_type in zip(returned, types, strict=False):
+            body.output(body.emit("Identity", [value.name]), element_type)
+        values = body.emit_loop(out.cast(runs, "int64"), values, out, names)
+
+
+def _restore(flat: str, layout: str, name: str, pair: tuple[Shape, Shape], out: Rewriter) -> None:
+    """Emit the elements without padding, in their shape."""
+    out = out.for_opset(EMIT_OPSET)
+    ranks = {len(shape) for shape in pair}
+    count = _slice(layout, 0, 1, out)
+    elements = out.emit("Gather", [flat, index_range(count, out)], axis=0)
+    shape = _slice(layout, 2, 2 + max(ranks), out)
+    if len(ranks) > 1:
+        shape = out.emit("Gather", [shape, index_range(_slice(layout, 1, 2, out), out)], axis=0)
+    out.emit("Reshape", [elements, shape], [name])
+
+
+def _slice(value: str, start: int, end: int, out: Rewriter) -> str:
+    return out.emit("Slice", [value], axes=[0], starts=[start], ends=[end])
+
+
+def _zeros(count: int, element_type: str, out: Rewriter) -> str:
+    zero = b"" if element_type == "string" else 0 if "int" in element_type else 0.0
+    if element_type == "bool":
+        zero = False
+    if count <= MAX_CONSTANT_ELEMENTS:
+        return out.constant([zero] * count, element_type)
+    return out.emit(
+        "ConstantOfShape", [out.int64([count])], opset=9, value=Tensor(element_type, (1,), (zero,))
+    )
+
+
+def _are_emitted_by_model(node: Node) -> bool:
+    return not any(isinstance(node.attribute(name), Graph) for name in BRANCHES)
+
+
+def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
+    """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
+    if isinstance(graph, Graph):
+        return [each.dims for each in graph.outputs]
+    return [out.facts.nested_shape(graph, value.name) for value in graph.output]
+
+
+def _outputs(graph: Graph | GraphProto) -> Sequence[ValueInfoProto | Value]:
+    return graph.outputs if isinstance(graph, Graph) else graph.output
+
+
+def _known(dims: Dims) -> Shape | None:
+    """Return a shape that Reshape can restore: all dimensions are known, and only the first may be 0."""
+    known = tuple(dim for dim in dims or () if isinstance(dim, int))
+    return known if dims is not None and len(known) == len(dims) and 0 not in known[1:] else None
+
+
+def _differ(first: Dims, second: Dims) -> bool:
+    if first is None or second is None:
+        return False
+    pairs = zip(first, second, strict=False)
+    return len(first) != len(second) or any(a != b and None not in (a, b) for a, b in pairs)
+
+
+@adapter("Loop", 11, 1)
+def add_carried_value(node: Node, out: Rewriter) -> None:
+    """Add an unused loop-carried value to a Loop without any."""
+    if len(node.inputs) > 2:
+        out.replace(node)
+        return
+    graph = node.attribute("body")
+    body = SubgraphBuilder(out)
+    for value, element_type in zip(graph.input, ("int64", "bool"), strict=True):
+        body.input(element_type, _declared_dims(value), value.name)
+    unused = body.input("int64", ())
+    body.embed(node.attributes["body"])
+    condition, *scan_outputs = graph.output
+    body.output(body.emit("Identity", [condition.name]), "bool", _declared_dims(condition))
+    body.output(body.emit("Identity", [unused]), "int64", ())
+    for name, value in zip(node.outputs, scan_outputs, strict=False):
+        body.output(
+            body.emit("Identity", [value.name]), body_output_type(name, value, out), _declared_dims(value)
+        )
+    inputs = (node.input(0), node.input(1), out.int64(0))
+    outputs = (out.fresh("idle"), *node.outputs)
+    out.replace(node, inputs=inputs, outputs=outputs, attributes={"body": body.graph()})
+
+
+def _declared_dims(value: ValueInfoProto) -> Dims:
+    """Return the shape declared by a ValueInfoProto."""
+    tensor = value.type.tensor_type
+    return dims_of(tensor.shape) if tensor.HasField("shape") else None
+
+
+class ScannedValue(NamedTuple):
+    """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
+
+    name: str
+    axis: int
+    is_reversed: bool
+
+
+@adapter("Scan", 11, 9)
+def normalize_scan_axes(node: Node, out: Rewriter) -> None:
+    """Add the rank to negative axes, which version 9 does not support."""
+    attributes = dict(node.attributes)
+    for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
+        axes = node.attribute(name)
+        if axes and min(axes) < 0:
+            # Scanned values follow the state variables.
+            scanned = values[-len(axes) :]
+            attributes[name] = [
+                nonnegative_axis(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
+            ]
+    out.replace(node, attributes=attributes)
+
+
+@adapter("Scan", 9, 8)
+def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
+    """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
+    scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
+    states = node.inputs[: len(node.inputs) - len(scanned)]
+    built = _scanned_values(node, "output", node.outputs[len(states) :])
+    length = dimension_tensor(dimension(scanned[0].name, scanned[0].axis, out), out)
+    last = out.emit("Sub", [length, out.int64([1])])
+    body = _body(node, scanned, reshape(last, (), out), out)
+    stacked = [out.fresh("stacked") for _ in built]
+    body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
+    for name, lane in zip(stacked, built, strict=True):
+        if lane.is_reversed:
+            backward = out.emit("Sub", [last, index_range(length, out)])
+            name = out.emit("Gather", [name, backward], axis=0)
+        if lane.name:
+            _move_scan_axis(name, lane, out)
+
+
+@adapter("Scan", 8, 9)
+@adapter("Scan", 8, 7)
+def remove_batch_dimension(node: Node, out: Rewriter) -> None:
+    """Squeeze a batch dimension of 1; for other batches, emit a Loop that scans one sample per turn."""
+    if node.input(0):
+        reason = "input sequence_lens is used, which Scan-9 does not have"
+        remedy = "omit sequence_lens if all samples have the full length"
+        raise CannotConvert(reason, "input.unsupported", remedy=remedy)
+    inputs = node.inputs[1:]
+    attributes = node.without("directions")
+    if "directions" in node.attributes:
+        attributes["scan_input_directions"] = node.attribute("directions")
+    if {shape[0] for shape in map(out.shape, inputs) if shape} != {1}:
+        _scan_samples(node, attributes, out)
+        return
+    outputs = [out.fresh("scan") if name else "" for name in node.outputs]
+    singles = [out.emit("Squeeze", [name], axes=[0]) for name in inputs]
+    out.replace(node, inputs=singles, outputs=outputs, attributes=attributes, opset=9)
+    for single, name in zip(outputs, node.outputs, strict=True):
+        if name:
+            out.emit("Unsqueeze", [single], [name], axes=[0])
+
+
+def _scan_samples(node: Node, attributes: Attributes, out: Rewriter) -> None:
+    """Emit a Loop that scans one sample of the batch per turn and stacks the results."""
+    inputs = node.inputs[1:]
+    out = out.for_opset(9)
+    body = LoopBuilder(out)
+    samples = [body.emit("Gather", [name, body.iteration], axis=0) for name in inputs]
+    results = body.emit_all("Scan", samples, len(node.outputs), **attributes)
+    for name, result, value in zip(node.outputs, results, node.attribute("body").output, strict=True):
+        body.output(result, body_output_type(name, value, out))
+    batch = dimension_tensor(dimension(inputs[0], 0, out), out)
+    body.emit_loop(batch, (), out, [name or out.fresh("unused") for name in node.outputs])
+
+
+def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[ScannedValue]:
+    axes, directions = (node.attribute(f"scan_{kind}_{option}", ()) for option in ("axes", "directions"))
+    return [
+        ScannedValue(name, axes[position] if axes else 0, bool(directions and directions[position]))
+        for position, name in enumerate(names)
+    ]
+
+
+def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
+    graph = node.attribute("body")
+    emitted = isinstance(graph, Graph)
+    inputs, outputs = (graph.inputs, graph.outputs) if emitted else (graph.input, graph.output)
+    body = LoopBuilder(out)
+    states = len(inputs) - len(scanned)
+    for name, inner in zip(node.inputs, inputs[:states], strict=False):
+        body.input(out.element_type(name), name=body.provide(inner.name))
+    for lane, inner in zip(scanned, inputs[states:], strict=True):
+        index = body.emit("Sub", [last, body.iteration]) if lane.is_reversed else body.iteration
+        body.emit("Gather", [lane.name, index], [body.provide(inner.name)], axis=lane.axis)
+    body.embed(node.attributes["body"])
+    for position, value in enumerate(outputs):
+        result = body.emit("Identity", [body.embedded_name(value.name)])
+        body.output(result, body_output_type(node.output(position), value, out))
+    return body
+
+
+def _move_scan_axis(stacked: str, lane: ScannedValue, out: Rewriter) -> None:
+    """Move the first dimension of a stacked output to the scan axis."""
+    if not lane.axis:
+        out.emit("Identity", [stacked], [lane.name])
+        return
+    remaining = list(range(1, out.rank(lane.name)))
+    out.emit("Transpose", [stacked], [lane.name], perm=[*remaining[: lane.axis], 0, *remaining[lane.axis :]])

@@ -1,1 +1,0 @@
-"""Adapters of the operators in ONNX's `controlflow` folder."""

@@ -1,1 +1,0 @@
-"""Adapters of operators that ONNX removed."""

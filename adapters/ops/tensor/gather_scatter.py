@@ -1,0 +1,412 @@
+"""Reads and writes at computed indices: gathers, scatters and ReverseSequence.
+
+GatherND and GatherElements were introduced in opset 11, and `batch_dims` of GatherND in opset 12.
+ReverseSequence (introduced in opset 10) is a Gather. Before its introduction in opset 9, Scatter is a Gather
+from the data and the updates concatenated. Before `reduction` was added in opsets 16 and 18, a table of
+updates and targets is reduced if it is small; otherwise a Loop applies the updates.
+"""
+
+from itertools import product
+from math import inf, prod
+
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
+from opshift.adapters.core.rewriter import positions_of
+from opshift.adapters.emit.expression import IEEE_FLOAT_TYPES, Expression, cast, cast_between
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    INT64_ONE,
+    MAX_CONSTANT_INDICES,
+    flatten_element_indices,
+    flatten_index_tuples,
+    index_depth,
+    nonnegative_indices,
+)
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_DATA,
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+    reshape_like,
+)
+from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.model.element_types import BY_NAME
+
+
+@adapter("GatherND", 12, 11)
+def prepend_batch_indices(node: Node, out: Rewriter) -> None:
+    """Prepend to each index tuple its own position in the `batch_dims` leading dimensions."""
+    batch_dims = node.attribute("batch_dims", 0)
+    if not batch_dims:
+        out.replace(node, attributes={})
+        return
+    data, indices = node.inputs
+    last_axis = out.rank(indices) - 1
+    batch_indices = _batch_indices(indices, batch_dims, last_axis, out)
+    tuples = out.emit("Concat", [batch_indices, indices], axis=last_axis)
+    out.replace(node, inputs=[data, tuples], attributes={})
+
+
+@adapter("GatherND", 11, 10)
+def gather_rows(node: Node, out: Rewriter) -> None:
+    """Flatten the data to rows, one for each possible index tuple, and gather the rows with Gather."""
+    out = out.for_opset(INDICES_OPSET)
+    data, indices = node.inputs
+    depth = index_depth(indices, out)
+    rows = out.emit("Flatten", [data], axis=depth)
+    row_ids = flatten_index_tuples(data, indices, out)
+    gathered = out.emit("Gather", [rows, row_ids], axis=0)
+    bounds = [out.int64([each]) for each in (depth, 2**31 - 1, 0)]
+    row_shape = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
+    shape = out.emit("Concat", [out.emit("Shape", [row_ids]), row_shape], axis=0)
+    out.emit("Reshape", [gathered, shape], node.outputs)
+
+
+def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
+    """Return the positions of the index tuples in the leading dimensions, one coordinate in each column."""
+    outer_sizes = (out.shape(indices) or ())[:last_axis]
+    sizes = [size for size in outer_sizes if size is not None]
+    if len(sizes) == last_axis and positions_of(sizes) <= MAX_CONSTANT_INDICES:
+        values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
+        return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
+    shape = out.emit("Shape", [indices])
+    bounds = [out.int64([each]) for each in (0, batch_dims, last_axis)]
+    batch_shape = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
+    # NonZero of a tensor of ones lists every position of the batch dimensions in row-major order.
+    ones = out.emit("ConstantOfShape", [batch_shape], value=INT64_ONE)
+    positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
+    trailing = out.int64([*[1] * (last_axis - batch_dims), batch_dims])
+    aligned = out.emit("Reshape", [positions, out.emit("Concat", [batch_shape, trailing], axis=0)])
+    outer_shape = out.emit("Slice", [shape, bounds[0], bounds[2], bounds[0]])
+    return out.emit("Expand", [aligned, out.emit("Concat", [outer_shape, bounds[1]], axis=0)])
+
+
+@adapter("GatherElements", 11, 10)
+def gather_flat_elements(node: Node, out: Rewriter) -> None:
+    """Flatten the data to one dimension and gather single elements with Gather."""
+    out = out.for_opset(INDICES_OPSET)
+    data, indices = node.inputs
+    axis, rank = node.attribute("axis", 0), out.rank(data)
+    if rank == 1:
+        # Gather and GatherElements are the same operation on one dimension.
+        inputs = [data, nonnegative_indices(indices, data, 0, out)]
+        out.replace(node, op_type="Gather", inputs=inputs, attributes={"axis": 0}, opset=INDICES_OPSET)
+        return
+    flat_data = reshape(data, (-1,), out)
+    flat_indices = flatten_element_indices(data, indices, axis % rank, out)
+    gathered = out.emit("Gather", [flat_data, flat_indices], axis=0)
+    reshape_like(gathered, indices, out.emit("Shape", [indices]), out, node.outputs)
+
+
+MAX_TABLE_ELEMENTS = 1 << 20
+"""Limit for the elements of the table of updates and targets: it grows with the product of both."""
+
+COMBINING_OPERATORS = {
+    b"add": ("Add", "ReduceSum"),
+    b"mul": ("Mul", "ReduceProd"),
+    b"max": ("Max", "ReduceMax"),
+    b"min": ("Min", "ReduceMin"),
+}
+"""For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
+
+EXTREMUM_TYPES = {
+    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
+    "uint32": "int64",
+    "bfloat16": "float",
+}
+"""Types in which the largest and the smallest number of a type are found."""
+
+SUM_TYPES = {
+    **dict.fromkeys(("int8", "uint8", "int16", "uint16"), "int32"),
+    **dict.fromkeys(("uint32", "uint64"), "int64"),
+}
+"""Types in which sums and products are computed; the cast back keeps the low bits."""
+
+TURNS_OPSET = 13
+"""Opset of the nodes that apply updates in turns, which all exist since opset 11."""
+
+COMPUTED_TOP_K_OPSET = 10
+"""First opset in which K is an input of TopK."""
+
+VALUE_BITS = {"int32": 31, "int64": 63}
+"""Number of bits of each integer type without the sign."""
+
+
+@adapter("Scatter", 9, 8)
+def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
+    """Concatenate the flattened data and updates, and gather for each output element from one of the two."""
+    data, _, updates = node.inputs
+    sources = _constant_sources(node, out) or _computed_sources(node, out)
+    both = out.emit("Concat", [reshape(each, (-1,), out) for each in (data, updates)], axis=0)
+    out.emit("Gather", [both, sources], node.outputs, axis=0)
+
+
+def _constant_sources(node: Node, out: Rewriter) -> str | None:
+    """Return the source index of each output element if the indices are constant and the shape is known."""
+    indices = out.constant_value(node.inputs[1])
+    shape = out.known_shape(node.inputs[0])
+    if indices is None or not shape or prod(shape) > MAX_CONSTANT_DATA:
+        return None
+    strides = [prod(shape[position + 1 :]) for position in range(len(shape))]
+    axis = node.attribute("axis", 0) % len(shape)
+    sources = list(range(prod(shape)))
+    for number, index in enumerate(indices.values):
+        target, rest = 0, number
+        for position in reversed(range(len(shape))):
+            rest, coordinate = divmod(rest, indices.dims[position])
+            target += strides[position] * (index % shape[axis] if position == axis else coordinate)
+        # Updates follow the data in the concatenated tensor; the last update of an element wins.
+        sources[target] = len(sources) + number
+    return out.tensor(Tensor("int64", shape, tuple(sources)))
+
+
+def _computed_sources(node: Node, out: Rewriter) -> str:
+    """Return the source index of each output element, computed in a Loop over the updates."""
+    data, indices = node.inputs[:2]
+    axis = node.attribute("axis", 0) % out.rank(data)
+    targets = flatten_element_indices(data, indices, axis, out)
+    count = reshape(out.emit("Size", [data]), (1,), out)
+    positions = index_range(count, out, is_compact=True)
+    body = LoopBuilder(out)
+    sources = body.input("int64", (None,))
+    target = body.emit("Gather", [targets, body.iteration])
+    is_here = cast(body.emit("Equal", [positions, target]), "int64", body)
+    change = body.emit("Sub", [body.emit("Add", [count, body.iteration]), sources])
+    body.output(body.emit("Add", [sources, body.emit("Mul", [is_here, change])]), "int64", (None,))
+    (flat_sources,) = body.emit_loop(computed_dimension(targets, 0, out), [positions], out)
+    return reshape_like(flat_sources, data, out.emit("Shape", [data]), out)
+
+
+@adapter(("ScatterND", "ScatterElements"), 18, 16)
+def combine_max_min_updates(node: Node, out: Rewriter) -> None:
+    """Combine the updates of each element by `max` or `min` before applying them to the data."""
+    if node.attribute("reduction", b"none") in (b"max", b"min"):
+        _combine(node, out)
+    else:
+        out.replace(node)
+
+
+@adapter(("ScatterND", "ScatterElements"), 16, 13)
+def combine_add_mul_updates(node: Node, out: Rewriter) -> None:
+    """Combine the updates of each element by `add` or `mul`; drop the default, which overwrites elements."""
+    if node.attribute("reduction", b"none") == b"none":
+        out.replace(node, attributes=node.without("reduction"))
+    else:
+        _combine(node, out)
+
+
+@adapter("ScatterND", 11, 10)
+def scatter_rows(node: Node, out: Rewriter) -> None:
+    """Flatten the data to rows, one for each possible index tuple, and write the rows with Scatter."""
+    out = out.for_opset(INDICES_OPSET)
+    data, indices, updates = node.inputs
+    last_axis = out.rank(indices) - 1
+    rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
+    new_rows = out.emit("Flatten", [updates], axis=last_axis)
+    column = out.int64([-1, 1])
+    row_indices = out.emit("Reshape", [flatten_index_tuples(data, indices, out), column])
+    # Scatter requires one index for each element of the updates.
+    expanded = out.emit("Expand", [row_indices, out.emit("Shape", [new_rows])])
+    scattered = out.emit("Scatter", [rows, expanded, new_rows], axis=0)
+    reshape_like(scattered, data, out.emit("Shape", [data]), out, node.outputs)
+
+
+def _combine(node: Node, out: Rewriter) -> None:
+    """Combine the updates with the data in a type in which the older operators compute the same."""
+    data, _, updates = node.inputs
+    element_type = out.element_type(data)
+    reduction = node.attribute("reduction")
+    types = EXTREMUM_TYPES if reduction in (b"max", b"min") else SUM_TYPES
+    compute_type = types.get(element_type, element_type)
+    if compute_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
+        reason = f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
+    sizes = _table_sizes(node, out)
+    if sizes is None:
+        _require_computed_top_k(node, out)
+    wide_data, wide_updates = (
+        cast_between(name, element_type, compute_type, out) for name in (data, updates)
+    )
+    outputs = node.outputs if compute_type == element_type else [out.fresh("scattered")]
+    targets = _targets(node, out)
+    wide = node.with_(inputs=[wide_data, node.inputs[1], wide_updates], outputs=outputs)
+    if sizes is not None:
+        _reduce_table(wide, targets, sizes, compute_type, out)
+    else:
+        _apply_in_turns(wide, targets, compute_type, out)
+    if compute_type != element_type:
+        cast(outputs[0], element_type, out, node.outputs)
+
+
+def _targets(node: Node, out: Rewriter) -> str:
+    """Return the target row of each update, of any shape.
+
+    A row is a slice of the data that one index tuple selects; for ScatterElements it is one element.
+    """
+    data, indices, _ = node.inputs
+    if node.op_type == "ScatterND":
+        return flatten_index_tuples(data, indices, out)
+    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+
+
+def _reduce_table(
+    node: Node, targets: str, sizes: tuple[int, int, int], element_type: str, out: Rewriter
+) -> None:
+    """Reduce a table of updates and targets to one value per element, and combine it with the data."""
+    data, _, updates = node.inputs
+    reduction = node.attribute("reduction")
+    combine, reduce = COMBINING_OPERATORS[reduction]
+    rows, row_length, count = sizes
+    targets = reshape(targets, (count, 1, 1), out)
+    row_numbers = reshape(out.int64(range(rows)), (rows, 1), out)
+    is_target = out.emit("Equal", [targets, row_numbers])
+    new_rows = reshape(updates, (count, 1, row_length), out)
+    # Dimensions: update, target row, element of the row.
+    table = out.emit("Where", [is_target, new_rows, _identity_value(reduction, element_type, out)])
+    # In opset 11 all four reductions have `axes` as an attribute.
+    reduced = out.emit(reduce, [table], opset=11, axes=[0], keepdims=0)
+    shaped = reshape_like(reduced, data, out.emit("Shape", [data]), out)
+    out.emit(combine, [data, shaped], node.outputs)
+
+
+def _require_computed_top_k(node: Node, out: Rewriter) -> None:
+    """Refuse a node that needs turns if the target opset has no TopK with a computed K."""
+    if out.default_opset >= COMPUTED_TOP_K_OPSET:
+        return
+    reason = "a reduction with computed or large sizes needs TopK with a computed K"
+    remedy = "convert to opset 10 or later"
+    if None in map(out.known_shape, node.inputs[:2]):
+        raise UnknownShape(reason, *node.inputs[:2], otherwise=remedy)
+    raise CannotConvert(reason, "limit.exceeded", remedy=remedy)
+
+
+def _apply_in_turns(node: Node, targets: str, element_type: str, out: Rewriter) -> None:
+    """Apply the updates in a Loop: in each turn at most one for each target, in their order.
+
+    The number of turns is the largest number of updates of one target.
+    """
+    out = out.for_opset(TURNS_OPSET)
+    data, indices, updates = node.inputs
+    combine, _ = COMBINING_OPERATORS[node.attribute("reduction")]
+    if node.op_type == "ScatterND":
+        rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
+        new_rows = out.emit("Flatten", [updates], axis=out.rank(indices) - 1)
+    else:
+        rows, new_rows = (reshape(each, (-1, 1), out) for each in (data, updates))
+    count = reshape(out.emit("Size", [targets]), (1,), out)
+    # Equal values keep their order. Before version 11 TopK does not support integers.
+    sorted_type = "int64" if out.default_opset >= 11 else "double"
+    flat = cast_between(reshape(targets, (-1,), out), "int64", sorted_type, out)
+    ordered, order = out.emit_all("TopK", [flat, count], 2, axis=0, largest=0)
+    ordered = cast_between(ordered, sorted_type, "int64", out)
+    turns = _turns(ordered, count, out)
+    body = LoopBuilder(out)
+    current = body.input(element_type, (None, None))
+    is_due = body.emit("Equal", [turns, body.iteration])
+    due = reshape(body.emit("NonZero", [is_due]), (-1,), body)
+    target = body.emit("Gather", [ordered, due], axis=0)
+    update = body.emit("Gather", [new_rows, body.emit("Gather", [order, due], axis=0)], axis=0)
+    combined = body.emit(combine, [body.emit("Gather", [current, target], axis=0), update])
+    written = body.emit("ScatterND", [current, reshape(target, (-1, 1), body), combined])
+    body.output(written, element_type, (None, None))
+    # With no updates there are no turns.
+    last = out.emit("ReduceMax", [out.emit("Concat", [out.int64([-1]), turns], axis=0)], axes=[0])
+    (result,) = body.emit_loop(out.emit("Add", [last, out.int64([1])]), [rows], out)
+    reshape_like(result, data, out.emit("Shape", [data]), out, node.outputs)
+
+
+def _turns(ordered: str, count: str, out: Rewriter) -> str:
+    """Return how many equal numbers precede each of the ordered nonnegative numbers."""
+    shifted = out.emit("Concat", [out.int64([-1]), ordered], axis=0)
+    previous = out.emit("Slice", [shifted, out.int64([0]), out.int64([-1])])
+    is_first = out.emit("Not", [out.emit("Equal", [ordered, previous])])
+    starts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
+    groups = out.emit("CumSum", [cast(is_first, "int64", out), out.int64(0)])
+    start = out.emit("Gather", [starts, out.emit("Sub", [groups, out.int64(1)])], axis=0)
+    return out.emit("Sub", [index_range(count, out), start])
+
+
+def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int] | None:
+    """Return the number of target rows, the length of a row, and the number of updates.
+
+    Return `None` if one of them is unknown or 0, or if the table would be large.
+    """
+    data, indices = (out.known_shape(name) for name in node.inputs[:2])
+    if not data or not indices or 0 in (*data, *indices):
+        return None
+    if node.op_type == "ScatterND":
+        depth, count = indices[-1], prod(indices[:-1])
+    else:
+        depth, count = len(data), prod(indices)
+    is_large = count * prod(data) > MAX_TABLE_ELEMENTS
+    return None if is_large else (prod(data[:depth]), prod(data[depth:]), count)
+
+
+def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
+    """Return the constant that leaves every other value unchanged in a reduction."""
+    lowest, highest = -inf, inf
+    if element_type in VALUE_BITS:
+        lowest, highest = -(2 ** VALUE_BITS[element_type]), 2 ** VALUE_BITS[element_type] - 1
+    value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
+    return out.constant(value, element_type)
+
+
+@adapter("TensorScatter", 24, 23)
+def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
+    """Emit ScatterElements with indices that count from the write index of each batch entry."""
+    cache, update = node.inputs[:2]
+    element_type = out.element_type(cache)
+    # ScatterElements supports types up to bfloat16; higher numbers are float8 and types below 8 bits.
+    if BY_NAME[element_type].number > BY_NAME["bfloat16"].number:
+        reason = f"{cache!r} has element type {element_type}, which ScatterElements does not support"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
+    rank = out.rank(cache)
+    axis = node.attribute("axis", -2) % rank
+    count = dimension(update, axis, out)
+    offsets = index_range(count, out) if isinstance(count, str) else out.int64(range(count))
+    if node.input(2):
+        starts = reshape(node.input(2), (-1, 1), out)
+        offsets = out.emit("Add", [starts, offsets])
+    if node.attribute("mode", b"linear") == b"circular":
+        offsets = out.emit("Mod", [offsets, dimension_tensor(dimension(cache, axis, out), out)])
+    # Only the batch dimension (if there are write indices) and the sequence dimension differ from 1.
+    axes = [*range(1 if node.input(2) else 0, axis), *range(axis + 1, rank)]
+    offsets = out.emit("Unsqueeze", [offsets, out.int64(axes)]) if axes else offsets
+    indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
+    out.emit("ScatterElements", [cache, indices, update], node.outputs, axis=axis)
+
+
+@adapter("ReverseSequence", 10, 9)
+def gather_reversed_steps(node: Node, out: Rewriter) -> None:
+    """Merge the time and batch dimensions into one, and gather its rows in the reversed order."""
+    data, lengths = node.inputs
+    time_axis = node.attribute("time_axis", 0)
+    steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))
+    if steps is None or entries is None:
+        reason = f"the first two dimensions of {data!r} are unknown"
+        raise UnknownShape(reason, data)
+    first, second = (entries, steps) if time_axis else (steps, entries)
+    out.require_elements(first, second)
+    pairs = [divmod(row, second) for row in range(first * second)]
+    step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
+    aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])
+    source = _source_step(step, aligned, out)
+    # Strides of one time step and one batch entry, counted in rows.
+    strides = (1, steps) if time_axis else (entries, 1)
+    offsets = tuple(pair[1 - time_axis] * strides[1] for pair in pairs)
+    offset = out.tensor(Tensor("int64", (first, second), offsets))
+    source_rows = out.emit("Add", [out.emit("Mul", [source, out.int64(strides[0])]), offset])
+    rows = reshape(data, (first * second, -1), out)
+    indices = reshape(source_rows, (-1,), out)
+    gathered = out.emit("Gather", [rows, indices], axis=0)
+    reshape_like(gathered, data, out.emit("Shape", [data]), out, node.outputs)
+
+
+def _source_step(step: str, length: str, out: Rewriter) -> str:
+    """Return `length - 1 - step` for steps below the length, and the step itself beyond it."""
+    # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
+    below = out.emit("Less", [cast(each, "float", out) for each in (step, length)])
+    is_reversed = Expression(cast(below, "int64", out), "int64", out)
+    distance = Expression(length, "int64", out) - 1 - Expression(step, "int64", out) * 2
+    return out.emit("Add", [step, (is_reversed * distance).name])

@@ -1,0 +1,292 @@
+"""Upsample and Resize: the form of the scales, and the mapping of output to input pixels.
+
+Where a version lacks a mapping, Gather and arithmetic, which every opset supports, compute it.
+"""
+
+from collections.abc import Sequence
+
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.rewriter import rename_output
+from opshift.adapters.emit.expression import fold
+from opshift.adapters.emit.pixel_table import COMPUTE_TYPES
+from opshift.adapters.ops.tensor.resize_request import (
+    ERROR,
+    STRETCH,
+    ResizeRequest,
+    equivalent_scales,
+    has_constant_axes,
+    read_axes,
+    read_request,
+    repeats_pixels,
+    runtime_difference,
+    text_attribute,
+)
+from opshift.adapters.ops.tensor.resize_samples import (
+    OPSET,
+    ResizeTap,
+    Sampling,
+    WeightMatrix,
+    has_same_samples,
+    is_unchanged,
+    sample_axis,
+)
+
+
+def expand_resize(node: Node, out: Rewriter) -> None:
+    """Emit nodes that compute the same pixels as a Resize or Upsample of any version."""
+    out = out.for_opset(OPSET)
+    request = read_request(node, out)
+    element_type, compute_type = _types(request, out)
+    axes = read_axes(node, request, out)
+    if difference := runtime_difference(axes, request):
+        out.allow("approximate", difference)
+    data = request.data if element_type == compute_type else out.cast(request.data, compute_type)
+    changed = {axis: each for axis, each in axes.items() if not is_unchanged(each, request.sampling)}
+    sampled = {axis: sample_axis(each, request.sampling, out) for axis, each in changed.items()}
+    for axis, samples in sampled.items():
+        if samples.matrix is not None:
+            data = _multiply(data, axis, request.rank, samples.matrix, compute_type, out)
+            continue
+        data = _weighted_sum(data, axis, samples.taps, request.rank - 1 - axis, compute_type, out)
+    masks = {axis: each.inside for axis, each in sampled.items() if not each.is_all_inside()}
+    if masks:
+        fill_value = out.tensor(Tensor(compute_type, (), (node.attribute("extrapolation_value", 0.0),)))
+        for axis, inside in masks.items():
+            mask = inside.as_column(request.rank - 1 - axis, "bool", out)
+            data = out.emit("Where", [mask, data, fill_value])
+    rename_output(data if element_type == compute_type else out.cast(data, element_type), node, out)
+
+
+def _types(request: ResizeRequest, out: Rewriter) -> tuple[str, str]:
+    """Return the element type of the data and the one to compute in, both empty if pixels are only copied."""
+    mode, coordinates = request.sampling.mode, request.sampling.coordinates
+    if mode == "nearest" and not request.crops:
+        return "", ""
+    if mode != "nearest" and coordinates == "tf_half_pixel_for_nn":
+        raise CannotConvert("tf_half_pixel_for_nn is only defined for mode nearest", "result.undefined")
+    element_type = out.element_type(request.data)
+    if mode == "nearest":
+        return element_type, element_type
+    if element_type not in COMPUTE_TYPES:
+        reason = f"the node interpolates {element_type}, but the rounding of the result is undefined"
+        remedy = "cast to float before the node, and round and cast back after it"
+        raise CannotConvert(reason, "result.undefined", remedy=remedy)
+    return element_type, COMPUTE_TYPES[element_type]
+
+
+def _multiply(data: str, axis: int, rank: int, matrix: WeightMatrix, element_type: str, out: Rewriter) -> str:
+    """Emit the product of the pixels along an axis and their weights."""
+    pixels = out.emit("Gather", [data, out.int64(matrix.pixels)], axis=axis)
+    weights = out.emit("Transpose", [matrix.weights.as_name()], perm=[1, 0])
+    if element_type != "float":
+        weights = out.cast(weights, element_type)
+    others = [each for each in range(rank) if each != axis]
+    rows = out.emit("Transpose", [pixels], perm=[*others, axis])
+    product = out.emit("MatMul", [rows, weights])
+    return out.emit("Transpose", [product], perm=[*range(axis), rank - 1, *range(axis, rank - 1)])
+
+
+def _weighted_sum(
+    data: str, axis: int, taps: list[ResizeTap], trailing: int, element_type: str, out: Rewriter
+) -> str:
+    def weighted_pixels(tap: ResizeTap) -> str:
+        pixels = out.emit("Gather", [data, tap.pixel.as_int64(out)], axis=axis)
+        if tap.weight.numbers == (1.0,):
+            return pixels
+        return out.emit("Mul", [pixels, tap.weight.as_column(trailing, element_type, out)])
+
+    # A tap with zero weight everywhere adds nothing; computed and empty weights have no known maximum.
+    relevant = [tap for tap in taps if not tap.weight.numbers or any(tap.weight.numbers)]
+    return fold("Add", map(weighted_pixels, relevant), out)
+
+
+EMPTY_ROI = Tensor("float", (0,), ())
+"""Empty `roi`: only `tf_crop_and_resize` reads it."""
+
+COORDINATE_MODE = "coordinate_transformation_mode"
+
+ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+"""Attributes that version 18 introduced."""
+
+
+@adapter("Upsample", 1, 7)
+def merge_scale_attributes(node: Node, out: Rewriter) -> None:
+    """Merge `height_scale` and `width_scale` into `scales`; rename mode `bilinear` to `linear`."""
+    scales = [1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale")]
+    mode = b"linear" if node.attribute("mode", b"nearest") == b"bilinear" else b"nearest"
+    out.replace(node, attributes={"scales": scales, "mode": mode})
+
+
+@adapter("Upsample", 9, 7, error=ERROR)
+def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant scales to an attribute; expand if they are computed."""
+    scales = out.constant_value(node.inputs[1])
+    if scales is None:
+        expand_resize(node, out)
+    else:
+        out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
+
+
+@adapter("Upsample", 7, 1)
+def split_scales_attribute(node: Node, out: Rewriter) -> None:
+    """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
+    scales = node.attribute("scales")
+    if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
+        reason = f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions"
+        raise CannotConvert(reason, "value.unsupported")
+    mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
+    out.replace(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
+
+
+@adapter("Resize", 10, 11)
+def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
+    """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
+    data, scales = node.inputs
+    attributes = {**node.attributes, COORDINATE_MODE: b"asymmetric"}
+    if node.attribute("mode", b"nearest") == b"nearest":
+        shrink, enlarge = _split_scales(scales, out)
+        # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
+        if shrink and enlarge:
+            inputs = [data, out.tensor(EMPTY_ROI), shrink]
+            data = out.emit("Resize", inputs, **attributes, nearest_mode=b"ceil")
+        scales = enlarge or shrink
+        attributes["nearest_mode"] = b"floor" if enlarge else b"ceil"
+    out.replace(node, inputs=[data, out.tensor(EMPTY_ROI), scales], attributes=attributes)
+
+
+@adapter("Resize", 11, 13)
+def omit_empty_scales(node: Node, out: Rewriter) -> None:
+    """Omit the empty `scales` that version 11 requires next to `sizes`."""
+    if not node.input(3):
+        out.replace(node)
+        return
+    data, region, _, sizes = node.inputs
+    out.replace(node, inputs=[data, region, "", sizes])
+
+
+@adapter("Resize", 19, 18, error=ERROR)
+def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
+    """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
+    if text_attribute(node, COORDINATE_MODE, "half_pixel") != "half_pixel_symmetric":
+        out.replace(node)
+        return
+    request = read_request(node, out)
+    if has_constant_axes(node, request, out):
+        axes, sampling = read_axes(node, request, out), request.sampling
+        if has_same_samples(axes, sampling, sampling._replace(coordinates="half_pixel"), out):
+            out.replace(node, attributes={**node.attributes, COORDINATE_MODE: b"half_pixel"})
+            return
+    expand_resize(node, out)
+
+
+@adapter("Resize", 18, 13, error=ERROR)
+def drop_axes_attribute(node: Node, out: Rewriter) -> None:
+    """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
+    request = read_request(node, out)
+    sampling = request.sampling
+    is_direct = request.policy == STRETCH or not request.sizes
+    if is_direct and not sampling.antialias:
+        inputs = [request.data, *_list_all_dimensions(node, request, out)]
+        while not inputs[-1]:
+            inputs.pop()
+        out.replace(node, inputs=inputs, attributes=node.without(*ADDED_IN_18))
+        return
+    if has_constant_axes(node, request, out):
+        axes = read_axes(node, request, out)
+        equivalent = None if runtime_difference(axes, request) else equivalent_scales(axes, request.rank)
+        if equivalent and has_same_samples(axes, sampling, sampling._replace(antialias=False), out):
+            region, _, _ = _list_all_dimensions(node, request, out)
+            inputs = [request.data, region, out.constant(equivalent, "float")]
+            unused = ("exclude_outside",) if sampling.mode == "linear" else ()
+            out.replace(node, inputs=inputs, attributes=node.without(*ADDED_IN_18, *unused))
+            return
+    expand_resize(node, out)
+
+
+@adapter("Resize", 13, 11)
+def add_empty_inputs(node: Node, out: Rewriter) -> None:
+    """Replace omitted regions and scales by empty ones, which version 11 requires."""
+    empty = out.tensor(EMPTY_ROI)
+    region, scales, sizes = (node.input(position) for position in (1, 2, 3))
+    inputs = [node.inputs[0], region or empty, scales or empty, *([sizes] if sizes else [])]
+    out.replace(node, inputs=inputs)
+
+
+@adapter("Resize", 11, 10, error=ERROR)
+def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
+    """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
+    request = read_request(node, out)
+    sampling = request.sampling
+    attributes = {"mode": sampling.mode.encode()}
+    is_linear = sampling.mode == "linear" and sampling.coordinates == "asymmetric" and bool(request.scales)
+    if is_linear or repeats_pixels(request, out):
+        out.replace(node, inputs=[request.data, request.scales], attributes=attributes)
+        return
+    if sampling.mode != "cubic" and has_constant_axes(node, request, out):
+        axes = read_axes(node, request, out)
+        scales = equivalent_scales(axes, request.rank)
+        version_10 = Sampling(sampling.mode, "asymmetric", "by_direction")
+        if scales and has_same_samples(axes, sampling, version_10, out):
+            name = request.scales or out.constant(scales, "float")
+            out.replace(node, inputs=[request.data, name], attributes=attributes)
+            return
+    expand_resize(node, out)
+
+
+@adapter("Resize", 10, 9, error=ERROR)
+def rename_to_upsample(node: Node, out: Rewriter) -> None:
+    """Rename to Upsample if no scale is below one; otherwise expand."""
+    scales = out.constant_value(node.inputs[1])
+    if scales is not None and all(each >= 1 for each in scales.values):
+        out.replace(node, op_type="Upsample")
+    else:
+        expand_resize(node, out)
+
+
+def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
+    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
+    known = out.constant_value(scales)
+    if known is None:
+        one = out.constant([1.0], "float")
+        return out.emit("Min", [scales, one]), out.emit("Max", [scales, one])
+    if all(value >= 1 for value in known.values):
+        return "", scales
+    if all(value <= 1 for value in known.values):
+        return scales, ""
+    shrink = out.constant([min(value, 1.0) for value in known.values], "float")
+    return shrink, out.constant([max(value, 1.0) for value in known.values], "float")
+
+
+def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> tuple[str, str, str]:
+    """Return region, scales and sizes with an entry for every dimension."""
+    region, scales, sizes = request.roi, request.scales, request.sizes
+    if "axes" not in node.attributes:
+        return region, scales, sizes
+    out = out.for_opset(OPSET)
+    count = len(request.axes)
+    position_of = {axis: position for position, axis in enumerate(request.axes)}
+    dims = range(request.rank)
+    if scales:
+        one = out.constant([1.0], "float")
+        scales = _select(scales, one, [position_of.get(axis, count) for axis in dims], out)
+    if sizes:
+        shape = out.known_shape(request.data)
+        all_sizes = out.emit("Shape", [request.data]) if shape is None else out.int64(shape)
+        sizes = _select(sizes, all_sizes, [position_of.get(axis, count + axis) for axis in dims], out)
+    if region and request.crops:
+        full_range = out.constant([0.0, 1.0], out.element_type(region))
+        starts = [position_of.get(axis, 2 * count) for axis in dims]
+        # Without an entry the region is [0, 1], the two elements that follow the bounds.
+        ends = [count + position_of.get(axis, count + 1) for axis in dims]
+        region = _select(region, full_range, [*starts, *ends], out)
+    return region, scales, sizes
+
+
+def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> str:
+    """Return elements of the concatenation of two lists."""
+    known, other = out.constant_value(first), out.constant_value(second)
+    if known is not None and other is not None:
+        values = (*known.values, *other.values)
+        return out.constant([values[index] for index in indices], known.element_type)
+    concatenated = out.emit("Concat", [first, second], axis=0)
+    return out.emit("Gather", [concatenated, out.int64(indices)], axis=0)

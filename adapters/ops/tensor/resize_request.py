@@ -1,0 +1,280 @@
+"""Attributes, inputs and resized axes of a Resize or Upsample node of any version."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from opshift.adapters import CannotConvert, Node, Rewriter
+from opshift.adapters.emit.shapes import computed_dimension
+from opshift.adapters.ops.tensor.resize_samples import (
+    ResizeAxis,
+    Sampling,
+    Vector,
+    computed_vector,
+    is_unchanged,
+)
+from opshift.model.element_types import round_to_float32
+
+ERROR = (
+    "at most N 2^-22 of the largest pixel, for N pixels along the resized axes, and 1 unit in the last place "
+    "of a type narrower than float; mode nearest reads a pixel at a distance of at most N 2^-22"
+)
+"""Bound of the error of pixels, which coordinates in float32 cause."""
+
+STRETCH = "stretch"
+
+LENGTH_DEPENDENT_COORDINATES = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
+"""Coordinate modes that depend on the length of the output, in addition to the scale."""
+
+REPEATING_MODES = (
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    ("pytorch_half_pixel", "round_prefer_ceil"),
+    ("tf_half_pixel_for_nn", "floor"),
+)
+"""Coordinate and rounding modes that, with integer scales, repeat each pixel like version 10 does."""
+
+
+class ResizeRequest(NamedTuple):
+    """Inputs of a node, `""` if absent, the axes that they apply to, and how the node samples."""
+
+    data: str
+    roi: str
+    scales: str
+    sizes: str
+    axes: tuple[int, ...]
+    rank: int
+    policy: str
+    sampling: Sampling
+
+    @property
+    def crops(self) -> bool:
+        """Whether `roi` selects the part of the input to show."""
+        return self.sampling.coordinates == "tf_crop_and_resize"
+
+
+def text_attribute(node: Node, name: str, default: str) -> str:
+    """Return a string attribute."""
+    value = node.attribute(name)
+    return value.decode() if isinstance(value, bytes) else default
+
+
+def read_request(node: Node, out: Rewriter) -> ResizeRequest:
+    """Return the inputs of a node by their meaning, the axes that they apply to, and how it samples."""
+    sampling = _read_sampling(node, out)
+    rank = out.rank(node.inputs[0])
+    axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
+    policy = text_attribute(node, "keep_aspect_ratio_policy", STRETCH)
+    roi, scales, sizes = (node.input(position) for position in (1, 2, 3))
+    if out.source.since_version < 11:
+        roi, scales = "", node.input(1)
+    elif sizes:
+        scales = ""
+    return ResizeRequest(node.inputs[0], roi, scales, sizes, axes, rank, policy, sampling)
+
+
+def _read_sampling(node: Node, out: Rewriter) -> Sampling:
+    """Return how a node samples; before version 11 only its mode is an attribute."""
+    mode = text_attribute(node, "mode", "nearest")
+    if out.source.since_version < 11:
+        return Sampling(mode, "asymmetric", "by_direction")
+    antialias = mode != "nearest" and bool(node.attribute("antialias", 0))
+    return Sampling(
+        mode,
+        text_attribute(node, "coordinate_transformation_mode", "half_pixel"),
+        text_attribute(node, "nearest_mode", "round_prefer_floor"),
+        node.attribute("cubic_coeff_a", -0.75),
+        (mode == "cubic" or antialias) and bool(node.attribute("exclude_outside", 0)),
+        antialias,
+    )
+
+
+def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, ResizeAxis]:
+    """Return the axes that may change, as numbers where known and otherwise as computed values."""
+    kept = _kept_positions(request, out)
+    positions = [position for position in range(len(request.axes)) if position not in kept]
+    changed = [request.axes[position] for position in positions]
+    sizes = [
+        _known_size(request.data, axis, out) or _computed_size(request.data, axis, out) for axis in changed
+    ]
+    declared = [_known_size(node.output(0), axis, out) for axis in changed]
+    count = len(request.axes)
+    lengths: list[Vector]
+    if not request.sizes:
+        scales = _elements(request.scales, count, positions, out)
+        scaled = zip(declared, sizes, scales, strict=True)
+        lengths = [length or (size * scale).apply("Floor") for length, size, scale in scaled]
+    elif request.policy == STRETCH:
+        known = [length for length in declared if length is not None]
+        if out.constant_value(request.sizes) is None and len(known) == len(sizes):
+            lengths = known
+        else:
+            lengths = _elements(request.sizes, count, positions, out)
+        scales = [length / size for length, size in zip(lengths, sizes, strict=True)]
+    else:
+        targets = _elements(request.sizes, count, positions, out)
+        scale, *others = [target / size for target, size in zip(targets, sizes, strict=True)]
+        for ratio in others:
+            scale = scale.apply("Min" if request.policy == "not_larger" else "Max", ratio)
+        scales = [scale] * len(sizes)
+        pairs = zip(declared, sizes, strict=True)
+        lengths = [length or (scale * size + 0.5).apply("Floor") for length, size in pairs]
+        _require_equal_rounding(targets, sizes, lengths, request.policy)
+    axes = [ResizeAxis(*numbers) for numbers in zip(sizes, lengths, scales, strict=True)]
+    if request.crops:
+        axes = _add_regions(axes, request, out)
+    return dict(zip(changed, axes, strict=True))
+
+
+def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
+    """Return the positions of the axes that keep their size in every run, if some sizes are unknown."""
+    dims = [out.known_dimension(request.data, axis) for axis in request.axes]
+    if request.crops or request.policy != STRETCH or None not in dims:
+        return set()
+    if not request.sizes:
+        scales = out.constant_value(request.scales)
+        return {position for position, scale in enumerate(scales.values if scales else ()) if scale == 1}
+    listed = out.listed_sizes(request.data, request.sizes) or ()
+    pairs = enumerate(zip(request.axes, dims, listed, strict=False))
+    return {
+        position
+        for position, (axis, dim, size) in pairs
+        if (axis in size if isinstance(size, tuple) else size is not None and size == dim)
+    }
+
+
+def _require_equal_rounding(
+    targets: Sequence[Vector], sizes: Sequence[Vector], lengths: Sequence[Vector], policy: str
+) -> None:
+    """Refuse known sizes that runtimes with float32 and the exact definition round differently."""
+    from fractions import Fraction  # few models need it, and it takes 2 ms
+
+    numbers = [
+        (*(target.numbers or ()), *(size.numbers or ())) for target, size in zip(targets, sizes, strict=True)
+    ]
+    if any(len(pair) != 2 or not pair[1] for pair in numbers):
+        return
+    ratio = (min if policy == "not_larger" else max)(
+        Fraction(target) / Fraction(size) for target, size in numbers
+    )
+    for (_, size), length in zip(numbers, lengths, strict=True):
+        if length.numbers != (math.floor(ratio * Fraction(size) + Fraction(1, 2)),):
+            raise CannotConvert(
+                "an output size is close to the middle of two integers, and runtimes round it differently",
+                "result.runtime-dependent",
+                remedy="list the sizes, without keep_aspect_ratio_policy",
+            )
+
+
+def _known_size(name: str, axis: int, out: Rewriter) -> Vector | None:
+    size = out.known_dimension(name, axis)
+    return None if size is None else Vector((float(size),))
+
+
+def _computed_size(data: str, axis: int, out: Rewriter) -> Vector:
+    return computed_vector(out.cast(computed_dimension(data, axis, out), "float"), out)
+
+
+def _add_regions(axes: list[ResizeAxis], request: ResizeRequest, out: Rewriter) -> list[ResizeAxis]:
+    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
+    if not request.roi:
+        reason = "roi is missing, but tf_crop_and_resize requires it"
+        raise CannotConvert(reason, "node.invalid", remedy="add input roi")
+    count = 2 * len(axes)
+    bounds = _elements(request.roi, count, range(count), out)
+    regions = zip(axes, bounds[: len(axes)], bounds[len(axes) :], strict=True)
+    return [axis._replace(start=start, end=end) for axis, start, end in regions]
+
+
+def _elements(name: str, count: int, positions: Sequence[int], out: Rewriter) -> list[Vector]:
+    """Return some of the `count` elements of an input, each as a float vector of length 1."""
+    known = out.constant_value(name)
+    if known is not None:
+        if len(known.values) != count:
+            reason = f"{name!r} has {len(known.values)} elements, expected {count}"
+            raise CannotConvert(reason, "node.invalid")
+        return [Vector((round_to_float32(known.values[position]),)) for position in positions]
+    if out.element_type(name) != "float":
+        name = out.cast(name, "float")
+    indices = map(out.int64, ([position] for position in positions))
+    return [computed_vector(out.emit("Gather", [name, index], axis=0), out) for index in indices]
+
+
+def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool:
+    """Return whether `read_axes` finds numbers only and emits no nodes."""
+    sizes, lengths = (
+        [out.known_dimension(name, axis) for axis in request.axes] for name in (request.data, node.output(0))
+    )
+    has_lengths = request.policy == STRETCH and bool(request.sizes) and None not in lengths
+    is_constant = has_lengths or out.constant_value(request.sizes or request.scales) is not None
+    has_region = not request.crops or out.constant_value(request.roi) is not None
+    return is_constant and None not in sizes and has_region
+
+
+def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
+    """Return whether a node enlarges like version 10, which repeats each pixel from its scaled position."""
+    scales = out.constant_value(request.scales)
+    if request.sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
+        return False
+    modes = (request.sampling.coordinates, request.sampling.rounding)
+    if modes == ("asymmetric", "floor"):
+        return True
+    return modes in REPEATING_MODES and all(map(float.is_integer, scales.values))
+
+
+def runtime_difference(axes: Mapping[int, ResizeAxis], request: ResizeRequest) -> str:
+    """Return the difference between onnxruntime and the definition for these axes; empty if they agree."""
+    sampling = request.sampling
+    changed = [axis for axis in axes.values() if not is_unchanged(axis, sampling)]
+    kept = [axis for axis in changed if _may_keep_its_size(axis, request)]
+    if kept and (len(kept) == len(changed) or sampling.antialias or sampling.coordinates.startswith("tf_")):
+        return "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+    if not request.scales or sampling.coordinates not in LENGTH_DEPENDENT_COORDINATES:
+        return ""
+    fractions = [axis for axis in changed if not _has_integer_length(axis)]
+    if sampling.coordinates == "pytorch_half_pixel":
+        fractions = [axis for axis in fractions if axis.length.numbers in (None, (1.0,))]
+    if fractions:
+        return f"onnxruntime rounds fractional sizes down before {sampling.coordinates}, others do not"
+    return ""
+
+
+def _may_keep_its_size(axis: ResizeAxis, request: ResizeRequest) -> bool:
+    """Return whether an axis may keep its size although its pixels move."""
+    if axis.length.numbers is not None and axis.size.numbers is not None:
+        return axis.length.numbers == axis.size.numbers
+    if request.sampling.antialias or request.sampling.coordinates.startswith("tf_"):
+        return True
+    # Without scales, only a policy lets the scale differ from the ratio of the sizes.
+    if not request.scales and request.policy == STRETCH:
+        return False
+    return axis.scale.numbers is None or 1 < axis.scale.numbers[0] < 2
+
+
+def _has_integer_length(axis: ResizeAxis) -> bool:
+    """Return whether the scaled size is an integer, up to the rounding of the scale."""
+    if axis.scale.numbers is None:
+        return False
+    if axis.scale.numbers[0].is_integer():
+        return True
+    if axis.size.numbers is None:
+        return False
+    exact = axis.size.numbers[0] * axis.scale.numbers[0]
+    return abs(exact - round(exact)) < 1e-5 * exact
+
+
+def equivalent_scales(axes: Mapping[int, ResizeAxis], rank: int) -> Sequence[float] | None:
+    """Return scales that round down to the same output sizes, or `None` if there are no such scales.
+
+    Runtimes compute in single or double precision, so both have to agree.
+    """
+    scales = [1.0] * rank
+    for axis, (size, length, scale, *_) in axes.items():
+        if size.numbers is None or length.numbers is None or scale.numbers is None:
+            return None
+        exact = size.numbers[0] * scale.numbers[0]
+        if not math.floor(exact) == math.floor(round_to_float32(exact)) == length.numbers[0]:
+            return None
+        scales[axis] = scale.numbers[0]
+    return scales

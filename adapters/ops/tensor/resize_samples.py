@@ -1,0 +1,432 @@
+"""Resize along one axis: input coordinate of each output pixel, and weights of the input pixels near it.
+
+Vectors of coordinates and weights are computed directly for constants, and by nodes for other values.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Self
+
+from opshift.adapters import CannotConvert, Rewriter, Tensor
+from opshift.adapters.emit.expression import Arithmetic, Expression
+from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.model.element_types import round_to_float32
+
+OPSET = 9
+"""Opset of the emitted nodes."""
+
+
+Contents = tuple[float, ...] | Expression
+
+
+class Vector(Arithmetic[Contents]):
+    """A vector of float32: numbers if known, else a tensor; a length of 1 broadcasts to any other."""
+
+    __slots__ = ()
+
+    @property
+    def numbers(self) -> tuple[float, ...] | None:
+        """The numbers, or `None` if they are computed."""
+        return self.content if isinstance(self.content, tuple) else None
+
+    def less_than(self, other: Self | float) -> Self:
+        """Return 1 where the number is less than the other, else 0."""
+        less = self.apply("Less", other)
+        return less if isinstance(less.content, tuple) else self._with(less.content.cast("float"))
+
+    def select(self, yes: Self, no: Self) -> Self:
+        """Return `yes` where this vector of ones and zeros is 1, else `no`; both must be finite."""
+        if self.numbers is not None and len(set(self.numbers)) == 1:
+            return yes if self.numbers[0] else no
+        return no + self * (yes - no)
+
+    def clip(self, low: float, high: Self) -> Self:
+        """Clamp to two bounds."""
+        return self.apply("Max", low).apply("Min", high)
+
+    def as_int64(self, out: Rewriter) -> str:
+        """Return the name of an int64 tensor that holds the vector."""
+        if isinstance(self.content, tuple):
+            return out.int64(map(int, self.content))
+        return self.content.cast("int64").name
+
+    def as_column(self, trailing: int, element_type: str, out: Rewriter) -> str:
+        """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
+        if isinstance(self.content, tuple):
+            return out.tensor(Tensor(element_type, (len(self.content), *[1] * trailing), self.content))
+        name = self.content.name
+        if trailing:
+            name = reshape(name, (-1, *[1] * trailing), out)
+        return name if element_type == "float" else out.cast(name, element_type)
+
+    def as_name(self) -> str:
+        """Return the name of the tensor that holds a computed vector."""
+        assert isinstance(self.content, Expression), "the vector is constant"
+        return self.content.name
+
+    def indices(self, out: Rewriter) -> Vector:
+        """Return the integers from 0 up to, but excluding, the only number of this vector."""
+        if isinstance(self.content, tuple):
+            return Vector(tuple(map(float, range(int(self.content[0])))))
+        return computed_vector(out.cast(index_range(self.as_int64(out), out), "float"), out)
+
+    def _emit(self, op_type: str, operands: Sequence[Contents | float], opset: int | None) -> Contents:
+        """Compute the numbers like a runtime, or emit the operator if an operand is computed."""
+        contents = [each if isinstance(each, tuple | Expression) else (float(each),) for each in operands]
+        known = [each for each in contents if isinstance(each, tuple)]
+        if len(known) == len(contents):
+            return elementwise(_FUNCTIONS[op_type], *known)
+        scope = next(each for each in contents if isinstance(each, Expression))
+        inputs = [scope.constant(each) if isinstance(each, tuple) else each for each in contents]
+        return scope.emit(op_type, *inputs, opset=opset)
+
+    def _with(self, content: Contents) -> Self:
+        return type(self)(content)
+
+
+def computed_vector(name: str, out: Rewriter) -> Vector:
+    """Return a vector that is a float tensor of rank 1."""
+    return Vector(Expression(name, "float", out))
+
+
+def elementwise(function: Callable[..., float], *vectors: Sequence[float]) -> tuple[float, ...]:
+    """Apply a function to the numbers at each position, and round each result to float32."""
+    length = max(map(len, vectors)) if all(vectors) else 0
+    rows = zip(*(repeat_to_length(each, length) for each in vectors), strict=True)
+    return tuple(round_to_float32(function(*row)) for row in rows)
+
+
+def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
+    """Repeat a single number `length` times; return other vectors unchanged."""
+    return values if len(values) == length else list(values) * length
+
+
+def _quotient(first: float, second: float) -> float:
+    # Python raises on a division by zero; a runtime returns infinity or NaN.
+    if second:
+        return first / second
+    return math.copysign(math.inf, first) if first else math.nan
+
+
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": _quotient,
+    "Min": min,
+    "Max": max,
+    "Floor": math.floor,
+    "Ceil": math.ceil,
+    "Abs": math.fabs,
+    "Less": operator.lt,
+}
+
+
+class Sampling(NamedTuple):
+    """Method that computes an output pixel from the input pixels around its coordinate."""
+
+    mode: str
+    coordinates: str
+    rounding: str = "round_prefer_floor"
+    cubic_coeff_a: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+
+
+def filter_width(sampling: Sampling) -> int:
+    """Return the distance from which on weights are 0, without antialiasing."""
+    return 1 if sampling.mode == "linear" else 2
+
+
+def filter_weight(pixel: Vector, coordinate: Vector, shrinkage: Vector, sampling: Sampling) -> Vector:
+    """Return the weight of each pixel; the filter is stretched by the inverse of `shrinkage`."""
+    distance = abs(pixel - coordinate) * shrinkage
+    if sampling.mode == "cubic":
+        return cubic_weight(distance, sampling.cubic_coeff_a)
+    return (1 - distance).apply("Max", 0)
+
+
+def cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
+    """Return the weight of Keys' cubic kernel; `inner` is whether all distances are below 1, if known."""
+    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
+    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
+    if inner is not None:
+        return near if inner else far
+    return distance.less_than(1).select(near, far) * distance.less_than(2)
+
+
+def _polynomial(value: Vector, coefficients: tuple[float, ...]) -> Vector:
+    total = Vector(coefficients[:1])
+    for coefficient in coefficients[1:]:
+        total = total * value + coefficient
+    return total
+
+
+ONE = Vector((1.0,))
+
+ZERO = Vector((0.0,))
+
+TIE_TOLERANCE = 1e-6
+"""Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
+
+MAX_PIXELS = 1 << 12
+"""Maximum number of pixels that a filter of computed width reads: each output pixel has a weight for each."""
+
+
+class ResizeAxis(NamedTuple):
+    """One resized dimension; each number is a vector of length 1."""
+
+    size: Vector
+    """Input size."""
+    length: Vector
+    """Output size."""
+    scale: Vector
+    start: Vector = ZERO
+    end: Vector = ONE
+    """Region of the input that `tf_crop_and_resize` shows, from `start` to `end` in [0, 1]."""
+
+
+class ResizeTap(NamedTuple):
+    """One input pixel for every output pixel, and its weight."""
+
+    pixel: Vector
+    weight: Vector = ONE
+
+
+class WeightMatrix(NamedTuple):
+    """Input pixels, and a matrix with a row of their weights for each output pixel."""
+
+    pixels: tuple[int, ...]
+    weights: Vector
+
+
+class Samples(NamedTuple):
+    """Input pixels that the output pixels along an axis consist of."""
+
+    taps: list[ResizeTap]
+    inside: Vector
+    """1 if the coordinate is on the input; an extrapolation value may replace other pixels."""
+    matrix: WeightMatrix | None = None
+    """Replaces the taps of a filter of computed width."""
+
+    def is_all_inside(self) -> bool:
+        """Return whether every coordinate is known to be on the input."""
+        return self.inside.numbers is not None and all(self.inside.numbers)
+
+
+def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
+    """Return the input pixels and weights of every output pixel."""
+    last = axis.size - 1
+    if axis.length.numbers is not None:
+        # Each pixel that a filter reads has an index and a weight.
+        out.require_elements(2 * int(axis.length.numbers[0]), _tap_count(axis, sampling))
+    index = axis.length.indices(out)
+    coordinate = _COORDINATES[sampling.coordinates](axis, index)
+    if coordinate.numbers is not None and index.numbers is not None:
+        coordinate = Vector(tuple(repeat_to_length(coordinate.numbers, len(index.numbers))))
+    inside = ONE
+    if sampling.coordinates == "tf_crop_and_resize":
+        inside = 1 - coordinate.less_than(0).apply("Max", last.less_than(coordinate))
+    if sampling.mode == "nearest":
+        pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(0, last)
+        return Samples([ResizeTap(pixel)], inside)
+    if sampling.antialias and axis.scale.numbers is None:
+        return Samples([], inside, _weight_matrix(coordinate, axis, sampling, out))
+    if sampling.antialias:
+        return Samples(_antialiased(coordinate, axis, sampling), inside)
+    if sampling.mode == "linear":
+        return Samples(_linear(coordinate, last), inside)
+    return Samples(_cubic(coordinate, axis, sampling), inside)
+
+
+def _tap_count(axis: ResizeAxis, sampling: Sampling) -> int:
+    """Return the number of input pixels that the filter of each output pixel reads at least."""
+    width = {"nearest": 1, "linear": 2}.get(sampling.mode, 4)
+    scale = min((*(axis.scale.numbers or ()), 1.0))
+    return math.ceil(width / scale) if sampling.antialias and scale > 0 else width
+
+
+def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:
+    """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
+    if axis.size.numbers is None or axis.length.numbers != axis.size.numbers:
+        return False
+    if axis.size.numbers == (1.0,):
+        return True
+    if sampling.coordinates == "tf_crop_and_resize":
+        return (axis.start.numbers, axis.end.numbers) == ((0.0,), (1.0,))
+    return axis.scale.numbers == (1.0,)
+
+
+def has_same_samples(
+    axes: Mapping[int, ResizeAxis], sampling: Sampling, other: Sampling, out: Rewriter
+) -> bool:
+    """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
+    return all(
+        (is_unchanged(axis, sampling) and is_unchanged(axis, other))
+        or _is_same(sample_axis(axis, sampling, out), sample_axis(axis, other, out))
+        for axis in axes.values()
+    )
+
+
+def _is_same(first: Samples, second: Samples) -> bool:
+    if len(first.taps) != len(second.taps) or not (first.is_all_inside() and second.is_all_inside()):
+        return False
+    return all(
+        one.pixel.numbers == other.pixel.numbers and _is_close(one.weight - other.weight)
+        for one, other in zip(first.taps, second.taps, strict=True)
+    )
+
+
+def _is_close(difference: Vector) -> bool:
+    return difference.numbers is not None and all(abs(each) <= 1e-6 for each in difference.numbers)
+
+
+def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
+    """Return the taps of a filter that widens as the image shrinks; pixels outside are clamped or masked."""
+    shrinkage = axis.scale.apply("Min", 1)
+    assert shrinkage.numbers is not None, "a filter of computed width has a weight matrix"
+    reach = math.ceil(filter_width(sampling) / shrinkage.numbers[0])
+    lower = coordinate.apply("Floor")
+    pixels = [lower + offset for offset in range(1 - reach, reach + 1)]
+    taps = [ResizeTap(each, filter_weight(each, coordinate, shrinkage, sampling)) for each in pixels]
+    if sampling.exclude_outside:
+        taps = _mask_outside(taps, axis)
+    last = axis.size - 1
+    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in _normalize_weights(taps)]
+
+
+def _weight_matrix(coordinate: Vector, axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> WeightMatrix:
+    """Return the weights of all pixels that a filter of computed width may reach.
+
+    Raises:
+        CannotConvert: the size of the input is unknown, or large.
+    """
+    size = math.inf if axis.size.numbers is None else int(axis.size.numbers[0])
+    margin = 0 if sampling.exclude_outside else filter_width(sampling) * size
+    if size + 2 * margin > MAX_PIXELS:
+        reason = "antialias is set and the scales are computed, so the width of the filter is unknown"
+        remedy = "make scales or sizes an initializer that is not a graph input"
+        raise CannotConvert(reason, "unknown.constant", remedy=remedy)
+    pixels = range(-int(margin), int(size + margin))
+    column = computed_vector(coordinate.as_column(1, "float", out), out)
+    shrinkage = axis.scale.apply("Min", 1)
+    weights = filter_weight(Vector(tuple(map(float, pixels))), column, shrinkage, sampling)
+    total = out.emit("ReduceSum", [weights.as_name()], axes=[1], keepdims=1)
+    clamped = tuple(min(max(pixel, 0), int(size) - 1) for pixel in pixels)
+    return WeightMatrix(clamped, weights / computed_vector(total, out))
+
+
+def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
+    """Set the weights of pixels beyond the edge to zero."""
+    last = axis.size - 1
+    masked = []
+    for pixel, weight in taps:
+        clamped = pixel.clip(0, last)
+        masked.append(ResizeTap(clamped, weight * abs(pixel - clamped).less_than(0.5)))
+    return masked
+
+
+def _normalize_weights(taps: list[ResizeTap]) -> list[ResizeTap]:
+    """Divide weights by their sum."""
+    total = sum((tap.weight for tap in taps), start=ZERO)
+    return [ResizeTap(pixel, weight / total) for pixel, weight in taps]
+
+
+def _linear(coordinate: Vector, last: Vector) -> list[ResizeTap]:
+    coordinate = coordinate.clip(0, last)
+    lower = coordinate.apply("Floor")
+    fraction = coordinate - lower
+    upper = (lower + 1).apply("Min", last)
+    return [ResizeTap(lower, 1 - fraction), ResizeTap(upper, fraction)]
+
+
+def _cubic(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
+    """Return the taps of Keys' cubic convolution over four pixels."""
+    lower = coordinate.apply("Floor")
+    fraction = coordinate - lower
+    taps = []
+    for offset in (-1, 0, 1, 2):
+        weight = cubic_weight(abs(fraction - offset), sampling.cubic_coeff_a, inner=offset in (0, 1))
+        taps.append(ResizeTap(lower + offset, weight))
+    if sampling.exclude_outside:
+        return _normalize_weights(_mask_outside(taps, axis))
+    last = axis.size - 1
+    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in taps]
+
+
+def _half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
+    return (index + 0.5) / axis.scale - 0.5
+
+
+def _pytorch_half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
+    return _is_single(axis).select(ZERO, _half_pixel(axis, index))
+
+
+def _half_pixel_symmetric(axis: ResizeAxis, index: Vector) -> Vector:
+    adjustment = axis.length / (axis.scale * axis.size)
+    offset = axis.size / 2 * (1 - adjustment)
+    terms = [each.numbers for each in (offset, index, axis.scale) if each.numbers is not None]
+    if len(terms) == 3:
+        # Runtimes compute this sum in double precision.
+        return Vector(elementwise(lambda first, i, scale: first + (i + 0.5) / scale - 0.5, *terms))
+    return offset + (index + 0.5) / axis.scale - 0.5
+
+
+def _align_corners(axis: ResizeAxis, index: Vector) -> Vector:
+    return index * (axis.size - 1) / _intervals(axis)
+
+
+def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
+    last = axis.size - 1
+    offset = index * (axis.end - axis.start) * last / _intervals(axis)
+    center = 0.5 * (axis.start + axis.end) * last
+    coordinate = axis.start * last + offset
+    return _is_single(axis).select(center, coordinate)
+
+
+def _intervals(axis: ResizeAxis) -> Vector:
+    """Return the number of steps from the first output pixel to the last; at least 1 to divide by."""
+    return (axis.length - 1).apply("Max", 1)
+
+
+def _is_single(axis: ResizeAxis) -> Vector:
+    return axis.length.less_than(1.5)
+
+
+def _round_half_down(coordinate: Vector, _: ResizeAxis) -> Vector:
+    lower = coordinate.apply("Floor")
+    return lower + Vector((0.5 + TIE_TOLERANCE,)).less_than(coordinate - lower)
+
+
+def _round_half_up(coordinate: Vector, _: ResizeAxis) -> Vector:
+    lower = coordinate.apply("Floor")
+    is_lower = (coordinate - lower).less_than(0.5 - TIE_TOLERANCE)
+    return lower + 1 - is_lower
+
+
+def _round_by_direction(coordinate: Vector, axis: ResizeAxis) -> Vector:
+    """Round up to shrink and down to enlarge, like runtimes do for version 10."""
+    shrinks = axis.scale.less_than(1)
+    return shrinks.select(coordinate.apply("Ceil"), coordinate.apply("Floor"))
+
+
+_COORDINATES: dict[str, Callable[[ResizeAxis, Vector], Vector]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _pytorch_half_pixel,
+    "tf_half_pixel_for_nn": lambda axis, index: (index + 0.5) / axis.scale,
+    "asymmetric": lambda axis, index: index / axis.scale,
+    "align_corners": _align_corners,
+    "tf_crop_and_resize": _crop_and_resize,
+}
+
+_ROUNDINGS: dict[str, Callable[[Vector, ResizeAxis], Vector]] = {
+    "round_prefer_floor": _round_half_down,
+    "round_prefer_ceil": _round_half_up,
+    "floor": lambda coordinate, _: coordinate.apply("Floor"),
+    "ceil": lambda coordinate, _: coordinate.apply("Ceil"),
+    "by_direction": _round_by_direction,
+}

@@ -1,0 +1,313 @@
+"""Selection of elements: Where, OneHot, Compress and NonZero (introduced in opset 9), and Unique (opset 11).
+
+Where, OneHot and Compress are expressed by Gather: a selection by arithmetic would be wrong for floating
+point, because infinity multiplied by 0 is NaN. NonZero is a loop over all positions, and Unique compares all
+pairs of elements or slices.
+"""
+
+import math
+
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, UnknownShape, adapter
+from opshift.adapters.core.rewriter import rename_output
+from opshift.adapters.emit.expression import ARITHMETIC_TYPES, FLOAT_TYPES, cast
+from opshift.adapters.emit.shapes import (
+    ALLOWZERO_OPSET,
+    MAX_CONSTANT_DATA,
+    Dimension,
+    broadcast_shape,
+    computed_dimension,
+    dimension,
+    index_range,
+    is_nonempty,
+    reshape,
+    shape_tensor,
+)
+from opshift.adapters.emit.subgraphs import LoopBuilder
+from opshift.inference.constants import INTEGER_RANGES
+from opshift.model.node import Dims
+
+Shape = tuple[int, ...]
+
+
+@adapter("Where", 9, 8)
+def select_elements(node: Node, out: Rewriter) -> None:
+    """Select booleans by And and Or, integers by arithmetic, and values of other types by Gather."""
+    condition, first, second = node.inputs
+    element_type = out.element_type(first)
+    if _chooses_one_value(node, out) or _choose_number(node, out):
+        return
+    if element_type == "bool":
+        from_second = out.emit("And", [out.emit("Not", [condition]), second])
+        out.emit("Or", [out.emit("And", [condition, first]), from_second], node.outputs)
+    elif "int" in element_type:
+        _emit_weighted_sum(node, element_type, out)
+    else:
+        shape, count, positions = _output_positions(node, out)
+        values = [reshape(_expand(name, shape, out), (-1,), out) for name in (first, second)]
+        # Elements of the second value follow all elements of the first.
+        offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
+        both = out.emit("Concat", values, axis=0)
+        out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
+
+
+def _chooses_one_value(node: Node, out: Rewriter) -> bool:
+    """Emit one of the values if the condition always chooses it; return whether this is the case."""
+    chosen = out.uniform_element(node.inputs[0])
+    if chosen is None:
+        return False
+    dims = out.comparable_shapes(node.inputs)
+    position = 1 if chosen.scalar else 2
+    if not all(_broadcasts_to(shape, dims[position]) for shape in dims):
+        return False
+    out.emit("Identity", [node.inputs[position]], node.outputs)
+    return True
+
+
+def _choose_number(node: Node, out: Rewriter) -> bool:
+    """Emit a choice between two numbers if each value contains only one; return whether this is the case."""
+    condition, *values = node.inputs
+    numbers = [each for each in map(out.uniform_element, reversed(values)) if each is not None]
+    if len(numbers) < len(values) or numbers[0].element_type == "string":
+        return False
+    table = Tensor(numbers[0].element_type, (2,), tuple(each.scalar for each in numbers))
+    positions = cast(condition, "int64", out)
+    dims, *shapes = out.comparable_shapes(node.inputs)
+    for value, shape in zip(values, shapes, strict=True):
+        if not _broadcasts_to(shape, dims):
+            # zeros in the shape of the value
+            zeros = out.emit("Mul", [cast(cast(value, "bool", out), "int64", out), out.int64(0)])
+            positions = out.emit("Add", [positions, zeros])
+    out.emit("Gather", [out.tensor(table), positions], node.outputs, axis=0)
+    return True
+
+
+def _broadcasts_to(shape: Dims, result: Dims) -> bool:
+    """Return whether a shape is known to broadcast to another one; equal negative numbers are equal sizes."""
+    if shape is None or len(shape) > len(result or ()):
+        return shape == ()
+    pairs = zip(reversed(shape), reversed(result or ()), strict=False)
+    return all(size == 1 or (size is not None and size == other) for size, other in pairs)
+
+
+def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the sum of both values, one multiplied by 1 and the other by 0."""
+    wide = ARITHMETIC_TYPES.get(element_type, element_type)
+    weight = cast(node.inputs[0], wide, out)
+    other = out.emit("Sub", [out.constant(1, wide), weight])
+    pairs = zip(node.inputs[1:], (weight, other), strict=True)
+    parts = [out.emit("Mul", [cast(name, wide, out), each]) for name, each in pairs]
+    cast(out.emit("Add", parts), element_type, out, node.outputs)
+
+
+def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
+    """Return the shape of the output, the number of its elements, and the flat position of each."""
+    shape = broadcast_shape(node.inputs, out)
+    condition, *values = node.inputs
+    is_float = out.element_type(values[0]) in FLOAT_TYPES
+    if shape is not None and (math.prod(shape) <= MAX_CONSTANT_DATA or not is_float):
+        count = out.require_elements(*shape)
+        positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
+        return shape, out.int64(count), positions
+    if not is_float:
+        reason = "the shape of its output is unknown, but a selection by position requires it"
+        raise UnknownShape(reason, *node.inputs, otherwise="convert to opset 9 or later")
+    # The sum of all inputs has the shape to which they broadcast.
+    mixed = cast(condition, out.element_type(values[0]), out)
+    for name in values:
+        mixed = out.emit("Add", [mixed, name])
+    sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
+    positions = index_range(reshape(total, (1,), out), out)
+    # The sizes may contain 0, which Reshape copies by default.
+    allowzero = int(not all(is_nonempty(name, out) for name in node.inputs))
+    return sizes, total, out.emit("Reshape", [positions, sizes], opset=ALLOWZERO_OPSET, allowzero=allowzero)
+
+
+def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:
+    if isinstance(shape, str):
+        return out.emit("Expand", [name, shape])
+    return name if out.shape(name) == shape else out.emit("Expand", [name, out.int64(shape)])
+
+
+@adapter("OneHot", 9, 8)
+def gather_values_by_match(node: Node, out: Rewriter) -> None:
+    """Compare each index with every class, and gather the off or on value by the result."""
+    indices, depth, values = node.inputs
+    axis = node.attribute("axis", -1)
+    rank = out.rank(indices) if axis < -1 else out.known_rank(indices)
+    if axis < 0 and rank is not None:
+        axis += rank + 1
+    numbers = indices if out.known_element_type(indices) == "int64" else cast(indices, "int64", out)
+    if axis == -1:
+        # A last dimension can be added without knowing the rank.
+        shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
+        column, trailing = out.emit("Reshape", [numbers, shape]), 0
+    else:
+        column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
+    matches = out.emit("Equal", [column, _classes(depth, trailing, out)])
+    known = out.constant_value(values)
+    if known is not None and _is_zero_and_one(known):
+        cast(matches, known.element_type, out, node.outputs)
+    else:
+        out.emit("Gather", [values, cast(matches, "int64", out)], node.outputs, axis=0)
+
+
+def _is_zero_and_one(values: Tensor) -> bool:
+    """Return whether a Cast of booleans gives these numbers, which excludes -0.0."""
+    is_number = values.element_type in FLOAT_TYPES or values.element_type in INTEGER_RANGES
+    return is_number and values.values == (0, 1) and math.copysign(1, values.values[0]) > 0
+
+
+def _classes(depth: str, trailing: int, out: Rewriter) -> str:
+    """Return the integers from 0 to `depth - 1`, followed by `trailing` dimensions of 1."""
+    known = out.constant_value(depth)
+    if known is not None and known.values[0] <= MAX_CONSTANT_DATA:
+        count = int(known.values[0])
+        return out.tensor(Tensor("int64", (count, *[1] * trailing), tuple(range(count))))
+    limit = reshape(cast(depth, "int64", out), (1,), out)
+    shape = out.int64([-1, *[1] * trailing])
+    return out.emit("Reshape", [index_range(limit, out), shape])
+
+
+@adapter("Compress", 9, 8)
+def gather_kept_positions(node: Node, out: Rewriter) -> None:
+    """Gather the positions at which the condition is true."""
+    known = out.constant_value(node.inputs[1])
+    if known is None:
+        positions = reshape(out.emit("NonZero", node.inputs[1:], opset=9), (-1,), out)
+    else:
+        positions = out.int64([index for index, is_kept in enumerate(known.values) if is_kept])
+    axis = node.attribute("axis")
+    data = node.inputs[0] if axis is not None else reshape(node.inputs[0], (-1,), out)
+    out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)
+
+
+@adapter("NonZero", 9, 8)
+def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
+    """Collect the flat positions of nonzero elements in a Loop, and split them into one row per dimension."""
+    data = node.inputs[0]
+    rank = out.rank(data)
+    if not rank:
+        reason = f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher"
+        raise CannotConvert(reason, "shape.unsupported")
+    number = out.uniform_element(data)
+    if number is not None and number.element_type != "string" and number.scalar:
+        count = out.emit("Shape", [data]) if rank == 1 else reshape(out.emit("Size", [data]), (1,), out)
+        quotient = index_range(count, out)
+    else:
+        # The cast to bool first turns every nonzero element into 1.
+        flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
+        quotient = _nonzero_positions(flat, out)
+    rows = []
+    for axis in reversed(range(1, rank)):
+        size = _at_least_one(dimension(data, axis, out), out)
+        next_quotient = out.emit("Div", [quotient, size])
+        rows.append(out.emit("Sub", [quotient, out.emit("Mul", [next_quotient, size])]))
+        quotient = next_quotient
+    lists = [out.emit("Unsqueeze", [row], axes=[0]) for row in (quotient, *reversed(rows))]
+    if rank == 1:
+        rename_output(lists[0], node, out)
+    else:
+        out.emit("Concat", lists, node.outputs, axis=0)
+
+
+def _nonzero_positions(flags: str, out: Rewriter) -> str:
+    """Return the positions of the ones in a list of ones and zeros."""
+    body = LoopBuilder(out)
+    found = body.input("int64", (None,))
+    position = reshape(body.iteration, (1,), body)
+    # Repeating a position 0 times or once appends it only if its flag is set.
+    repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
+    body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
+    empty = out.tensor(Tensor("int64", (0,), ()))
+    (positions,) = body.emit_loop(computed_dimension(flags, 0, out), [empty], out)
+    return positions
+
+
+def _at_least_one(size: Dimension, out: Rewriter) -> str:
+    """Return a size as a divisor, with 0 replaced by 1."""
+    # Runtimes reject a divisor of 0 even if the dividend is empty.
+    if isinstance(size, int):
+        return out.int64([max(size, 1)])
+    is_zero = cast(out.emit("Equal", [size, out.int64([0])]), "int64", out)
+    return out.emit("Add", [size, is_zero])
+
+
+COMPARISON_OPSET = 9
+"""Opset of the emitted comparisons: the first that compares integers."""
+
+
+@adapter("Unique", 11, 10)
+def compare_all_pairs(node: Node, out: Rewriter) -> None:
+    """Compare all elements pairwise, select the first of equal elements, and count how many precede it."""
+    axis = node.attribute("axis")
+    rows = _rows(node.inputs[0], axis, out)
+    numbers = index_range(computed_dimension(rows, 0, out), out)
+    less, same = _compare(rows, axis is not None, out)
+    earliest = out.emit("ArgMax", [same], axis=0, keepdims=0)
+    is_first = out.emit("Equal", [earliest, numbers])
+    firsts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
+    precedes = less
+    if not node.attribute("sorted", 1):
+        is_earlier = out.emit("Less", [reshape(numbers, (-1, 1), out), earliest], opset=COMPARISON_OPSET)
+        precedes = cast(is_earlier, "float", out)
+    # The output position of an element is the number of distinct elements that precede it.
+    firsts_before = out.emit("Gather", [precedes, firsts], axis=0)
+    positions = cast(out.emit("ReduceSum", [firsts_before], axes=[0], keepdims=0), "int64", out)
+    indices = _in_output_order(firsts, positions, out)
+    if node.output(0):
+        data = node.inputs[0]
+        values, axis = (reshape(data, (-1,), out), 0) if axis is None else (data, axis % out.rank(data))
+        out.emit("Gather", [values, indices], [node.output(0)], axis=axis)
+    for value, name in ((indices, node.output(1)), (positions, node.output(2))):
+        if name:
+            out.emit("Identity", [value], [name])
+    if node.output(3):
+        counts = cast(out.emit("ReduceSum", [same], axes=[0], keepdims=0), "int64", out)
+        out.emit("Gather", [counts, indices], [node.output(3)], axis=0)
+
+
+def _rows(data: str, axis: int | None, out: Rewriter) -> str:
+    """Return a matrix with one row for each element, or for each slice along the axis."""
+    element_type = out.element_type(data)
+    if element_type not in FLOAT_TYPES and "int" not in element_type:
+        reason = f"{data!r} has element type {element_type}, which the operator Less does not support"
+        raise CannotConvert(reason, "type.unsupported", subject=element_type)
+    if axis is None:
+        return reshape(data, (-1, 1), out)
+    rank = out.rank(data)
+    order = [axis % rank, *(other for other in range(rank) if other != axis % rank)]
+    rows = out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
+    if all(out.known_dimension(data, other) for other in order[1:]):
+        return rows
+    # Slices without elements are equal. A column of zeros is one to compare.
+    shape = shape_tensor((dimension(data, order[0], out), 1), out)
+    zeros = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (0,)))
+    return out.emit("Concat", [rows, zeros], axis=1)
+
+
+def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
+    """Return two square matrices: 1 where a row is less than the row of the column, and where both are equal.
+
+    Rows of several elements compare by their first difference.
+    """
+    sides = [out.emit("Unsqueeze", [rows], axes=[axis]) for axis in (1, 0)]
+    below = cast(out.emit("Less", sides, opset=COMPARISON_OPSET), "float", out)
+    above = cast(out.emit("Greater", sides, opset=COMPARISON_OPSET), "float", out)
+    sign = out.emit("Sub", [below, above])
+    if has_columns:
+        # Keep only the sign of the first column that differs.
+        column = out.emit("ArgMax", [out.emit("Abs", [sign])], axis=2, keepdims=0)
+        choice = out.constant([0.0, 1.0], "float")
+        is_first = out.emit("OneHot", [column, computed_dimension(rows, 1, out), choice])
+        sign = out.emit("Mul", [sign, is_first])
+    order = out.emit("ReduceSum", [sign], axes=[2], keepdims=0)
+    differs = out.emit("Abs", [order])
+    return out.emit("Relu", [order]), out.emit("Sub", [out.constant(1.0, "float"), differs])
+
+
+def _in_output_order(firsts: str, positions: str, out: Rewriter) -> str:
+    """Return the indices of the distinct elements in the order of the output."""
+    column = reshape(index_range(computed_dimension(firsts, 0, out), out), (-1, 1), out)
+    is_here = out.emit("Equal", [column, out.emit("Gather", [positions, firsts], axis=0)])
+    order = out.emit("ArgMax", [cast(is_here, "float", out)], axis=1, keepdims=0)
+    return out.emit("Gather", [firsts, order], axis=0)

@@ -1,0 +1,428 @@
+"""Content of the pages about operators, their versions, and opsets.
+
+The example of an operator is converted to all older opsets, to count the nodes of the results.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, groupby
+from typing import Final, NamedTuple
+
+from opshift.analysis.model_text import model_of_text
+from opshift.analysis.pages.diagram import body_boxes, function_boxes, svg
+from opshift.catalogue.data_package import version_data
+from opshift.catalogue.examples import Example, example_of
+from opshift.catalogue.function_text import FunctionText, function_text
+from opshift.catalogue.history import HistoryEntry, StepSummary, history_of
+from opshift.catalogue.signature import (
+    attribute_texts,
+    availability,
+    option_text,
+    replacement_text,
+    signature_text,
+    value_text,
+)
+from opshift.catalogue.words import category_of, change_subject
+from opshift.converter.convert import plan_version
+from opshift.converter.report import Report, counted_names
+from opshift.model.messages import ModelProto
+from opshift.model.plain_data import Json
+from opshift.model.types import short_type
+from opshift.registry.changes.classes import ChangeClass
+from opshift.registry.changes.classify import ClassifiedChange, classify, most_severe_class
+from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.registry import Registry
+from opshift.registry.requirements import requirements_of
+from opshift.registry.shapes.all_rules import SHAPE_RULES
+
+
+class Result(NamedTuple):
+    """Result of a conversion: the nodes and their operators, or the reason of a refusal."""
+
+    nodes: int = 0
+    operators: str = ""
+    """Operators of the nodes with their numbers; empty if the node does not change."""
+    reason: str = ""
+
+
+class ExampleConversion(NamedTuple):
+    """Conversion of an example with the same result at all opsets of a range."""
+
+    first: int
+    last: int
+    result: Result
+
+    @property
+    def opsets(self) -> str:
+        """The range as text."""
+        return f"opset {self.last}" if self.first == self.last else f"opsets {self.first} to {self.last}"
+
+
+def example_conversions(
+    example: Example, operator: Operator, registry: Registry
+) -> Iterator[ExampleConversion]:
+    """Yield the conversions of an example to older opsets, the newest first."""
+    newest = operator.versions[-1].since_version
+    model = model_of_text(example.model, newest, registry)
+    results = (
+        (opset, _convert(model, operator.domain, opset, registry)) for opset in range(newest - 1, 0, -1)
+    )
+    for result, group in groupby(results, key=lambda pair: pair[1]):
+        opsets = [opset for opset, _ in group]
+        yield ExampleConversion(opsets[-1], opsets[0], result)
+
+
+def _convert(model: ModelProto, domain: str, opset: int, registry: Registry) -> Result:
+    report = Report.of(plan_version(model, {domain: opset}, registry=registry))
+    if report.refusals:
+        return Result(reason=report.refusals[0].reason)
+    names = [name.partition(":")[0].rpartition(".")[2] for each in report.changed for name in each.becomes]
+    return Result(report.nodes[1], counted_names(Counter(names).most_common()))
+
+
+SHORT_RULES: Final[Mapping[str, str]] = {
+    "all_same_as_first": "All outputs have the shape of the first input.",
+    "dynamic_quantize": "The first output has the shape of the input; the other outputs are scalars.",
+    "loss": "The loss has the shape of the second input if `reduction` is `none`, and is a scalar otherwise.",
+    "multinomial": "The first dimension is that of the input, and the second one is `sample_size`.",
+    "non_max_suppression": "The number of rows depends on the values; each row has 3 elements.",
+    "non_zero": "There is a row for each dimension of the input; their length depends on the values.",
+    "pairwise": "Each output has the shape of the input at the same position.",
+    "same_as_first": "The output has the shape of the first input.",
+    "same_as_second": "The output has the shape of the second input.",
+    "scalar": "The output is a scalar.",
+    "stated": "The attribute `shape` is the shape of the output.",
+    "window": "The output has one dimension, of the size that the first input states.",
+}
+"""Texts about rules of one expression, which have no documentation of their own."""
+
+
+class ChangeLine(NamedTuple):
+    """Equal changes of some attributes or parameters."""
+
+    subjects: tuple[str, ...]
+    about: str
+    """Changed part: the default, the types; empty if `new` includes it."""
+    old: str
+    new: str
+
+
+class ChangeGroup(NamedTuple):
+    """Changes with the same effect on models."""
+
+    change_class: ChangeClass
+    effect: str
+    lines: tuple[ChangeLine, ...]
+
+
+class ConversionRow(NamedTuple):
+    """Conversion of nodes from one version to another; `target` is empty for other operators."""
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    summary: StepSummary
+
+
+class TypeRow(NamedTuple):
+    """Element type, and whether each version of an operator allows it."""
+
+    type: str
+    allowed: tuple[bool, ...]
+
+
+class TypeVariable(NamedTuple):
+    """Type variable of a version: its types, each with whether it is new, and those that were removed."""
+
+    name: str
+    description: str
+    types: tuple[tuple[str, bool], ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VersionView:
+    """Operator version, with everything that its page shows."""
+
+    entry: HistoryEntry
+    operator: OperatorView
+
+    @property
+    def version(self) -> OperatorVersion:
+        """The operator version."""
+        return self.entry.version
+
+    @property
+    def availability(self) -> str:
+        """Opsets of the version, its status and its determinism."""
+        return availability(self.version, self.operator.entries)
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """Texts about the deprecation and the removal of the operator."""
+        if self.version.deprecation:
+            yield replacement_text("deprecated", self.version.deprecation)
+        if self.version.removal:
+            event = f"removed in opset {self.version.removal.removed_in}"
+            yield replacement_text(event, self.version.removal)
+
+    @property
+    def signature(self) -> str:
+        """The signature as a node."""
+        return signature_text(self.version)
+
+    @property
+    def parameters(self) -> Iterator[tuple[str, Sequence[tuple[str, str, str, str]]]]:
+        """Title and rows of the tables of inputs and outputs: name, type, option and description."""
+        for title, listed in (("Inputs", self.version.inputs), ("Outputs", self.version.outputs)):
+            yield title, [(each.name, each.type, option_text(each), each.description) for each in listed]
+
+    @property
+    def attributes(self) -> Sequence[tuple[str, ...]]:
+        """Rows of attributes: name, type, default, allowed values and description; values are code."""
+        rows = []
+        for name, attribute in self.version.attributes.items():
+            _, kind, default, values, text = attribute_texts(name, attribute)
+            is_value = attribute.default is not None and default
+            rows.append((name, kind, f"`{default}`" if is_value else default, values, text))
+        return rows
+
+    @property
+    def types(self) -> list[TypeVariable]:
+        """The type variables, compared with the previous version."""
+        before = self.entry.before.type_constraints if self.entry.before else {}
+        return [
+            TypeVariable(
+                name,
+                self.version.type_descriptions.get(name, ""),
+                tuple(
+                    (short_type(each), name in before and each not in before[name]) for each in sorted(types)
+                ),
+                tuple(short_type(each) for each in before.get(name, ()) if each not in types),
+            )
+            for name, types in self.version.type_constraints.items()
+        ]
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What nodes must keep for ranks, lengths and values, as expressions."""
+        return tuple(each.text for each in requirements_of(self.version))
+
+    @property
+    def shape_rule(self) -> str:
+        """First line about the inference of the output shapes, or the name of the rule."""
+        rule = SHAPE_RULES.get(self.version.shape)  # a private rule may not be installed
+        text = SHORT_RULES.get(self.version.shape) or (rule and rule.__doc__) or ""
+        return text.partition("\n")[0] or f"The rule `{self.version.shape}`."
+
+    @cached_property
+    def changes(self) -> tuple[ClassifiedChange, ...]:
+        """All changes from the previous version."""
+        return classify(self.entry.before, self.version) if self.entry.before else ()
+
+    @property
+    def change_class(self) -> ChangeClass | None:
+        """The most severe class of the changes; `None` for the first version."""
+        return most_severe_class(self.changes) if self.entry.before else None
+
+    @property
+    def differences(self) -> list[ChangeGroup]:
+        """The changes from the previous version, most severe first."""
+        return comparison_groups(self.changes)
+
+    @property
+    def conversions(self) -> Iterator[ConversionRow]:
+        """Conversions from and to this version, one step each."""
+        entry, version = self.entry, self.version
+        if entry.before and entry.up and entry.down:
+            yield ConversionRow(entry.before, version, version.since_version, entry.up)
+            yield ConversionRow(version, entry.before, entry.before.since_version, entry.down)
+        if entry.arriving:
+            yield ConversionRow(version, None, version.since_version - 1, entry.arriving)
+        later = next((each for each in self.operator.entries if each.before is version), None)
+        if later and later.up and later.down:
+            yield ConversionRow(version, later.version, later.version.since_version, later.up)
+            yield ConversionRow(later.version, version, version.since_version, later.down)
+        if entry.leaving and version.removal:
+            yield ConversionRow(version, None, version.removal.removed_in, entry.leaving)
+
+    @cached_property
+    def function(self) -> FunctionText | None:
+        """The function body; `None` for other operators."""
+        return function_text(self.version, self.operator.registry) if self.version.has_function else None
+
+    @property
+    def drawing(self) -> str:
+        """SVG of the function body, or that of an example node; empty if it is too large to draw."""
+        example = self.function.function if self.function else None
+        boxes = function_boxes(example) if example else body_boxes(self.version)
+        return svg(boxes, "Drawing of the function body")
+
+    def as_dict(self) -> Mapping[str, Json]:
+        """Return the definition, its history and its changes as JSON data."""
+        return version_data(self.entry)
+
+
+class OperatorView:
+    """Operator with a view of each version, oldest first."""
+
+    def __init__(self, operator: Operator, registry: Registry) -> None:
+        self.operator = operator
+        self.registry = registry
+        self.entries = list(history_of(operator))
+        self.versions = [VersionView(each, self) for each in self.entries]
+
+    @property
+    def newest(self) -> VersionView:
+        """The newest version."""
+        return self.versions[-1]
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the newest description."""
+        return " ".join(self.newest.version.description.split()).split(". ")[0].rstrip(".:")
+
+    @property
+    def status(self) -> str:
+        """Status of the operator; empty if it is stable."""
+        version = self.newest.version
+        if version.removal:
+            return f"removed in opset {version.removal.removed_in}"
+        return "deprecated" if version.deprecation else version.status.lower().replace("stable", "")
+
+    @property
+    def types(self) -> Sequence[TypeRow]:
+        """Types in the constraints of each version."""
+        found = [
+            frozenset(map(short_type, chain.from_iterable(each.version.type_constraints.values())))
+            for each in self.versions
+        ]
+        return [
+            TypeRow(kind, tuple(kind in types for types in found))
+            for kind in sorted(frozenset().union(*found))
+        ]
+
+    @property
+    def category(self) -> str:
+        """Title of the category."""
+        return category_of(self.operator)
+
+    @property
+    def example(self) -> Example | None:
+        """A model of one node with numbers."""
+        return example_of(self.operator)
+
+    @property
+    def example_conversions(self) -> list[ExampleConversion]:
+        """Conversions of the example to older opsets; none without an example."""
+        example = self.example
+        return list(example_conversions(example, self.operator, self.registry)) if example else []
+
+
+def comparison_groups(changes: Iterable[ClassifiedChange]) -> list[ChangeGroup]:
+    """Return the changes between two versions by their effect, most severe first."""
+    severity = list(ChangeClass).index
+    found: dict[tuple[ChangeClass, str], dict[tuple[str, str, str], list[str]]] = {}
+    for each in sorted(changes, key=lambda each: -severity(each.change_class)):
+        change = each.change
+        key = (change_subject(change.kind), *_sides(change.kind, change.old, change.new))
+        lines = found.setdefault((each.change_class, each.purpose), {})
+        lines.setdefault(key, []).append(change.subject)
+    return [
+        ChangeGroup(*effect, tuple(ChangeLine(tuple(subjects), *key) for key, subjects in lines.items()))
+        for effect, lines in found.items()
+    ]
+
+
+def _sides(kind: str, old: object, new: object) -> tuple[str, str]:
+    """Return the texts of both sides of a change; only types that differ are listed."""
+    if isinstance(old, frozenset) and isinstance(new, frozenset):
+        removed, added = (", ".join(sorted(map(short_type, each))) for each in (old - new, new - old))
+        return removed and f"no longer {removed}", added and f"also {added}"
+    if kind.endswith("_added"):
+        return "", _with_value("added", kind, new)
+    if kind.endswith("_removed"):
+        return _with_value("", kind, old), "removed"
+    return ("", "") if old is None and new is None else (_value(old), _value(new))
+
+
+def _with_value(event: str, kind: str, value: object) -> str:
+    """Return an event with the default of an attribute, or the number of values of a parameter."""
+    text = "" if value is None else _value(value)
+    stated = f"default {text}" if text and kind.startswith("attribute") else text
+    return ", ".join(filter(None, (event, stated)))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    match value:
+        case "single":
+            return "required"
+        case ((_, *_), _) | ((), _):  # the source of an output's type, which only its description explains
+            return ""
+        case (("single" | "optional" | "variadic") as option, int(least), bool(homogeneous)):
+            parameter = Parameter(name="", type="", option=option, min_arity=least, homogeneous=homogeneous)
+            return option_text(parameter) or "required"
+    return "none" if value is None else value_text(value)
+
+
+@dataclass(frozen=True)
+class OpsetView:
+    """Opset of a domain, compared with the previous opset."""
+
+    domain: str
+    opset: int
+    release: str
+    """The first ONNX release with the opset; empty for other domains."""
+    ir_version: int
+    """The IR version of this release; 0 for other domains."""
+    versions: Sequence[OperatorVersion]
+    """The versions in effect."""
+    new: Sequence[VersionView]
+    """First versions of operators."""
+    changed: Sequence[VersionView]
+    """Later versions of operators."""
+    removed: Sequence[VersionView]
+    """Last versions of operators that the opset lacks."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        lists = {"new": self.new, "changed": self.changed, "removed": self.removed}
+        return {
+            "domain": self.domain,
+            "opset": self.opset,
+            "release": self.release,
+            "ir_version": self.ir_version,
+            **{name: [str(each.version.id) for each in views] for name, views in lists.items()},
+            "operators": [str(each.id) for each in self.versions],
+        }
+
+
+def opset_views(domain: str, operators: Sequence[OperatorView], registry: Registry) -> list[OpsetView]:
+    """Return all opsets of a domain, oldest first."""
+    views = [view for each in operators for view in each.versions]
+    return [
+        OpsetView(
+            domain,
+            opset,
+            release_with(domain, opset, registry),
+            registry.releases.ir_version_for({domain: opset}),
+            [version for each in operators if (version := each.operator.at(opset))],
+            [each for each in views if each.version.since_version == opset and not each.entry.before],
+            [each for each in views if each.version.since_version == opset and each.entry.before],
+            [each for each in views if each.version.removal and each.version.removal.removed_in == opset],
+        )
+        for opset in range(1, registry.newest_opset(domain) + 1)
+    ]
+
+
+def release_with(domain: str, opset: int, registry: Registry) -> str:
+    """Return the name of the first ONNX release with an opset; empty if there is none."""
+    found = registry.releases.first_release_with(domain, opset)
+    names = (f"ONNX {name}" for name, each in registry.releases.onnx.items() if each is found)
+    return next(names, "")

@@ -1,1 +1,0 @@
-"""Conversion of several models in parallel processes."""

@@ -1,0 +1,236 @@
+"""`opshift runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from opshift.cli import completion, options
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.findings.finding import MISSING_KERNEL, Finding
+from opshift.cli.gate.inspect_models import inspect_models
+from opshift.cli.gate.several import GateOptions
+from opshift.cli.options import expand_records, registry_with
+from opshift.cli.output import print_result
+from opshift.cli.page import Column, Page
+from opshift.cli.paths import model_input
+from opshift.converter.streaming.weights import open_without_weights
+from opshift.model.message_text import count_text
+from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
+from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.target_runtimes import missing_label
+from opshift.runtimes.verdicts import (
+    AFTER_CONVERSION,
+    DOES_NOT_RUN,
+    MAY_RUN,
+    RUNS,
+    VERDICTS,
+)
+
+if TYPE_CHECKING:
+    from opshift.analysis.runs import ConversionAttempt, Runs, RuntimeResult
+    from opshift.cli.findings.finding import Severity
+    from opshift.runtimes.check_support import MissingKernel
+
+
+EVIDENCE = {"kernel_registry": "package", "documentation": "documents", "measurement": "measured"}
+"""Words for the sources of facts about a runtime: `package` is the list of kernels that it registers."""
+
+MAX_CAUSES = 2
+"""Maximum number of missing operators in a row."""
+
+MAX_PLACES = 3
+"""Maximum number of nodes of one cause; `--explain` and JSON list all."""
+
+RuntimeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--runtime",
+        "-r",
+        metavar="RUNTIME",
+        autocompletion=completion.complete_runtime,
+        help="A name such as onnxruntime-1.31, or a YAML file that describes a runtime. Prints details, "
+        "and exits with 1 unless all of them run the model. By default, all runtimes are listed. May be "
+        "repeated.",
+    ),
+]
+
+
+@expand_records
+def runs(
+    sources: options.InputsArgument = None,
+    runtime: RuntimeOption = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print details for all runtimes.")] = False,
+    *,
+    gate: GateOptions,
+) -> None:
+    """Show which runtimes run a model.
+
+    For each runtime: whether it implements all nodes of the model; otherwise the nearest opset to convert to,
+    or the nodes that prevent it. `opshift runtimes` lists the runtimes.
+    """
+    registry_with(gate.folders)  # before any model is read
+    named = tuple(runtime or ())
+    for each in named:
+        get_runtime(each)
+    described = [Path(each) for each in named if each.endswith(".yaml")]
+    inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
+    # the files decide about the results, too
+    gate = gate._replace(folders=[*(gate.folders or ()), *described])
+    found = inspect_models(sources or [], gate, inspect, VERDICTS, "Reading {}")
+    if found is not None:
+        print_result(gate.form, found.as_dict(), found.write, quiet=gate.quiet)
+        if named and not found.answers:
+            raise typer.Exit(EXIT_FINDINGS)
+
+
+class RunsOfModel(NamedTuple):
+    """Runtimes that run a model."""
+
+    source: str
+    answers: Runs
+    is_named: bool
+    """Whether runtimes were named, so that the command fails if one does not run the model."""
+    explain: bool
+
+    @property
+    def result(self) -> str:
+        """The least favourable verdict."""
+        return max((each.verdict for each in self.answers.results), key=VERDICTS.index)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each missing kernel."""
+        level: Severity = "error" if self.is_named else "note"
+        for result in self.answers.results:
+            for each in result.support.missing:
+                remedy = _remedy(self.source, result) or each.remedy
+                yield Finding(MISSING_KERNEL, level, each.reason, self.source, each.places[0], remedy)
+
+    def cells(self) -> dict[str, object]:
+        """Return the numbers of runtimes with each verdict."""
+        verdicts = [each.verdict for each in self.answers.results]
+        return {each: verdicts.count(each) for each in VERDICTS}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"input": self.source, **self.answers.to_dict()}
+
+    def write(self, page: Page) -> None:
+        """Print a row for releases with the same answer, and details."""
+        page.line(self.source, style="bold")
+        page.facts({**self.answers.opsets, "IR version": self.answers.ir_version})
+        page.blank()
+        page.table((Column("runtime", "cyan"), "runs", "notes", "source"), _rows(self.answers.results))
+        for each in self.answers.results if self.explain or self.is_named else ():
+            self._write_details(page, each)
+
+    def _write_details(self, page: Page, result: RuntimeResult) -> None:
+        """Print the nodes that a runtime does not run, and notes."""
+        page.heading(f"{result.runtime}: {result.verdict}")
+        most = None if self.explain else MAX_PLACES
+        conversion = result.conversion
+        for each in result.support.missing:
+            if not each.operator or not conversion or conversion.succeeds:
+                _write_missing(page, each, most)
+        if conversion and not conversion.succeeds:
+            page.prose(f"After a conversion to {_versions(conversion)}:")
+            for cause in conversion.refusals:
+                page.prose(f"refused: {cause}", style="red")
+            for each in conversion.support.missing if conversion.support else ():
+                _write_missing(page, each, most)
+        remedy = _remedy(self.source, result)
+        if remedy:
+            page.prose(f"help: {remedy}")
+        support = conversion.support if conversion and conversion.support else result.support
+        for note in support.warnings:
+            page.prose(f"wrong results: {note}")
+        for note in support.uncertain:
+            page.prose(f"uncertain: {note}")
+        if support.fallback:
+            page.prose(
+                f"on the runtime that it falls back to: {', '.join(map(short_label, support.fallback))}"
+            )
+
+
+def _result(result: RuntimeResult) -> str:
+    """Return the cell of a table that answers whether a runtime runs the model."""
+    if result.verdict == AFTER_CONVERSION and result.conversion:
+        support = result.conversion.support
+        is_uncertain = support is not None and support.uncertain
+        return f"{'maybe ' if is_uncertain else ''}at {_versions(result.conversion)}"
+    return {RUNS: "yes", MAY_RUN: "maybe"}.get(result.verdict, "no")
+
+
+def _versions(conversion: ConversionAttempt) -> str:
+    """Return the versions to convert to: `opset 17, ai.onnx.ml=3`."""
+    targets = ", ".join(_targets(conversion))
+    return f"opset {targets}" if targets else f"IR version {conversion.ir_version}"
+
+
+def _rows(results: Iterable[RuntimeResult]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for consecutive releases of a runtime with the same answer."""
+    from opshift.analysis.runs import group_releases
+
+    for name, cells in group_releases(results, _cells):
+        yield name, *cells
+
+
+def _cells(result: RuntimeResult) -> tuple[str, ...]:
+    """Return the cells of the row of a result, without the runtime."""
+    return _result(result), _notes(result), EVIDENCE.get(result.evidence, result.evidence)
+
+
+def _notes(result: RuntimeResult) -> str:
+    conversion = result.conversion
+    support = conversion.support if conversion and conversion.support else result.support
+    if result.verdict != DOES_NOT_RUN:
+        notes = [count_text(conversion.added_nodes, "more node")] if conversion else []
+        for name, listed in (("wrong", support.warnings), ("uncertain", support.uncertain)):
+            notes += [f"{len(listed)} {name}"] if listed else []
+        return ", ".join(notes)
+    if conversion and conversion.refusals:
+        return conversion.refusals[0]
+    labels = dict.fromkeys(missing_label(each) for each in support.missing)
+    shown = [*labels][:MAX_CAUSES]
+    shown += [f"{len(labels) - MAX_CAUSES} more"] if len(labels) > MAX_CAUSES else []
+    return f"missing {', '.join(shown)}"
+
+
+def _remedy(source: str, result: RuntimeResult) -> str:
+    """Return the command that makes a model run; empty if it runs."""
+    conversion = result.conversion
+    if conversion is not None and conversion.succeeds:
+        targets = "".join(f" -t {each}" for each in _targets(conversion))
+        ir_version = f" --ir-version {conversion.ir_version}" if conversion.ir_version else ""
+        return f"opshift convert {source} OUT{targets}{ir_version}"
+    return f"try opshift fit {source} OUT --runtime {result.runtime}" if result.support.missing else ""
+
+
+def _targets(conversion: ConversionAttempt) -> list[str]:
+    opsets = conversion.opsets.items()
+    return [str(opset) if domain == DEFAULT_DOMAIN else f"{domain}={opset}" for domain, opset in opsets]
+
+
+def _write_missing(page: Page, missing: MissingKernel, most: int | None) -> None:
+    page.prose(missing.reason, style="red")
+    if missing.remedy:
+        page.prose(f"help: {missing.remedy}", indent=2)
+    for place in missing.places[:most] if missing.operator else ():
+        page.line(f"  {place}")
+    if most is not None and len(missing.places) > most:
+        page.line(f"  and {count_text(len(missing.places) - most, 'more node')}")
+
+
+def runs_of_file(
+    source: str, *, runtimes: tuple[str, ...], explain: bool, folders: list[Path] | None
+) -> RunsOfModel:
+    """Return which runtimes run the model in a file."""
+    from opshift.analysis.runs import runs as runs_on
+
+    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+        answers = runs_on(model, runtimes or None, registry=registry_with(folders))
+    return RunsOfModel(source, answers, bool(runtimes), explain)

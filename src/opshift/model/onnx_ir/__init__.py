@@ -1,1 +1,0 @@
-"""Models of onnx_ir: recognition, messages, and their conversion back."""

@@ -1,0 +1,142 @@
+"""State of the process: blocks of code without signals or without warnings, and an orderly exit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from threading import Lock
+from types import FrameType
+from typing import Final
+
+SIGNALS = tuple(signal.valid_signals())
+
+RETRY_SECONDS = 0.01
+"""Time after which an exit is tried again: by then, the destructor or the creation of a class has ended."""
+
+
+DEFAULT_HANDLERS = {
+    "SIGINT": signal.default_int_handler,
+    "SIGTERM": signal.SIG_DFL,
+    "SIGHUP": signal.SIG_DFL,
+}
+"""Signals that end a process, by name, and their handlers when Python starts."""
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Run a block to its end before the handlers of signals that arrive in the meantime.
+
+    A handler may raise, like that of Ctrl+C, and would leave a half modified object. Python runs handlers in
+    the main thread only, so a block in another thread needs no protection.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def record(number: int, _: FrameType | None) -> None:
+        arrived.append(number)
+
+    handlers: dict[int, signal._HANDLER] = {}
+    try:
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, record)
+        yield
+    finally:
+        _restore(handlers)
+        for missed in arrived:
+            signal.raise_signal(missed)
+
+
+def _restore(handlers: dict[int, signal._HANDLER]) -> None:
+    """Restore all handlers, even if a restored one runs at once and raises."""
+    try:
+        while handlers:
+            signal.signal(*handlers.popitem())
+    finally:
+        if handlers:
+            _restore(handlers)
+
+
+def exit_on_signals() -> None:
+    """Exit by an exception after SIGTERM and SIGHUP, so that temporary files are removed and workers end.
+
+    Like the KeyboardInterrupt of Ctrl+C, the exception is raised again if Python drops or replaces it.
+    """
+    for name, default in DEFAULT_HANDLERS.items():
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is default:
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    if _creates_class(frame):
+        _exit_later(number)
+        return
+    sys.unraisablehook = partial(_exit_after_destructor, number, sys.unraisablehook)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the removal of temporary files
+    sys.exit(128 + number)  # the exit code by which shells report a signal
+
+
+def _creates_class(frame: FrameType | None) -> bool:
+    """Return whether code of `__set_name__` runs: Python 3.11 replaces its exceptions by RuntimeError."""
+    while frame is not None:
+        if frame.f_code.co_name == "__set_name__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _exit_after_destructor(
+    number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
+) -> None:
+    """Exit again if Python dropped the exception: it does if the signal arrives in a destructor."""
+    if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
+        report(dropped)
+        return
+    signal.signal(number, _exit)
+    _exit_later(number)
+
+
+def _exit_later(number: int) -> None:
+    # a signal to the process also ends the wait for a system call; on Windows it would end the process
+    send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
+    threading.Timer(RETRY_SECONDS, send, [number]).start()
+
+
+class _Silence:
+    """Filter of the process that ignores warnings while at least one block runs."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._blocks = 0
+        self._saved: AbstractContextManager[object] | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._saved = warnings.catch_warnings(action="ignore")
+                self._saved.__enter__()
+            self._blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0 and self._saved is not None:
+                self._saved.__exit__(None, None, None)
+
+
+WARNINGS_IGNORED: Final = _Silence()
+"""Context manager that ignores warnings, as `catch_warnings` does. That one is not safe in threads: where two
+of its blocks overlap, the one that ends last restores the filter of the other and silences the process."""

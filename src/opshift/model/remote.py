@@ -1,0 +1,374 @@
+"""Objects in stores such as S3, which fsspec accesses, and their reading by ranges.
+
+It is imported only if a URL is given.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect, insort
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Protocol, cast
+
+from opshift.model.binary_files import read_blocks, temporary_copy
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.file_formats import changed_file
+from opshift.model.stream_limits import client_of_one_host, limited
+
+IDENTITY = (
+    "ETag",
+    "etag",
+    "generation",
+    "blob_id",
+    "md5",
+    "created",
+    "mtime",
+    "last_modified",
+    "Last-Modified",
+)
+"""Keys of an object's description that change with its content, in the order of preference."""
+
+
+class Store(Protocol):
+    """Methods of fsspec's file systems that opshift calls."""
+
+    protocol: str | tuple[str, ...]
+
+    def info(self, path: str) -> dict[str, object]:
+        """Return the description of a file or folder."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder exists."""
+        ...
+
+    def ls(self, path: str, detail: bool) -> list[dict[str, object]]:
+        """Return the descriptions of the files and folders in a folder."""
+        ...
+
+    def find(self, path: str) -> list[str]:
+        """Return the paths of all files below a folder."""
+        ...
+
+    def open(self, path: str, mode: str = "rb", **options: object) -> BinaryIO:
+        """Open a file."""
+        ...
+
+    def pipe_file(self, path: str, value: bytes, **options: object) -> object:
+        """Write a file."""
+
+    def put_file(self, local_path: str, path: str, **options: object) -> object:
+        """Write a file with the content of a local file."""
+
+    def rm_file(self, path: str) -> None:
+        """Remove a file."""
+
+    def unstrip_protocol(self, name: str) -> str:
+        """Return the URL of a path."""
+        ...
+
+
+class StoreObject:
+    """Object, or folder, in a store; `location` is its URL, and names it in messages."""
+
+    def __init__(self, location: str, store: Store, path: str) -> None:
+        self.location, self.store, self.path = location, store, path
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The schemes of URLs of the store."""
+        protocol = self.store.protocol
+        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+    @classmethod
+    def at(cls, location: str) -> StoreObject:
+        """Return the object with a URL, which may not exist yet.
+
+        Raises:
+            UsageError: no installed package supports the scheme of the URL, or the URL is invalid.
+        """
+        scheme, _, rest = location.partition("://")
+        scheme = scheme.lower()
+        url = f"{scheme}://{rest}"
+        if scheme in ("file", "local"):  # fsspec does not replace local files as a whole
+            raise UsageError("is the URL of a local file", place=location, remedy=f"write its path: {rest}")
+        try:
+            from fsspec import get_filesystem_class
+        except ImportError as error:
+            raise UsageError("fsspec is not installed", place=location, remedy=INSTALL) from error
+        try:
+            # the listings of a store, which fsspec would keep, change while a batch runs; and unlike
+            # fsspec's own functions for URLs, this does not follow `::` in a name to another store
+            kind = get_filesystem_class(scheme)
+            options = kind._get_kwargs_from_urls(url)  # such as the host in the URL
+            if scheme in ("http", "https"):
+                options |= {"get_client": client_of_one_host}
+            return cls(location, kind(**options, use_listings_cache=False), kind._strip_protocol(url))
+        except ImportError as error:
+            remedy = INSTALL_SCHEME.get(scheme, "install the package that the message names")
+            raise UsageError(f"cannot be opened: {error}", place=location, remedy=remedy) from error
+        except ValueError as error:
+            reason, remedy = f"is not a usable URL: {error}", "correct the URL; https: and s3: are examples"
+            raise UsageError(reason, place=location, remedy=remedy) from error
+
+    def info(self) -> Mapping[str, object] | None:
+        """Return the description in the store, or `None` if it does not exist."""
+        with suppress(FileNotFoundError), raising_invalid_model(self.location):
+            return self.store.info(self.path)
+        return None
+
+
+INSTALL = "pip install 'opshift[stores]'"
+
+INSTALL_SCHEME = {
+    "s3": "pip install 'opshift[s3]'",
+    "s3a": "pip install 'opshift[s3]'",
+    "gs": "pip install gcsfs",
+    "gcs": "pip install gcsfs",
+    "az": "pip install adlfs",
+    "abfs": "pip install adlfs",
+    "abfss": "pip install adlfs",
+    "hf": "pip install huggingface_hub",
+    "http": "pip install aiohttp",
+    "https": "pip install aiohttp",
+}
+"""Packages that fsspec needs for a scheme."""
+
+
+@contextmanager
+def raising_invalid_model(location: str) -> Iterator[None]:
+    """Turn errors of a store into InvalidModel; FileNotFoundError passes through.
+
+    The client libraries of stores raise classes of errors that only they define. For web servers, fsspec
+    reports every error as that of a missing file.
+    """
+    try:
+        yield
+    except OpshiftError:
+        raise
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if isinstance(cause, OpshiftError):
+            raise cause from error
+        is_web = location.lower().startswith(("http:", "https:"))
+        if is_web and isinstance(cause, Exception) and getattr(cause, "status", 0) != 404:
+            raise unreadable_object(cause, location) from error
+        raise
+    except Exception as error:
+        raise unreadable_object(error, location) from error
+
+
+def unreadable_object(error: Exception, location: str) -> InvalidModel:
+    """Return the error for an object that cannot be read."""
+    remedy = "check the URL, the credentials and the network"
+    return InvalidModel(f"cannot be read: {error_text(error)}", place=location, remedy=remedy)
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an error, or its class if the message is empty."""
+    # the text of an error of a connection names the host, `strerror` only the cause
+    has_host = hasattr(error, "host")
+    return (not has_host and getattr(error, "strerror", None)) or str(error) or type(error).__name__
+
+
+def identity_of(info: Mapping[str, object]) -> str:
+    """Return the size of an object and its digest, version or time, which change with the content."""
+    version = next((info[key] for key in IDENTITY if info.get(key)), "")
+    return f"{str(version).strip(chr(34))}-{info['size']}"
+
+
+MIN_READ, MAX_READ = 1 << 13, 1 << 20
+"""Size of a read in bytes after a jump over a tensor, and the size up to which sequential reads grow."""
+
+NEAR = 1 << 16
+"""Bytes that arrive sooner than the answer to another request: after a shorter jump, reads are sequential."""
+
+FIRST_READ = 1 << 18
+"""Bytes that are received when an object of S3 is opened, in place of a request for its size."""
+
+MAX_KEPT = 1 << 26
+"""Bytes of short reads that are kept."""
+
+COPY_SIZE = 1 << 24
+"""Bytes that are copied through memory at once: enough for few requests."""
+
+
+class RemoteFile:
+    """Open object that has to stay unchanged while it is read, with the methods of `SourceFile`.
+
+    Tensors are skipped: short reads receive little after a jump, and more as they proceed. They are kept,
+    because nested messages and unchanged parts are read again.
+    """
+
+    path = None
+    file = -1
+    """No descriptor: the kernel cannot copy from it."""
+
+    copy_size = COPY_SIZE
+
+    def __init__(
+        self,
+        source: StoreObject,
+        info: Mapping[str, object],
+        handle: BinaryIO | None = None,
+        first: bytes = b"",
+    ) -> None:
+        """Read an open file, or an object whose first bytes were received with its description."""
+        self.source, self.place, self.info = source, source.location, info
+        self.size = cast("int", info["size"])
+        self._handle = handle
+        self._kept = [(0, first)] if first else []
+        self._kept_size = self._last_end = len(first)
+        self._read_size = NEAR >> 1
+        self.requests = len(self._kept)
+        """Number of requests for content, including copies that the store makes."""
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._handle:
+            self._handle.close()
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes between two positions, or raise InvalidModel if the object lacks them."""
+        if end - start > MAX_READ:
+            return self._receive(start, end)
+        after = bisect(self._kept, start, key=lambda part: part[0])
+        base, found = self._kept[after - 1] if after else (0, b"")
+        if end > base + len(found):
+            is_near = 0 <= start - self._last_end <= NEAR
+            self._read_size = min(2 * self._read_size, MAX_READ) if is_near else MIN_READ
+            base, found = start, self._receive(start, max(end, min(start + self._read_size, self.size)))
+            if self._kept_size + len(found) > MAX_KEPT:
+                self._kept.clear()
+                self._kept_size = 0
+            insort(self._kept, (base, found))
+            self._kept_size += len(found)
+        return found[start - base : end - base]
+
+    def _receive(self, start: int, end: int) -> bytes:
+        self.requests += 1
+        try:
+            with raising_invalid_model(self.place):
+                if self._handle is None:
+                    self._handle = _open(self.source)
+                    self._require_same(getattr(self._handle, "details", None))
+                self._handle.seek(start)
+                found = self._handle.read(end - start)
+        except (InvalidModel, FileNotFoundError):
+            self.require_unchanged()
+            raise
+        if len(found) != end - start:
+            raise changed_file("was truncated while it was read", self.place)
+        self._last_end = end
+        return found
+
+    def require_unchanged(self) -> None:
+        """Raise InvalidModel if the object changed after it was opened."""
+        if self.requests == 1:  # the store answers a request with one version of the object
+            return
+        self._require_same(self.source.info())
+
+    def _require_same(self, info: Mapping[str, object] | None) -> None:
+        if info is None or identity_of(info) != identity_of(self.info):
+            raise changed_file("changed while it was read", self.place)
+
+
+def open_url(location: str) -> RemoteFile | io.FileIO:
+    """Open the object with a URL; raise errors like `open_object` and `StoreObject.at`."""
+    return open_object(StoreObject.at(location))
+
+
+def open_object(source: StoreObject) -> RemoteFile | io.FileIO:
+    """Open an object; a temporary copy of it if the server cannot send ranges.
+
+    Raises:
+        InvalidModel: the object does not exist, or cannot be read.
+    """
+    try:
+        with raising_invalid_model(source.location):
+            if "s3" in source.protocols:
+                # after an error, other requests show whether the object is missing, empty, or a folder
+                with suppress(Exception):
+                    return _begun(source)
+            handle = _open(source)
+            info: Mapping[str, object] = getattr(handle, "details", None) or {}
+            if not any(map(info.get, IDENTITY)):
+                info = source.store.info(source.path)
+            if info["type"] == "file" and not _has_ranges(handle, info):
+                handle.close()
+                with source.store.open(source.path, block_size=0) as stream:
+                    blocks = limited(read_blocks(stream), source.location, _compressed_size(stream))
+                    copy = io.FileIO(temporary_copy(blocks))
+                copy.name = source.location
+                copy.seek(0)
+                return copy
+    except FileNotFoundError as error:
+        reason, remedy = "object does not exist", "correct the URL"
+        raise InvalidModel(reason, place=source.location, remedy=remedy) from error
+    if info["type"] != "file":
+        raise InvalidModel("is a folder", place=source.location, remedy="name a file in the folder")
+    return RemoteFile(source, info, handle)
+
+
+def _open(source: StoreObject) -> BinaryIO:
+    return source.store.open(source.path, cache_type="none")
+
+
+def _begun(source: StoreObject) -> RemoteFile:
+    """Open an object of S3 with one request, which receives a small model as a whole."""
+    from fsspec.asyn import sync
+
+    store = cast("_S3", source.store)
+    bucket, key, version = store.split_path(source.path)
+    named = {"Bucket": bucket, "Key": key, **({"VersionId": version} if version else {})}
+
+    async def receive() -> tuple[dict[str, object], bytes]:
+        answer = await store._call_s3("get_object", **named, Range=f"bytes=0-{FIRST_READ - 1}")
+        async with cast("_Body", answer["Body"]) as body:
+            return answer, await body.read()
+
+    answer, first = cast("tuple[dict[str, object], bytes]", sync(store.loop, receive))
+    size = int(str(answer.get("ContentRange") or len(first)).rpartition("/")[2])
+    return RemoteFile(source, {"type": "file", "size": size, "ETag": answer["ETag"]}, first=first)
+
+
+class _S3(Protocol):
+    loop: object
+
+    def split_path(self, path: str) -> tuple[str, str, str | None]: ...
+
+    async def _call_s3(self, method: str, **parameters: object) -> dict[str, object]: ...
+
+
+class _Body(Protocol):
+    async def __aenter__(self) -> _Body: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def read(self) -> bytes: ...
+
+
+def _has_ranges(handle: BinaryIO, info: Mapping[str, object]) -> bool:
+    """Return whether the server sends ranges; only servers of HTTP may ignore a range."""
+    size = cast("int | None", info["size"])
+    if not hasattr(handle, "session"):
+        return True
+    if size is None:
+        return False
+    with suppress(ValueError):
+        handle.seek(max(size - 1, 0))
+        return len(handle.read(1)) == min(size, 1)
+    return False
+
+
+def _compressed_size(stream: BinaryIO) -> int | None:
+    """Return the size of the content that a web server sends compressed, or `None` if it is not."""
+    headers: Mapping[str, str] = getattr(getattr(stream, "r", None), "headers", {})
+    encoding, length = headers.get("Content-Encoding", "identity"), headers.get("Content-Length", "")
+    if encoding in ("", "identity"):
+        return None
+    # an unknown size counts as nothing: only the bytes that are always accepted remain
+    return int(length) if length.isdecimal() else 0

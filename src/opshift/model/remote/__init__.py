@@ -1,1 +1,0 @@
-"""Objects in stores and on web servers as files."""

@@ -1,0 +1,164 @@
+"""Data that all callers and threads share: frozen records, read-only dictionaries, cached results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from functools import wraps
+from typing import (
+    ClassVar,
+    Generic,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    dataclass_transform,
+)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class FrozenRecord:
+    """Base of frozen dataclasses; a subclass needs no decorator.
+
+    Subclasses inherit the methods, because generating them for each class would take half of the time of
+    `import opshift.converter.convert`.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]]
+    _defaults: ClassVar[dict[str, object]]
+    _factories: ClassVar[dict[str, Callable[[], object]]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(init=False, repr=False, eq=False)(cls)
+        found = fields(cls)
+        cls._names = frozenset(cls.__match_args__)
+        cls._defaults = {each.name: each.default for each in found if each.default is not MISSING}
+        cls._factories = {
+            each.name: each.default_factory for each in found if each.default_factory is not MISSING
+        }
+
+    def __init__(self, *values: object, **named: object) -> None:
+        names, content = self.__match_args__, self.__dict__
+        is_partial = named or len(values) != len(names)
+        if is_partial:
+            self._set_defaults()
+            content.update(named)
+        # `zip` parses keyword arguments slowly, and every conversion creates records.
+        content.update(zip(names, values))  # noqa: B905
+        if is_partial:
+            is_repeated = not named.keys().isdisjoint(names[: len(values)])
+            if is_repeated or len(values) > len(names) or content.keys() != self._names:
+                raise TypeError(
+                    f"{type(self).__name__} has the fields {', '.join(names)}; got {(*values, *named)}"
+                )
+        self.__post_init__()
+
+    @classmethod
+    def from_valid(cls, values: Mapping[str, object]) -> Self:
+        """Return an instance with the fields of a valid one that was stored, without checks."""
+        record = cls.__new__(cls)
+        record._set_defaults()
+        record.__dict__.update(values)
+        return record
+
+    def _set_defaults(self) -> None:
+        self.__dict__.update(self._defaults)
+        for name, new in self._factories.items():
+            self.__dict__[name] = new()
+
+    def __post_init__(self) -> None:
+        """Check the fields of a new instance; they are set."""
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared() == other._compared() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __repr__(self) -> str:
+        values = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def _compared(self) -> tuple[object, ...]:
+        return tuple(getattr(self, each.name) for each in fields(self) if each.compare)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError("shared data is read-only; copy it with dict(...) and modify the copy")
+
+
+# Not a MappingProxyType: that can be neither pickled nor serialized by `json` and pydantic.
+class ReadOnlyDict(dict[Key, Value], Generic[Key, Value]):
+    """Dictionary whose methods that modify it raise TypeError; `|` and `copy` return a plain one."""
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]  # they are overloaded
+
+    def __reduce__(self) -> tuple[type[ReadOnlyDict[Key, Value]], tuple[dict[Key, Value]]]:
+        """Pickle and copy through the constructor: the default sets the items one by one."""
+        return type(self), (dict(self),)
+
+
+def read_only(value: object) -> object:
+    """Return a value with read-only dictionaries instead of plain ones, nested ones included."""
+    if type(value) is dict:
+        return ReadOnlyDict({key: read_only(each) for key, each in value.items()})
+    return value
+
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+SharedResult = TypeVar("SharedResult", covariant=True)
+
+
+class CachedFunction(Protocol[*Arguments, SharedResult]):
+    """Function with a cache of its results."""
+
+    def __call__(self, *args: *Arguments) -> SharedResult:
+        """Return the result for some arguments."""
+        ...
+
+    @property
+    def __wrapped__(self) -> Callable[[*Arguments], SharedResult]:
+        """The function without a cache."""
+        ...
+
+    def cache_clear(self) -> None:
+        """Forget all results."""
+
+
+def share_results(function: Callable[[*Arguments], Result]) -> CachedFunction[*Arguments, Result]:
+    """Cache the results of a function, so that all threads get the same object for the same arguments.
+
+    `functools.cache` returns different objects to threads that call at the same time. This may also compute
+    a result more than once, but every caller gets the first one. It holds no lock: functions that import
+    modules or call private code under a lock can deadlock with Python's import locks.
+    """
+    results: dict[tuple[*Arguments], Result] = {}
+
+    @wraps(function)
+    def cached(*args: *Arguments) -> Result:
+        try:
+            return results[args]
+        except KeyError:
+            pass  # outside of the block, so that errors of the function have no other context
+        return results.setdefault(args, function(*args))
+
+    vars(cached)["cache_clear"] = results.clear
+    return cast("CachedFunction[*Arguments, Result]", cached)
