@@ -59,6 +59,34 @@ def test_proposal_brings_shape_rule(bench: Workbench) -> None:
         assert "acme_rows" in SHAPE_RULES
 
 
+def test_update_uses_shape_rule_of_the_tree(bench: Workbench) -> None:
+    path, definition, files = _start_rows(bench, "com.acme")
+    bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+    update = bench.start("update", "Rows", "com.acme")
+    wider = {
+        "type_constraints": {"T": ["tensor(float)", "tensor(double)"]},
+        "step": {"change": "double, too."},
+    }
+    accepted = bench.fill(update, wider, {"examples.yaml": ROWS})
+    assert (accepted.since_version, accepted.shape) == (2, "acme_rows")
+    assert "acme_rows" not in SHAPE_RULES
+    assert not list((bench.tree / "adapters").glob("com_acme_rows_2_shapes.py"))
+
+
+def test_update_may_replace_its_own_shape_rule(bench: Workbench) -> None:
+    path, definition, files = _start_rows(bench, "com.acme")
+    bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+    update = bench.start("update", "Rows", "com.acme")
+    wider = {
+        "type_constraints": {"T": ["tensor(float)", "tensor(double)"]},
+        "step": {"change": "double, too."},
+    }
+    with pytest.raises(AssertionError, match="the rule infers"):
+        bench.fill(
+            update, wider, {"examples.yaml": ROWS, "shapes.py": SHAPES.replace("shape[:1]]", "shape]")}
+        )
+
+
 def test_status_runs_no_shape_rule(bench: Workbench) -> None:
     path, definition, files = _start_rows(bench, "ai.onnx", "raise SystemExit\n" + SHAPES)
     operator_fields(shape=definition["shape"])(path)

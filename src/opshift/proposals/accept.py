@@ -116,7 +116,7 @@ def accept(
     name = f"{draft.operator.name}-{draft.opset}"
     recorded = destination_below(cases or tree / "cases", draft.operator.domain, name)
     _require_own(recorded, draft)
-    with registered_shape_rules(draft.folder):
+    with registered_shape_rules(draft):
         contents = list(_file_contents(draft, tree, adapters, shapes, recorded))
     texts = dict(contents)
     paths = Counter(path.resolve() for path, _ in contents)

@@ -80,7 +80,7 @@ def _stages(
     # Imported after rule_table() has run, which reports a missing numpy as a usage error.
     from opshift.proposals.evidence.evidence import registered_shape_rules
 
-    with registered_shape_rules(folder, run) as shapes_error:
+    with registered_shape_rules(draft, run) as shapes_error:
         if shapes_error is None:
             yield from _defined_stages(draft, run)
         else:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from opshift.adapters.core.adapter_table import temporary_adapters, unregister
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.draft import DefinedDraft
+from opshift.proposals.content.draft import DefinedDraft, Draft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
-from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES, ProposalFolder
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE, SHAPES
 from opshift.proposals.content.models import Example
 from opshift.proposals.content.staged_registry import module_name
 from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
@@ -29,6 +30,7 @@ from opshift.proposals.evidence.run import (
     run_reference,
 )
 from opshift.registry.models import OperatorVersion
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.rule_table import rule as shape_rule
 from opshift.registry.shapes.rule_table import temporary_rules
 from opshift.registry.step_rules import body_problems
@@ -49,26 +51,49 @@ class Evidence:
     numpy: list[OutputComparison] = field(default_factory=list)
 
 
+RULES = "_shapes.py"
+"""End of the names of files with shape rules in a tree."""
+
 _SHAPE_RULE = re.compile(r"""rule\(\s*["'](\w+)["']""")
 
 
 @contextmanager
-def registered_shape_rules(folder: ProposalFolder, run: bool = True) -> Iterator[InvalidProposal | None]:
-    """Register the shape rules of a proposal within a `with` block; only their names if `run` is false.
+def registered_shape_rules(draft: Draft, run: bool = True) -> Iterator[InvalidProposal | None]:
+    """Register the shape rules of the tree and of a proposal within a `with` block.
 
-    Yields the error that prevents loading them, or `None`.
+    Only their names if `run` is false. Yields the error that prevents loading them, or `None`.
     """
-    path, failure = folder.file(SHAPES), None
+    failure = None
     with temporary_rules():
-        if path.is_file() and run:
-            try:
-                load_module(path)
-            except OpshiftError as error:
-                failure = InvalidProposal(error.reason, place=error.place, remedy=error.remedy)
-        elif path.is_file():
-            for name in _SHAPE_RULE.findall(path.read_text("utf-8")):
-                shape_rule(name)(lambda node: [])
+        try:
+            for path in _shape_files(draft):
+                if run:
+                    load_module(path)
+                else:
+                    for name in _rule_names(path):
+                        shape_rule(name)(lambda node: [])
+        except OpshiftError as error:
+            failure = InvalidProposal(error.reason, place=error.place, remedy=error.remedy)
         yield failure
+
+
+def _shape_files(draft: Draft) -> list[Path]:
+    """Return the files with shape rules of the tree, then that of the proposal.
+
+    Rules of the proposal replace those of older versions of the operator.
+    """
+    path, operator = draft.folder.file(SHAPES), draft.proposal.operator
+    proposed = [path] if path.is_file() else []
+    names = {name for each in proposed for name in _rule_names(each)}
+    own = module_name(operator.domain, operator.name, 1).removesuffix("1.py")
+    accepted = (each for tree in draft.registry.folders for each in sorted(tree.glob(f"adapters/*{RULES}")))
+    missing = (each for each in accepted if not _rule_names(each) <= SHAPE_RULES.keys())
+    kept = (each for each in missing if not (each.name.startswith(own) and names & _rule_names(each)))
+    return [*kept, *proposed]
+
+
+def _rule_names(path: Path) -> set[str]:
+    return set(_SHAPE_RULE.findall(path.read_text("utf-8")))
 
 
 @contextmanager
@@ -81,7 +106,11 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     files = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
     # The proposal contains all adapters and shape rules of a version that it edits.
     replaced = module_name(*draft.version.id).removesuffix(".py") if draft.edits_version else None
-    adapters = [each for each in files if not (replaced and each.name.startswith(replaced))]
+    adapters = [
+        each
+        for each in files
+        if not each.name.endswith(RULES) and not (replaced and each.name.startswith(replaced))
+    ]
     failure = None
     with temporary_adapters():
         try:
