@@ -37,9 +37,8 @@ Content = TypeVar("Content")
 class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
-    A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files in
-    some folders, or on files, in `dependencies`, and on those of `base`, which do not change in an installed
-    wheel.
+    A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files and
+    folders in `dependencies`, and on those of `base`, which do not change in an installed wheel.
     """
 
     def __init__(self, path: Path, dependencies: Iterable[Path], base: "CompiledFile | None" = None) -> None:
