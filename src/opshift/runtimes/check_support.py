@@ -237,7 +237,8 @@ class RuntimeCheck:
                 reason = f"{runtime.name} refuses some models with inputs whose sizes are not all declared"
                 self._notes.uncertain[f"graph, input {name!r}: {reason}"] = None
         if runtime.inexact_types:
-            used = {short_type(each) for nodes in model.groups.values() for _, each in nodes[0].types if each}
+            first = [group.nodes[0] for group in model.groups.values()]
+            used = {short_type(each) for node in first for _, each in node.types if each}
             for name, difference in runtime.inexact_types.items():
                 if name in used:
                     self._notes.warnings[f"{name}: {difference}"] = None
