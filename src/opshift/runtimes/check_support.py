@@ -320,7 +320,7 @@ class RuntimeCheck:
         Most runtimes ask for the same facts, so that nodes are compared once for all of them.
         """
         first = group.nodes[0]
-        checks = [self]
+        checks: list[RuntimeCheck] = [self]
         while checks[-1]._fallback is not None:
             checks.append(checks[-1]._fallback)
         asked = tuple(each._asked(first) for each in checks)
