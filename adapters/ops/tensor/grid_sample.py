@@ -68,7 +68,7 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     if (rank := out.known_rank(node.inputs[0])) not in (None, IMAGE_RANK):
         raise CannotConvert(
             f"the data has rank {rank}, and version 16 samples images of rank {IMAGE_RANK}",
-            "rank.unsupported",
+            "node.invalid",
         )
     _expand(node, IMAGE_RANK - 2, out)
 
