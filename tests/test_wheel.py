@@ -157,7 +157,6 @@ sys.path.insert(0, sys.argv[1])
 def loaded():
     return sorted({"hashlib", "networkx", "pydantic", "yaml"} & sys.modules.keys() - already_loaded)
 import opshift
-from support.unmeasured import unmeasured
 opshift.convert_version(sys.argv[2], 17)
 print(opshift.__file__, loaded())
 assert all(version.doc for version in opshift.default_registry().get_all_schemas_with_history())
