@@ -7,8 +7,6 @@
 Names are loaded when they are first used.
 """
 
-from importlib import import_module
-
 from opshift.registry.function_builder import set_function_builder
 
 # The name that type checkers know. Importing `typing` would take longer than everything else here, and Ctrl+C
@@ -16,6 +14,8 @@ from opshift.registry.function_builder import set_function_builder
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from opshift.adapters.core.adapter_table import adapter as adapter
     from opshift.adapters.core.adapter_table import load_adapters as load_adapters
     from opshift.analysis.comparison.compare import compare as compare
@@ -132,6 +132,12 @@ __all__ = sorted(_HOMES)
 _HOMES["__version__"] = "version"
 
 
+def _module(name: str) -> "Any":
+    from importlib import import_module  # not at the top: Ctrl+C is only handled after this module
+
+    return import_module(f"opshift.{name}")
+
+
 # Hidden from type checkers: with it, they would accept every attribute.
 if not TYPE_CHECKING:
 
@@ -139,12 +145,12 @@ if not TYPE_CHECKING:
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module 'opshift' has no attribute {name!r}")
-        value = getattr(import_module(f"opshift.{home}"), name)
+        value = getattr(_module(home), name)
         globals()[name] = value
         return value
 
 
-set_function_builder(lambda: import_module("opshift.rewriting.function_body").build_function)
+set_function_builder(lambda: _module("rewriting.function_body").build_function)
 
 
 def __dir__() -> list[str]:

@@ -5,9 +5,8 @@ It imports only what the interpreter has loaded: a signal that arrives earlier w
 """
 
 import os
-from importlib import import_module
 
-signal = import_module("_signal")  # type checkers do not know it
+signal = __import__("_signal")  # type checkers do not know it
 
 
 def exit_at_once(number: int, frame: object) -> None:
