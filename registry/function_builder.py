@@ -1,10 +1,9 @@
 """Builder of function bodies that depend on a node.
 
 Adapters expand the node, and they build on the registry: so the package `opshift`, which knows both, provides
-the builder. This module imports nothing, as `opshift` imports it at the start of every program.
+the builder. This module imports nothing, not even `__future__`, as `opshift` imports it at the start of every
+program.
 """
-
-from __future__ import annotations
 
 TYPE_CHECKING = False
 
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
         FunctionProto,
     ]
 
-_loaders: list[Callable[[], FunctionBuilder]] = []
+_loaders: "list[Callable[[], FunctionBuilder]]" = []
 
 
-def set_function_builder(load: Callable[[], FunctionBuilder]) -> None:
+def set_function_builder(load: "Callable[[], FunctionBuilder]") -> None:
     """Set the function that imports the builder."""
     _loaders[:] = [load]
 
 
-def function_builder() -> FunctionBuilder:
+def function_builder() -> "FunctionBuilder":
     """Return the builder."""
     return _loaders[0]()
