@@ -48,6 +48,17 @@ def _start_rows(
     return bench.start("new-operator", "Rows", domain), definition, files
 
 
+def _start_update(bench: Workbench) -> tuple[Path, dict[str, Any]]:
+    """Accept Rows, and start an update of it with another element type."""
+    path, definition, files = _start_rows(bench, "com.acme")
+    bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+    wider = {
+        "type_constraints": {"T": ["tensor(float)", "tensor(double)"]},
+        "step": {"change": "double, too."},
+    }
+    return bench.start("update", "Rows", "com.acme"), wider
+
+
 def test_proposal_brings_shape_rule(bench: Workbench) -> None:
     path, definition, files = _start_rows(bench, "com.acme")
     accepted = bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
@@ -60,13 +71,7 @@ def test_proposal_brings_shape_rule(bench: Workbench) -> None:
 
 
 def test_update_uses_shape_rule_of_the_tree(bench: Workbench) -> None:
-    path, definition, files = _start_rows(bench, "com.acme")
-    bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
-    update = bench.start("update", "Rows", "com.acme")
-    wider = {
-        "type_constraints": {"T": ["tensor(float)", "tensor(double)"]},
-        "step": {"change": "double, too."},
-    }
+    update, wider = _start_update(bench)
     accepted = bench.fill(update, wider, {"examples.yaml": ROWS})
     assert (accepted.since_version, accepted.shape) == (2, "acme_rows")
     assert "acme_rows" not in SHAPE_RULES
@@ -74,13 +79,7 @@ def test_update_uses_shape_rule_of_the_tree(bench: Workbench) -> None:
 
 
 def test_update_may_replace_its_own_shape_rule(bench: Workbench) -> None:
-    path, definition, files = _start_rows(bench, "com.acme")
-    bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
-    update = bench.start("update", "Rows", "com.acme")
-    wider = {
-        "type_constraints": {"T": ["tensor(float)", "tensor(double)"]},
-        "step": {"change": "double, too."},
-    }
+    update, wider = _start_update(bench)
     with pytest.raises(AssertionError, match="the rule infers"):
         bench.fill(
             update, wider, {"examples.yaml": ROWS, "shapes.py": SHAPES.replace("shape[:1]]", "shape]")}
