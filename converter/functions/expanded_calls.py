@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 
-from opshift.converter.functions.inlined_call import InlinedCall, rename_values
+from opshift.converter.functions.inlined_call import InlinedCall, rename_parameters, rename_values
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, NodeProto, ValueInfoProto
@@ -162,9 +162,7 @@ def _without_names(call: NodeProto) -> NodeProto:
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
     """Rename all values of a node and of its subgraphs."""
-    for field in (node.input, node.output):
-        for position, name in enumerate(field):
-            field[position] = names.get(name, name)
+    rename_parameters(node, names)
     for attribute in node.attribute:
         for graph in graphs_in(attribute):
             rename_values(graph, names)

@@ -100,9 +100,7 @@ class InlinedCall:
         return instance
 
     def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
-        for field in (node.input, node.output):
-            for position, name in enumerate(field):
-                field[position] = names.get(name, name)
+        rename_parameters(node, names)
         # Backwards, because references without a value are deleted.
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
@@ -132,6 +130,13 @@ class InlinedCall:
         rename_values(graph, names)
         for node in graph.node:
             self._rename(node, names)
+
+
+def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename the inputs and outputs of a node, but no values in its subgraphs."""
+    for field in (node.input, node.output):
+        for position, name in enumerate(field):
+            field[position] = names.get(name, name)
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
