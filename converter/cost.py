@@ -9,7 +9,7 @@ from opshift.converter.report import Report, conversion_report
 from opshift.model.graphs import nested_nodes, root_graphs
 from opshift.model.messages import ModelProto
 from opshift.model.offloaded_tensors import serialized_size
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import canonical_domain, without_version
 
 
 def plan_with_cost(
@@ -34,6 +34,5 @@ def plan_with_cost(
 def _kept(operators: Counter[str], report: Report) -> dict[str, int]:
     replaced = (label for each in report.changed for label in each.operator.split(", "))
     labels = (*replaced, *(each.operator for each in report.refusals))
-    # The label of an unknown operator has no version.
-    operators.subtract(label.rpartition(":")[0] or label for label in labels)
+    operators.subtract(map(without_version, labels))
     return {operator: count for operator, count in operators.most_common() if count > 0}

@@ -19,7 +19,7 @@ from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN, without_version
 from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
@@ -192,15 +192,18 @@ class _Search:
         runtime: Runtime,
         check: RuntimeCheck,
         support: ModelSupport,
+        missing: Collection[object],
         promising: Mapping[int, Mapping[str, int]],
         *,
         keeps_failure: bool,
     ) -> None:
+        """`missing` are the operators that prevent that the unchanged model runs, see `missing_operators`."""
         self.runtime = runtime
         self.check = check
         self.support = support
         self.promising = promising
         self.keeps_failure = keeps_failure
+        self._missing = missing
         self._failed: set[object] = set()
 
     @property
@@ -234,13 +237,13 @@ class _Search:
             return False
         types = [(name, each) for name, each in node.types if each]
         names = (f"{node.domain}.{node.node.op_type}", *types), (str(version.id), *types)
-        is_the_same = names[0] in missing_operators(self.support) and names[1] in self._failed
+        is_the_same = names[0] in self._missing and names[1] in self._failed
         return is_the_same and not self.check.is_restricted(version.id)
 
 
 def missing_operators(support: ModelSupport) -> set[object]:
     """Return the names of the operators that prevent that a model runs, each with the types of its nodes."""
-    return {(each.operator.rpartition(":")[0], *each.types.items()) for each in support.missing}
+    return {(without_version(each.operator), *each.types.items()) for each in support.missing}
 
 
 class _Candidates:
@@ -273,8 +276,9 @@ class _Candidates:
         is_too_new = any(opset > newest[name] for name, opset in self.nodes.opsets.items())
         # no conversion declares the shapes of inputs
         is_hopeless = not support.missing or (check.needs_ranks(self.nodes) and not is_too_new)
-        promising = {} if is_hopeless else dict(self._promising_opsets(runtime, support))
-        return _Search(runtime, check, support, promising, keeps_failure=is_too_new)
+        missing = missing_operators(support)
+        promising = {} if is_hopeless else dict(self._promising_opsets(runtime, missing))
+        return _Search(runtime, check, support, missing, promising, keeps_failure=is_too_new)
 
     @gc_paused
     def _try(self, opset: int, searches: Iterable[_Search]) -> None:
@@ -316,7 +320,7 @@ class _Candidates:
         return self._converted[key]
 
     def _promising_opsets(
-        self, runtime: Runtime, support: ModelSupport
+        self, runtime: Runtime, missing: Collection[object]
     ) -> Iterator[tuple[int, Mapping[str, int]]]:
         """Yield opsets for which a runtime may implement all nodes, each with that of the default domain.
 
@@ -333,7 +337,6 @@ class _Candidates:
         }
         newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
-        missing = missing_operators(support)
         for opsets in [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]:
             groups = self.nodes.groups.values()
             is_required = opsets == own != source

@@ -145,6 +145,11 @@ class OperatorId(NamedTuple):
         return cls(canonical_domain(domain), op_type, int(version))
 
 
+def without_version(operator: str) -> str:
+    """Return `ai.onnx.Softmax` for `ai.onnx.Softmax:13`; the name of an unknown operator has no version."""
+    return operator.rpartition(":")[0] or operator
+
+
 def declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
     """Return the version of each canonical domain; the first import of a domain counts.
 

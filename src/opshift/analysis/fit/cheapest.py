@@ -19,7 +19,7 @@ from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.files import gc_paused
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports, without_version
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
@@ -42,6 +42,7 @@ class Attempt:
         missing: nodes that prevent the model from running; empty if the runtime implements all of them.
     """
 
+    @gc_paused  # for one attempt at a time, because the garbage of all may need much memory
     def __init__(
         self,
         model: ModelProto,
@@ -177,7 +178,7 @@ class Attempt:
     def _remedies(self) -> Iterator[tuple[tuple[Unwanted, ...], list[str]]]:
         """Yield types, an operator or a function to replace that were not tried, and the places of nodes."""
         for missing in self._support.missing:
-            name = missing.operator.rpartition(":")[0] or missing.operator
+            name = without_version(missing.operator)
             choices: tuple[tuple[Unwanted, ...], ...] = (*self._find_replacements(missing), (name,))
             for unwanted in filter(any, choices):
                 if self._failed.isdisjoint(unwanted) and not self._without.keys() >= set(unwanted):
@@ -238,7 +239,7 @@ def cheapest(
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
             break
-        attempt = _attempt(model, nodes, target, runtime, check, options)
+        attempt = Attempt(model, nodes, target, runtime, check, options)
         (failed if attempt.missing else fitting).append(attempt)
         if len(fitting) == MAX_COMPARED:
             break
@@ -251,25 +252,12 @@ def cheapest(
         strict = RuntimeCheck(runtime, refuses_wrong=True)
         others = _with_other_versions(ranked, best, options.registry)
         for target in islice((best.target, *others), MAX_AVOIDING):
-            attempt = _attempt(model, nodes, target, runtime, check, options, strict)
+            attempt = Attempt(model, nodes, target, runtime, check, options, strict)
             if not attempt.missing and len(attempt.wrong) < len(best.wrong):
                 best = attempt
             if not best.wrong:
                 break
     return best.model, best.report(len(fitting) + len(failed))
-
-
-@gc_paused  # one attempt at a time, because the garbage of all may need much memory
-def _attempt(
-    model: ModelProto,
-    nodes: ModelNodes,
-    target: TargetOpsets,
-    runtime: Runtime,
-    check: RuntimeCheck,
-    options: Options,
-    strict: RuntimeCheck | None = None,
-) -> Attempt:
-    return Attempt(model, nodes, target, runtime, check, options, strict)
 
 
 def _with_other_versions(

@@ -10,7 +10,7 @@ from opshift.converter.options import EVERY_OPERATOR, Options, Target
 from opshift.converter.recognition.load import operator_names
 from opshift.converter.report import Report
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports, without_version
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import RuntimeCheck
 from opshift.runtimes.model_nodes import ModelNodes
@@ -45,7 +45,7 @@ def recognize_first(
             return None
         missing = RuntimeCheck(runtime).check(ModelNodes(result, options.registry)).missing
         refused = {f"{each.domain}.{each.op_type}" for each in recognized} & {
-            each.operator.rpartition(":")[0] for each in missing
+            without_version(each.operator) for each in missing
         }
         if not refused:
             return result, report
