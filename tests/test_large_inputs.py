@@ -166,6 +166,16 @@ def _many_axes() -> ModelProto:
     return model
 
 
+def _declared_rank() -> ModelProto:
+    """Return a model with 2,000 nodes that read an input of a rank that no tensor has."""
+    model = _model(6)
+    for _ in range(10_000):
+        model.graph.input[0].type.tensor_type.shape.dim.add()
+    for index in range(2_000):
+        model.graph.node.add(op_type="PRelu", input=["x", "x"], output=[f"y{index or ''}"])
+    return model
+
+
 def _branches() -> ModelProto:
     """Return a model with 1,500 branches, of which runtimes refuse one."""
     model = _model(9)
@@ -190,6 +200,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "calls of functions": _calls,
     "calls through many functions": _deep_calls,
     "branches": _branches,
+    "declared rank": _declared_rank,
 }
 
 
