@@ -42,7 +42,7 @@ FACTORS = {
         ("reach", "common opset", "fit", "fit provider", "runs", "command reach", "command runs"), 5
     ),
 }
-"""Factor of the CPU time of calls that convert the model three times, and to up to 26 opsets; 1 for others."""
+"""Factor of the CPU time of calls that convert the model three times, or to up to 26 opsets; 1 by default."""
 
 
 class Outcome(NamedTuple):
