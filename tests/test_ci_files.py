@@ -146,6 +146,13 @@ def test_files_of_the_project_have_one_version() -> None:
     assert citation["repository-code"] == project["urls"]["Repository"]
 
 
+def test_changelog_is_short_until_the_first_release() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    versions = re.findall(r"^## (.*)$", text, re.M)
+    assert versions[-1].startswith("0.1.0 - ")
+    assert len(text[text.index("## 0.1.0") :].splitlines()) <= 60
+
+
 @needs_bash
 @pytest.mark.parametrize(("tag", "code"), [(f"v{opshift.__version__}", 0), ("v99.0", 1)])
 def test_release_compares_tag_with_version(tag: str, code: int) -> None:
