@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,9 @@ FILES: Final = (
     "data/schema.json",
 )
 
+PATTERNS: Final = "opshift/patterns"
+"""Folder of the user's cache with texts that take a minute, in files named after the contents of sources."""
+
 
 class CompiledFilesHook(BuildHookInterface[Any]):
     """Add the compiled files to a wheel; an editable installation compiles on first use."""
@@ -34,7 +38,10 @@ class CompiledFilesHook(BuildHookInterface[Any]):
             return
         self._folder = tempfile.mkdtemp()
         # A separate process leaves no modules of this source tree behind in the build frontend.
-        # Its cache is temporary, too: the build depends on the source tree only.
+        # Its cache is temporary, too, and has only what depends on the contents of the source tree.
+        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        with suppress(OSError):
+            shutil.copytree(Path(cache, PATTERNS), Path(self._folder, PATTERNS))
         environment = {**os.environ, "XDG_CACHE_HOME": self._folder}
         script = Path(self.root, "hatch_build.py")
         subprocess.run([sys.executable, script, self._folder], check=True, env=environment)
@@ -83,7 +90,7 @@ def compile_into(folder: Path) -> None:
     from opshift.catalogue.software_bill import NAME, software_bill
     from opshift.converter.compile_files import compile_files
 
-    compile_files(folder)
+    compile_files(folder, patterns=True)
     (folder / NAME).write_text(software_bill(opshift.__version__), "ascii")
     (folder / "data").mkdir()
     for name, content in data_files(opshift.default_registry(), opshift.__version__).items():

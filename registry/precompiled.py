@@ -2,7 +2,7 @@
 
 A wheel contains them: the build hook in `hatch_build.py` writes them. A checkout compiles each on first use
 and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`), in a file named
-after a digest of the state of its sources.
+after a digest of the state of its sources: their paths and times, or their contents.
 """
 
 import json
@@ -38,13 +38,22 @@ class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
     A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on the files and
-    folders in `dependencies`, and on those of `base`, which do not change in an installed wheel.
+    folders in `dependencies`, and on those of `base`, which do not change in an installed wheel. With
+    `by_content`, checkouts share the texts of equal sources, which have to be read.
     """
 
-    def __init__(self, path: Path, dependencies: Iterable[Path], base: "CompiledFile | None" = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        dependencies: Iterable[Path],
+        base: "CompiledFile | None" = None,
+        *,
+        by_content: bool = False,
+    ) -> None:
         self._path = path
         self._dependencies = tuple(dependencies)
         self._base = base
+        self._state_of_file = _content_state if by_content else _file_state
         self._recorded: dict[str, str] | None = None
 
     def text(self, name: str, sources: Sequence[Path], build: Callable[[], str]) -> str:
@@ -82,13 +91,16 @@ class CompiledFile:
         folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         if not os.path.isabs(folder):
             return None  # a process without a home folder
-        state = _digest([self._state, *map(_file_state, sources)])
+        state = _digest([self._state, *map(self._state_of_file, sources)])
         return os.path.join(folder, "opshift", name, f"{state}.json")
 
     @cached_property
     def _state(self) -> str:
-        own = (_file_state(file) for each in self._dependencies for file in _files_below(each))
-        return _digest([*own, self._base._state if self._base else ""])
+        return self._state_by(self._state_of_file)
+
+    def _state_by(self, state_of_file: Callable[[str], str]) -> str:
+        own = (state_of_file(file) for each in self._dependencies for file in _files_below(each))
+        return _digest([*own, self._base._state_by(state_of_file) if self._base else ""])
 
 
 def _digest(states: Iterable[str]) -> str:
@@ -113,6 +125,15 @@ def _file_state(path: Path | str) -> str:
     except FileNotFoundError:
         return f"{path} is missing"
     return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _content_state(path: Path | str) -> str:
+    """Return the name of a file and a checksum of its content, which are equal in all checkouts."""
+    name = os.path.basename(path)
+    if not os.path.exists(path):
+        return f"{name} is missing"
+    content = Path(path).read_bytes()
+    return f"{name} {len(content)} {zlib.crc32(content):08x}"
 
 
 def _read_cached(path: str) -> str | None:

@@ -24,6 +24,7 @@ PATTERNS: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(__file__).with_name(f"{each}.py") for each in _SOURCES],
     ROUTES,
+    by_content=True,  # they take a minute
 )
 
 _COMPILING: Final = Lock()

@@ -125,6 +125,22 @@ def test_compiles_again_when_a_dependency_changes(name: str, tmp_path: Path) -> 
     assert _checkout(tmp_path / "code").text("Relu", [], build) == "2"
 
 
+def test_checkouts_share_texts_of_equal_sources(source: Path, tmp_path: Path) -> None:
+    build = Builder()
+
+    def checkout(name: str) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copy(source, folder)
+        base = CompiledFile(Path("missing.json"), [folder])
+        file = CompiledFile(Path("missing.json"), [folder], base, by_content=True)
+        return file.text("Relu", [folder / source.name], build)
+
+    assert [checkout("one"), checkout("two")] == ["1", "1"]
+    _edit(source)
+    assert checkout("three") == "2"
+
+
 def test_keeps_the_newest_states(source: Path, cache: Path) -> None:
     build = Builder()
     for _ in range(MAX_CACHED_STATES + 3):

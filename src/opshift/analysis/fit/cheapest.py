@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, islice
@@ -39,7 +39,8 @@ class Attempt:
     Attributes:
         target: the opsets.
         model: the converted copy.
-        missing: nodes that prevent the model from running; empty if the runtime implements all of them.
+        missing: nodes that prevent the model from running; empty if the runtime implements all of them. After
+            a refused conversion these are the refused nodes only: see `missing_with_others`.
     """
 
     @gc_paused  # for one attempt at a time, because the garbage of all may need much memory
@@ -78,21 +79,24 @@ class Attempt:
             each for each in unknown if each not in self._refused
         )
         foreign = frozenset(each for each in nodes.opsets if each not in self._runtime.opsets)
-        first = replace(
+        self._first = replace(
             self._options,
             target=Target(self.target.opsets, self._runtime.ir_version),
             without=foreign.union(self._without),
         )
-        refused = tuple(map(_refused_node, self._convert(first)))
-        self.missing = self._with_others(refused, first) if refused else self._complete()
+        self._refusals = self._convert(self._first)
+        self.missing = tuple(map(_refused_node, self._refusals)) or self._complete()
 
-    def _with_others(self, refused: tuple[MissingKernel, ...], first: Options) -> tuple[MissingKernel, ...]:
-        """Return refused nodes, and the others that prevent the model from running, too."""
-        places = frozenset(place for each in refused for place in each.places)
-        if self._convert(replace(first, skipped=places)):
-            return refused
+    def missing_with_others(self) -> tuple[MissingKernel, ...]:
+        """Return the nodes that the conversion refuses, and the others that prevent the model from running.
+
+        It may be called once.
+        """
+        places = frozenset(each.place for each in self._refusals)
+        if not places or self._convert(replace(self._first, skipped=places)):
+            return self.missing
         others = (each for each in self._complete() if places.isdisjoint(map(_planned_place, each.places)))
-        return (*refused, *others)
+        return (*self.missing, *others)
 
     def _refused_equivalents(self) -> Iterator[Equivalent]:
         """Yield the equivalents whose nodes the runtime does not accept."""
@@ -244,9 +248,7 @@ def cheapest(
         if len(fitting) == MAX_COMPARED:
             break
     if not fitting:
-        nearest = min(failed, key=lambda each: sum(len(missing.places) for missing in each.missing))
-        missing = [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in nearest.missing]
-        raise DoesNotFit(runtime.name, nearest.opset, missing)
+        raise _nearest(runtime, failed)
     best = min(fitting, key=lambda each: each.cost)
     if best.wrong:
         strict = RuntimeCheck(runtime, refuses_wrong=True)
@@ -258,6 +260,20 @@ def cheapest(
             if not best.wrong:
                 break
     return best.model, best.report(len(fitting) + len(failed))
+
+
+def _nearest(runtime: Runtime, failed: Sequence[Attempt]) -> DoesNotFit:
+    """Return the error of the opset at which the fewest nodes prevent the model from running."""
+    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_FAILED]
+    found = [(each.opset, each.missing_with_others()) for each in nearest]
+    opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
+    return DoesNotFit(
+        runtime.name, opset, [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing]
+    )
+
+
+def _count_nodes(missing: Iterable[MissingKernel]) -> int:
+    return sum(len(each.places) for each in missing)
 
 
 def _with_other_versions(

@@ -26,6 +26,7 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import Allow, Refuse
 from opshift.rewriting.version_graph import build_version_graph
 from opshift.rewriting.version_steps import StepKind
+from opshift.runtimes.check_support import NO_DIFFERENCE, UNCHECKED
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
 STEP_COSTS: Final[Mapping[StepKind, int]] = {"compatible": 0, "guarded": 0, "declared": 1, "adapter": 2}
@@ -86,8 +87,10 @@ def rank_targets(
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether a node has no operator version, so that it cannot be converted, and no kernel."""
-    if node.operator is not None or not registry.has_domain(node.domain) or registry.is_open(node.domain):
+    """Return whether no conversion of a node helps: it is invalid at all opsets, or unknown."""
+    if node.operator is not None:
+        return runtime.validates_nodes and _has_unknown_attribute(node, node.operator, runtime, registry)
+    if not registry.has_domain(node.domain) or registry.is_open(node.domain):
         return False
     name, opset = f"{node.domain}.{node.node.op_type}", node.scope.opset_of(node.node.domain)
     runtimes = (runtime, get_runtime(runtime.falls_back)) if runtime.falls_back else (runtime,)
@@ -95,6 +98,20 @@ def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
         kernels.get(name, ()) for each in runtimes for kernels in (each.operators, each.internal_operators)
     )
     return all(each.versions[0] > opset for each in kernels)
+
+
+def _has_unknown_attribute(
+    node: ModelNode, version: OperatorVersion, runtime: Runtime, registry: Registry
+) -> bool:
+    """Return whether a node has an attribute that no version of its operator has."""
+    added = runtime.schemas.get(f"{version.domain}.{version.name}", NO_DIFFERENCE).adds
+    unknown = {each for each in node.node.attributes if not each.startswith(UNCHECKED)}.difference(
+        version.attributes, added
+    )
+    operator = registry.operator(version.name, version.domain) if unknown else None
+    return operator is not None and not unknown.issubset(
+        name for each in operator.versions for name in each.attributes
+    )
 
 
 def _distance(opsets: Mapping[str, int], current: Mapping[str, int]) -> int:
