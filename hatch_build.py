@@ -47,7 +47,7 @@ class CompiledFilesHook(BuildHookInterface[Any]):
             shutil.copytree(Path(cache, PATTERNS), Path(self._folder, PATTERNS))
         environment = {**os.environ, "XDG_CACHE_HOME": self._folder}
         script = Path(self.root, "hatch_build.py")
-        command = [sys.executable, script, self._folder, self.metadata.version]
+        command = [sys.executable, str(script), self._folder, str(self.metadata.version)]
         subprocess.run(command, check=True, env=environment)
         for name in FILES:
             build_data["force_include"][str(Path(self._folder, name))] = f"opshift/{name}"
