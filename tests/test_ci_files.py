@@ -152,6 +152,13 @@ def test_changelog_is_short_until_the_first_release() -> None:
     assert len(CHANGELOG[CHANGELOG.index("## 0.1.0") :].splitlines()) <= 60
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_pages_say_how_to_install_before_the_first_release(page: Path) -> None:
+    text = page.read_text("utf-8")
+    if "unreleased" in CHANGELOG_VERSIONS[-1] and re.search(r"pip install\s+'?opshift", text):
+        assert re.search(r"[Bb]efore the first release|No release is on the package index yet", text)
+
+
 @needs_bash
 @pytest.mark.parametrize(("tag", "code"), [("v1.2.3", 0), ("v1.2", 1), ("v99.0", 1)])
 def test_release_compares_tag_with_version(tag: str, code: int, tmp_path: Path) -> None:
