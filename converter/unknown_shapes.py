@@ -9,7 +9,7 @@ from opshift.converter.onnx_shapes import has_onnx
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.model.errors import UnknownShape
-from opshift.model.types import declared_dims, dims_text
+from opshift.model.types import MAX_RANK, declared_dims, dims_text
 
 MAX_NAMES = 3
 """Maximum number of values that one remedy names."""
@@ -73,7 +73,10 @@ class UnknownShapes:
         pending, entered = [value], set[_Unknown]()
         while pending:
             each = pending[-1]
-            dependencies = [] if each in self._roots else list(_dependencies(each))
+            if each in self._roots:
+                pending.pop()
+                continue
+            dependencies = list(_dependencies(each))
             missing = [other for other in dependencies if other not in self._roots]
             if missing and each not in entered:
                 entered.add(each)
@@ -81,7 +84,7 @@ class UnknownShapes:
                 continue
             pending.pop()
             roots = dict.fromkeys(root for other in dependencies for root in self._roots.get(other, ()))
-            self._roots.setdefault(each, tuple(roots or _own_root(each))[:MAX_NAMES])
+            self._roots[each] = tuple(roots or _own_root(each))[:MAX_NAMES]
         return self._roots[value]
 
 
@@ -132,4 +135,5 @@ def _own_root(value: _Unknown) -> Iterator[_Root]:
     if is_main and is_own and is_tensor:
         declared = scope.declared_type_proto(name)
         dims = None if declared is None else declared_dims(declared)
-        yield _Root(name, repr(name) if dims is None else f"{name!r} {dims_text(dims)}")
+        is_shown = dims is not None and len(dims) <= MAX_RANK
+        yield _Root(name, f"{name!r} {dims_text(dims or ())}" if is_shown else repr(name))
