@@ -264,6 +264,8 @@ class Releases(Record):
         known = self.versions_of(product)
         if known and not self.other_name(name):
             remedy = _versions_remedy("known versions", product, known)
+            if version_numbers(version) and nearest_older(version, known) is None:
+                remedy += "; for an older one, give its opset, such as --target 11"
             return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
         products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
         products += f", or a runtime{RUNTIMES_REMEDY}"

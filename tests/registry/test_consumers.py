@@ -109,6 +109,11 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         ("trt-8.6", "unknown release 'trt-8.6'", "did you mean tensorrt-8.6?"),
         ("Windows ML", "unknown release 'Windows ML'", "did you mean windowsml-11 or "),
         ("winml-1903", "unknown release 'winml-1903'", "did you mean windowsml-1903?"),
+        (
+            "burn-0.15",
+            "unknown version '0.15' of burn",
+            "known versions: 0.21; for an older one, give its opset",
+        ),
         ("rknn", "'rknn' names no version", "add a version: 1.5, 1.6"),
         ("Hailo 3.30", "hailo documents no newest opset", "--target 11"),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
