@@ -16,6 +16,8 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+VERSION: Final = "version.txt"
+
 FILES: Final = (
     "registry/compiled.json",
     "registry/descriptions.json",
@@ -23,6 +25,7 @@ FILES: Final = (
     "converter/recognition/compiled.json",
     "data/operators.json",
     "data/schema.json",
+    VERSION,
 )
 
 PATTERNS: Final = "opshift/patterns"
@@ -44,7 +47,8 @@ class CompiledFilesHook(BuildHookInterface[Any]):
             shutil.copytree(Path(cache, PATTERNS), Path(self._folder, PATTERNS))
         environment = {**os.environ, "XDG_CACHE_HOME": self._folder}
         script = Path(self.root, "hatch_build.py")
-        subprocess.run([sys.executable, script, self._folder], check=True, env=environment)
+        command = [sys.executable, str(script), self._folder, str(self.metadata.version)]
+        subprocess.run(command, check=True, env=environment)
         for name in FILES:
             build_data["force_include"][str(Path(self._folder, name))] = f"opshift/{name}"
         # PEP 770: hatchling copies it to the folder `sboms` of the metadata
@@ -74,8 +78,8 @@ def package_readme(text: str, repository: str) -> str:
     return re.sub(r"(?<!!)(\[[^]]*\]\()(?!https?:|#)", rf"\1{repository}/blob/main/", text)
 
 
-def compile_into(folder: Path) -> None:
-    """Write the compiled files of this source tree into a folder."""
+def compile_into(folder: Path, version: str) -> None:
+    """Write the compiled files of this source tree, and the version of the package, into a folder."""
     root = Path(__file__).resolve().parent
     # An sdist has no links from `src/opshift` to the packages at its top.
     package = root / "src" / "opshift"
@@ -91,11 +95,12 @@ def compile_into(folder: Path) -> None:
     from opshift.converter.compile_files import compile_files
 
     compile_files(folder, patterns=True)
-    (folder / NAME).write_text(software_bill(opshift.__version__), "ascii")
+    (folder / VERSION).write_text(version, "ascii")
+    (folder / NAME).write_text(software_bill(version), "ascii")
     (folder / "data").mkdir()
-    for name, content in data_files(opshift.default_registry(), opshift.__version__).items():
+    for name, content in data_files(opshift.default_registry(), version).items():
         (folder / name).write_text(content, "ascii")
 
 
 if __name__ == "__main__":
-    compile_into(Path(sys.argv[1]))
+    compile_into(Path(sys.argv[1]), sys.argv[2])

@@ -404,23 +404,26 @@ def _read_text(text: str, registry: Registry) -> TargetPart:
     if found is not None:
         return found
     product, _, version = text.rpartition("-")
-    nearest = _nearest_release(product, version, registry) if product != ONNX else None
+    has_one_meaning = product != ONNX and not registry.releases.other_name(text)
+    nearest = _nearest_release(product, version, registry) if has_one_meaning else None
     found = None if nearest is None else _release_named(nearest, registry)
     if found is None:
-        raise _provider_error(text) or registry.releases.unknown_release(text)
+        raise _provider_error(text, registry) or registry.releases.unknown_release(text)
     return found._replace(note=f"{text} is not listed: {nearest}, the nearest release, is the target instead")
 
 
-def _provider_error(name: str) -> UsageError | None:
+def _provider_error(name: str, registry: Registry) -> UsageError | None:
     """Return the error for a name of an execution provider of onnxruntime, such as coreml, or `None`."""
     from opshift.registry.runtimes.files import runtime_files  # few targets need them
 
-    product = split_release(name)[0].lower()
-    provider = f"onnxruntime-{product}"
-    if not product or not any(each.rpartition("-")[0] == provider for each in runtime_files()):
+    products = {each.rpartition("-")[0] for each in runtime_files()}
+    names = registry.releases.runtime_names
+    written = (name.lower(), split_release(name)[0].lower())
+    runtime = next((found for each in written if (found := names.get(each, each)) in products), None)
+    if runtime is None or registry.releases.versions_of(written[-1]):
         return None
     reason = f"{name!r} is an execution provider of onnxruntime, which has no opset of its own"
-    return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {provider}`")
+    return UsageError(reason, remedy=f"use `opshift fit IN OUT --runtime {runtime}`")
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:

@@ -114,6 +114,8 @@ class Report(FrozenRecord):
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
+        requested: those of the repairs that the caller requested: shapes, element types, folding, and removed
+            domains.
         removed_imports: domains whose opset imports are removed, because no node needs them.
         recognized: nodes that replaced others, if recognition is requested.
         near_misses: nodes that match the pattern of an operator, and remain.
@@ -143,6 +145,7 @@ class Report(FrozenRecord):
     recognized: tuple[RecognizedNode, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
     removed_imports: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, result: ModelProto | None = None) -> Report:
@@ -151,6 +154,8 @@ class Report(FrozenRecord):
         changed = tuple(each for container in containers for each in _changed_nodes(container))
         counted = sum(container.node_count - len(container.reversal.removed) for container in containers)
         nodes = _node_counts(plan, changed, result)
+        if plan.nodes_before is not None:
+            counted = min(counted, plan.nodes_before)  # requested casts are not nodes of the model
         recognition = plan.recognition or Recognition()
         removed = [REMOVED_RECORD] if recognition.removed_record else []
         return cls(
@@ -172,13 +177,15 @@ class Report(FrozenRecord):
             notes=plan.notes,
             recognized=recognition.nodes,
             near_misses=recognition.near_misses,
-            removed_imports=tuple(sorted(plan.removed_imports)),
+            removed_imports=tuple(sorted(plan.removed_imports | plan.requested_removals)),
+            requested=plan.requested,
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Targets that are not released, repairs, and target runtimes that do not run the result."""
-        return (*self.unreleased, *self.repairs, *self.unsupported)
+        """Unreleased targets, repairs that nobody requested, and target runtimes that refuse the result."""
+        repairs = (each for each in self.repairs if each not in self.requested)
+        return (*self.unreleased, *repairs, *self.unsupported)
 
     def groups(self) -> list[ChangeGroup]:
         """Return the changed nodes grouped by operator and replacement, the largest group first."""
@@ -207,7 +214,7 @@ class Report(FrozenRecord):
         counts += [f"{len(self.refusals):,} refused"] if self.refusals else []
         lines = [", ".join(versions) or "no versions change"]
         lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
-        lines += [f"note: {each}" for each in self.notes]
+        lines += [f"note: {each}" for each in (*self.notes, *self.requested)]
         lines += [f"warning: {each}" for each in self.warnings]
         changes = [str(each) for each in self.groups()]
         changes += [f"recognized: {each}" for each in Recognition(self.recognized).sentences()]
@@ -251,7 +258,8 @@ def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
 def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto | None) -> tuple[int, int]:
     """Return the number of nodes before and after a conversion."""
     originals = (plan.graph, *plan.training, *plan.functions)
-    before = sum(each.node_count for original in originals for each in original.walk())
+    planned = sum(each.node_count for original in originals for each in original.walk())
+    before = planned if plan.nodes_before is None else plan.nodes_before
     if plan.recognition is not None:
         return before, plan.recognition.node_counts[1]
     adds_constant_nodes = plan.functions or plan.ir.after < FIRST_IR_WITH_STANDALONE_INITIALIZERS

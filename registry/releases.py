@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from opshift.model.errors import UsageError
 from opshift.model.message_text import MAX_NAME, did_you_mean, similar_names, suggest
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.definition_files import CONSUMERS, RELEASES
+from opshift.registry.definition_files import CONSUMERS, RELEASES, has_kernel_data
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Checked, Record, from_file_content
 
@@ -26,8 +26,11 @@ MAX_VERSION: Final = 40
 OTHER_PRODUCTS: Final = "Other programs"
 """Title of the products that no group contains."""
 
-_RELEASE_NAME: Final = re.compile(r"(.*?)(?:[-_ ]*v?([\d.]+\w*))?", re.DOTALL)
+_RELEASE_NAME: Final = re.compile(r"(.*?)(?:(?:[-_ ]+v?)?([\d.]+\w*))?", re.DOTALL)
 """Product and version; users write `TensorRT 10.7` and `tensorrt_10.7`, too."""
+
+_OPSET_NAME: Final = re.compile(r"(?:opset|v|ai\.onnx)?[-_ :]*(\d+)(?:\.0)?", re.IGNORECASE)
+"""An opset that is not written as a number: `opset13`, `v17`."""
 
 _NO_RELEASES: Final = ((), ())
 """The opsets of a domain without releases, and the first release with each."""
@@ -70,7 +73,11 @@ class Releases(Record):
     variants: dict[str, str] = field(default_factory=dict)
     """The product of each package whose versions have the opsets of the same version of the product."""
     undocumented: dict[str, str] = field(default_factory=dict)
-    """Known facts about programs that document no newest opset, with a source; empty if there are none."""
+    """Known facts about programs that document no newest opset, with a source."""
+    other_names: dict[str, str] = field(default_factory=dict)
+    """The product, program, package or release of other names, which errors suggest."""
+    runtime_names: dict[str, str] = field(default_factory=dict)
+    """The runtime with the kernels of an execution provider, by its name or that of its package."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The products of each kind, by title."""
     open_domains: dict[str, int] = field(default_factory=dict)
@@ -137,8 +144,12 @@ class Releases(Record):
     def product_named(self, name: str) -> str:
         """Return a product by its name or that of a variant, or raise UsageError."""
         if not self.versions_of(name):
+            if self._program(name) in self.undocumented:
+                raise self.unknown_release(name)
             known = (*self.products, *self.variants)
-            remedy = did_you_mean(name, known, f"the products are {', '.join(self.products)}")
+            remedy = did_you_mean(
+                self.other_name(name) or name, known, f"the products are {', '.join(self.products)}"
+            )
             raise UsageError(f"unknown product {name!r}", remedy=remedy)
         return name if name in self.products else self.variants[name]
 
@@ -243,32 +254,54 @@ class Releases(Record):
     def unknown_release(self, name: str) -> UsageError:
         """Return the error for a name that no release has, with the known products or versions."""
         product, _, version = name.rpartition("-")
-        known = self.versions_of(product)
         if versions := self.versions_of(name):
-            remedy = f"add a version: {', '.join(versions)}, or one{RUNTIMES_REMEDY}"
-            return UsageError(f"{name!r} names no version", remedy=remedy)
-        program = split_release(name)[0].lower()
-        if not known and program in self.undocumented:
-            remedy = "give the opset that its error or its list of operators names, such as --target 11"
-            known_fact = self.undocumented[program]
-            remedy = f"{known_fact}; {remedy}" if known_fact else remedy
-            return UsageError(f"{program} documents no newest opset", remedy=remedy)
-        if not known:
-            products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
-            products += f", or a runtime{RUNTIMES_REMEDY}"
             return UsageError(
-                f"unknown release {name!r}", remedy=suggest([*self._similar_releases(name)], products)
+                f"{name!r} names no version", remedy=_versions_remedy("add a version", name, versions)
             )
-        remedy = f"known versions: {', '.join(known)}, and those{RUNTIMES_REMEDY}"
-        return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
+        if fact := self.undocumented.get(program := self._program(name)):
+            remedy = "give the opset that its error or its list of operators names, such as --target 11"
+            return UsageError(f"{program} documents no newest opset", remedy=f"{fact}; {remedy}")
+        known = self.versions_of(product)
+        if known and not self.other_name(name):
+            remedy = _versions_remedy("known versions", product, known)
+            if version_numbers(version) and nearest_older(version, known) is None:
+                remedy += "; for an older one, give its opset, such as --target 11"
+            return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
+        products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
+        products += f", or a runtime{RUNTIMES_REMEDY}"
+        return UsageError(
+            f"unknown release {name!r}", remedy=suggest([*self._similar_releases(name)], products)
+        )
+
+    def other_name(self, name: str) -> str:
+        """Return the product, program, package or release that another name means; empty if it means none."""
+        return self.other_names.get(re.sub(r"\s+", "-", name[:MAX_NAME].lower()), "")
+
+    def _program(self, name: str) -> str:
+        """Return the program in a name of a release, with or without a version."""
+        product = split_release(name)[0].lower()
+        known = (each for each in (name.lower(), product) if each in self.undocumented)
+        return next(known, "") or self.other_name(name) or self.other_name(product)
 
     def _similar_releases(self, name: str) -> Iterator[str]:
         """Yield the release of each product with a similar name that is nearest to the version in a name."""
-        product, version = split_release(name)
+        if opset := _OPSET_NAME.fullmatch(name[:MAX_NAME].strip()):
+            yield opset[1]
+            return
+        if self.find(other := self.other_name(name)):
+            yield other
+            return
+        product, version = (other, "") if other else split_release(name)
+        product = self.other_name(product) or product
         for each in similar_names(product, (*self.products, *self.variants)):
             known = self.versions_of(each)
             nearest = version if version in known else nearest_older(version, known)
             yield f"{each}-{nearest or list(known)[-1]}"
+
+
+def _versions_remedy(text: str, product: str, versions: Iterable[str]) -> str:
+    more = f", or one{RUNTIMES_REMEDY}" if has_kernel_data(f"{product}-") else ""
+    return f"{text}: {', '.join(versions)}{more}"
 
 
 def split_release(name: str) -> tuple[str, str]:

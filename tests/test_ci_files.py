@@ -21,13 +21,14 @@ from onnx import TensorProto, helper
 from support.mistakes import VALID
 from support.sarif import read_run
 
-import opshift
 from opshift.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 HOOKS = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))}
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+CHANGELOG_VERSIONS = re.findall(r"^## (.*)$", CHANGELOG, re.M)
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 BASH = shutil.which("bash")
 
@@ -142,20 +143,34 @@ def test_workflows_have_only_the_permissions_that_they_need() -> None:
 def test_files_of_the_project_have_one_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert citation["version"] == opshift.__version__
+    assert citation["version"] == CHANGELOG_VERSIONS[0].partition(" ")[0]
     assert citation["repository-code"] == project["urls"]["Repository"]
 
 
+def test_changelog_is_short_until_the_first_release() -> None:
+    assert CHANGELOG_VERSIONS[-1].startswith("0.1.0 - ")
+    assert len(CHANGELOG[CHANGELOG.index("## 0.1.0") :].splitlines()) <= 60
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_pages_say_how_to_install_before_the_first_release(page: Path) -> None:
+    text = page.read_text("utf-8")
+    if "unreleased" in CHANGELOG_VERSIONS[-1] and re.search(r"pip install\s+'?opshift", text):
+        assert re.search(r"[Bb]efore the first release|No release is on the package index yet", text)
+
+
 @needs_bash
-@pytest.mark.parametrize(("tag", "code"), [(f"v{opshift.__version__}", 0), ("v99.0", 1)])
-def test_release_compares_tag_with_version(tag: str, code: int) -> None:
+@pytest.mark.parametrize(("tag", "code"), [("v1.2.3", 0), ("v1.2", 1), ("v99.0", 1)])
+def test_release_compares_tag_with_version(tag: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "opshift-1.2.3.tar.gz").touch()
     release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
     (command,) = (
         step["run"] for step in release["jobs"]["build"]["steps"] if "Compare" in step.get("name", "")
     )
     assert BASH
     done = subprocess.run(
-        [BASH, "-e", "-c", command], cwd=ROOT, env={**os.environ, "GITHUB_REF_NAME": tag}, check=False
+        [BASH, "-e", "-c", command], cwd=tmp_path, env={**os.environ, "GITHUB_REF_NAME": tag}, check=False
     )
     assert done.returncode == code
 

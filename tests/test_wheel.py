@@ -43,6 +43,7 @@ COMPILED = {
     "opshift/converter/recognition/compiled.json",
     "opshift/data/operators.json",
     "opshift/data/schema.json",
+    "opshift/version.txt",
 }
 MAX_WHEEL_BYTES = 2_600_000
 

@@ -43,11 +43,14 @@ class TypeChange:
     names: FreshNames
     reasons: dict[str, CannotConvert]
     casts: int = 0
+    changed: int = 0
+    """Number of values with another type."""
 
     def change(self, types: GraphTypes, graph: GraphProto, parent: _Graph | None = None) -> None:
         """Change a copy of the graph for which types were chosen."""
         state = _Graph(types, parent, NodeWriter(type(graph)(), self.names))
         self._change_inputs(state, graph)
+        self.changed += sum(_stored(each) != each.old for each in types.values.values())
         is_main = parent is None
         for position, node in enumerate(graph.node):
             try:

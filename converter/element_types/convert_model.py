@@ -15,6 +15,7 @@ from opshift.converter.refusals import Refusal
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import root_graphs
+from opshift.model.message_text import count_text
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.explanations.refusal_causes import refusal_cause
@@ -66,7 +67,8 @@ def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
         found = tuple(_refusal(place, error, changes) for place, error in reasons.items())
         return TypedModel(model, refusals=found)
     pairs = ", ".join(f"{old} to {new}" for old, new in changes.items())
-    sentences = [f"element types: {pairs}, with {change.casts:,} casts", kept_sentence(choice.kept)]
+    counts = f"in {count_text(change.changed, 'value')}, with {count_text(change.casts, 'cast')}"
+    sentences = [f"element types: {pairs} {counts}", kept_sentence(choice.kept)]
     return TypedModel(result, tuple(filter(None, sentences)), (), allowances)
 
 

@@ -26,7 +26,13 @@ def plan_removal(plan: Plan, model: ModelProto, options: Options) -> Plan:
     removals = [f"calls of the function {each} are replaced by its nodes" for each in names]
     removals += [f"the import of {each} is removed" for each in sorted(imports)]
     refusals = dict.fromkeys(_refusals(model, names, options))
-    return replace(plan, repairs=(*plan.repairs, *removals), refusals=(*plan.refusals, *refusals))
+    return replace(
+        plan,
+        repairs=(*plan.repairs, *removals),
+        requested=(*plan.requested, *removals),
+        requested_removals=plan.requested_removals | imports,
+        refusals=(*plan.refusals, *refusals),
+    )
 
 
 def remove(model: ModelProto, without: frozenset[Unwanted]) -> None:

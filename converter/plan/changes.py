@@ -273,6 +273,12 @@ class Plan(FrozenRecord):
     """Version of the result, such as `1.3.0`, if it changes."""
     removed_imports: frozenset[str] = frozenset()
     """Domains with opset imports that the target does not know and no node needs."""
+    requested: tuple[str, ...] = ()
+    """Those of the repairs that the caller requested: shapes, element types, folding, and removed domains."""
+    requested_removals: frozenset[str] = frozenset()
+    """Domains whose imports folding and `without` remove."""
+    nodes_before: int | None = None
+    """Number of nodes before element types were converted and constants folded, if that was requested."""
     recognition: Recognition | None = None
     """Nodes that became nodes of other operators after the conversion, if the caller requests it."""
 

@@ -21,9 +21,17 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
 from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
-from opshift.model.graphs import ContainerProto, NodeRecord, node_place, require_graph, training_graphs
+from opshift.model.graphs import (
+    ContainerProto,
+    NodeRecord,
+    nested_nodes,
+    node_place,
+    require_graph,
+    root_graphs,
+    training_graphs,
+)
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, function_label, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
 from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.result import values_read
@@ -273,25 +281,42 @@ def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> t
         imports = opset_imports(model.opset_import, model.ir_version)
         options = replace(options, target=options.target.for_imports(imports))
     if options.shapes or options.fold or options.types:
-        from opshift.converter.prepare import prepare  # few conversions need it
+        return _plan_prepared(model, options, owned=owned)
+    return _replan(*_plan_in_order(model, options), options)
 
-        model, changes, refusals, allowances = prepare(model, options, owned=owned)
-        ordered, plan = _plan_in_order(model, options)
-        plan = replace(
-            plan,
-            repairs=(*changes, *plan.repairs),
-            refusals=(*refusals, *plan.refusals),
-            concessions=(*allowances, *plan.concessions),
-        )
-        if refusals:
-            return ordered, plan
-    else:
-        ordered, plan = _plan_in_order(model, options)
+
+def _replan(model: ModelProto, plan: Plan, options: Options) -> tuple[ModelProto, Plan]:
+    """Return the plan of a copy without types that the target lacks, if it has fewer refusals."""
     if not plan.refusals:
-        return ordered, plan
+        return model, plan
     from opshift.converter.internal_types.replan import replan  # few models need it
 
-    return replan(ordered, plan, options, _plan)
+    return replan(model, plan, options, _plan)
+
+
+def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple[ModelProto, Plan]:
+    """Plan the conversion of a model after the changes that the caller requested."""
+    from opshift.converter.prepare import prepare  # few conversions need it
+
+    nodes = sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
+    domains = {canonical_domain(each.domain) for each in model.opset_import}
+    model, changes, refusals, allowances = prepare(model, options, owned=owned)
+    ordered, plan = _plan_in_order(model, options)
+    plan = replace(
+        plan,
+        repairs=(*changes, *plan.repairs),
+        refusals=(*refusals, *plan.refusals),
+        concessions=(*allowances, *plan.concessions),
+    )
+    if not refusals:
+        ordered, plan = _replan(ordered, plan, options)
+    kept = {canonical_domain(each.domain) for each in model.opset_import}
+    return ordered, replace(
+        plan,
+        requested=(*changes, *plan.requested),
+        requested_removals=plan.requested_removals | (domains - kept),
+        nodes_before=nodes,
+    )
 
 
 def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Plan]:

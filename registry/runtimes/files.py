@@ -65,7 +65,8 @@ def get_runtime(name: str) -> Runtime:
     """Return a runtime by name, or that of a file with the suffix `.yaml`.
 
     A version without its last number, as in `onnxruntime-1.31`, is the newest one that starts with it, and a
-    name without a version, such as `onnxruntime-coreml`, the newest one.
+    name without a version, such as `onnxruntime-coreml`, the newest one. Names of execution providers and of
+    their packages, such as `coreml` and `onnxruntime-gpu-1.20`, are names of their runtimes, too.
 
     Raises:
         UsageError: there is no data about this version, or no such file.
@@ -77,6 +78,7 @@ def get_runtime(name: str) -> Runtime:
         return read_runtime(Path(name), default_registry())
     files = runtime_files()
     products = {each: each.rpartition("-")[0] for each in files}
+    name = _name_of_runtime(name)
     found = find_runtime(name) or next((each for each in reversed([*files]) if products[each] == name), None)
     if found is None:
         versions = [each for each in files if products[each] in (name.rpartition("-")[0], name)]
@@ -88,6 +90,15 @@ def get_runtime(name: str) -> Runtime:
         remedy = known if versions else did_you_mean(name, names, known)
         raise UsageError(f"no data about the runtime {name!r}", remedy=remedy)
     return _own_runtime(found)
+
+
+def _name_of_runtime(name: str) -> str:
+    """Return the name with that of the runtime in place of an execution provider or its package."""
+    names = default_registry().releases.runtime_names
+    if name.lower() in names:
+        return names[name.lower()]
+    product, _, version = name.rpartition("-")
+    return f"{names[product.lower()]}-{version}" if product.lower() in names else name
 
 
 def find_runtime(name: str) -> str | None:
@@ -169,12 +180,10 @@ def runtime_fingerprints() -> dict[str, str]:
 def without_fallback(runtime: Runtime) -> Runtime:
     """Return a provider whose nodes without a kernel do not fall back to another runtime.
 
-    Raises:
-        UsageError: the runtime does not fall back to another one.
+    A runtime that runs all nodes itself, such as TensorRT, is returned unchanged.
     """
     if not runtime.falls_back:
-        reason = f"{runtime.name} runs all nodes itself: it has no other runtime to fall back to"
-        raise UsageError(reason, remedy="omit provider_only (--provider-only)")
+        return runtime
     other = get_runtime(runtime.falls_back)
     # the other runtime loads the models, so that its limits of imports and schemas hold in any case
     newest = {name: other.newest_import(name) for name in {**other.opsets, **other.imports}}

@@ -168,7 +168,8 @@ def test_expresses_a_private_domain_and_removes_its_import(registry: Registry) -
     conversion = convert(model, 18, registry=registry, without="com.acme")
     result, report = conversion.model, conversion.report
     assert {each.domain: each.version for each in result.opset_import} == {"": 18, "com.unread": 1}
-    assert report.repairs == ("the import of com.acme is removed",)
+    assert report.repairs == report.requested == ("the import of com.acme is removed",)
+    assert (report.removed_imports, report.warnings) == (("com.acme",), ())
     doubled = np.maximum(X * 2, -4)
     assert_equal(run(result, FEEDS), [np.maximum(doubled * 2, -4)])
 

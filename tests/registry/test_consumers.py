@@ -82,7 +82,9 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         ("tensorrt-8.3", "unknown version '8.3' of tensorrt", "8.5"),
         ("tensorrt", "'tensorrt' names no version", "add a version: 5.1, "),
         ("onnxruntim-1.14", "unknown release 'onnxruntim-1.14'", "did you mean onnxruntime-1.14 or "),
-        ("opset13", "unknown release 'opset13'", "give an opset such as 17, or a release"),
+        ("opset13", "unknown release 'opset13'", "did you mean 13?"),
+        ("v17", "unknown release 'v17'", "did you mean 17?"),
+        ("17.0", "unknown release '17.0'", "did you mean 17?"),
         ("", "unknown release ''", "give an opset such as 17, or a release"),
         ("onnxruntime-web", "'onnxruntime-web' names no version", "add a version: 1.0, "),
         ("onnxruntime-web-0.1", "unknown version '0.1' of onnxruntime-web", "1.20"),
@@ -100,6 +102,19 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         ),
         ("ncnn-2025", "ncnn documents no newest opset", "advise pnnx in place of onnx2ncnn (https://"),
         ("tvm-0.18", "tvm documents no newest opset", "give the opset that its error"),
+        ("tensorflow-lite", "litert documents no newest opset", "onnx2tf converts them to it (https://"),
+        ("onnx2tf", "onnx2tf documents no newest opset", "it lists operators, not opsets (https://"),
+        ("opencv4.8", "opencv documents no newest opset", "asks for opset 11 (https://"),
+        ("cv2", "opencv documents no newest opset", "asks for opset 11 (https://"),
+        ("trt-8.6", "unknown release 'trt-8.6'", "did you mean tensorrt-8.6?"),
+        ("Windows ML", "unknown release 'Windows ML'", "did you mean windowsml-11 or "),
+        ("winml-1903", "unknown release 'winml-1903'", "did you mean windowsml-1903?"),
+        (
+            "burn-0.15",
+            "unknown version '0.15' of burn",
+            "known versions: 0.21; for an older one, give its opset",
+        ),
+        ("rknn", "'rknn' names no version", "add a version: 1.5, 1.6"),
         ("Hailo 3.30", "hailo documents no newest opset", "--target 11"),
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
@@ -127,6 +142,24 @@ def test_all_products_have_a_group_and_variants_exist() -> None:
     assert sorted(chain.from_iterable(groups.values())) == sorted(RELEASES.products)
     assert set(RELEASES.variants.values()) <= set(RELEASES.products)
     assert not {*RELEASES.variants, *RELEASES.undocumented} & set(RELEASES.products)
+    for fact in RELEASES.undocumented.values():
+        assert "(https://" in fact
+
+
+def test_other_names_mean_something_that_exists() -> None:
+    known = {*RELEASES.products, *RELEASES.variants, *RELEASES.undocumented}
+    for name, meaning in RELEASES.other_names.items():
+        assert name == name.lower()
+        assert name not in known
+        assert meaning in known or RELEASES.find(meaning)
+
+
+@pytest.mark.parametrize(("name", "runtime"), RELEASES.runtime_names.items())
+def test_names_of_providers_are_those_of_runtimes(name: str, runtime: str) -> None:
+    assert name not in {each.rpartition("-")[0] for each in runtime_files()}
+    assert get_runtime(name) is get_runtime(runtime)
+    version = get_runtime(runtime).version
+    assert get_runtime(f"{name}-{version}") is get_runtime(f"{runtime}-{version}")
 
 
 def test_a_user_folder_may_define_products_without_a_group(tmp_path: Path) -> None:

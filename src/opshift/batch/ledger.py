@@ -24,7 +24,7 @@ from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
 from opshift.stores.source_file import open_source
 from opshift.stores.uploads import remove_object, write_object
-from opshift.version import __version__
+from opshift.version import package_version
 
 if TYPE_CHECKING:
     from opshift.converter.report import Report
@@ -270,7 +270,7 @@ def _record(task: Task, outcome: ModelOutcome, options: str) -> dict[str, object
         **_summary(outcome.report),
         "error": error and error.as_dict(),
         "options": options,
-        "opshift": __version__,
+        "opshift": package_version(),
         "seconds": round(outcome.seconds, 3),
         "owns_output": was_owned or outcome.status in WRITTEN or is_lost,
         "files": outcome.files,

@@ -10,7 +10,7 @@ from opshift.batch.file_states import FileState, FileStates
 from opshift.batch.outcome import ModelError, Status
 from opshift.model.errors import OpshiftError
 from opshift.model.shared_data import FrozenRecord
-from opshift.version import __version__
+from opshift.version import package_version
 
 STARTED = "started"
 """Status of a model while it is converted."""
@@ -44,7 +44,7 @@ class Entry(FrozenRecord):
             files = cast("dict[str, list[str]]", data.get("files", {}))
             states = {location: FileState(*state) for location, state in files.items()}
             error = ModelError(**data["error"]) if isinstance(data.get("error"), dict) else None  # type: ignore[arg-type]
-            is_known = data.get("opshift") == __version__
+            is_known = data.get("opshift") == package_version()
             options, status = str(data["options"]) if is_known else "", str(data["status"])
             return str(data["output"]), cls(status, options, states, data["owns_output"] is True, error)
         return None

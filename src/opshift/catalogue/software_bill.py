@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from importlib.metadata import metadata
 from typing import Final
+from urllib.parse import quote
 
 NAME: Final = "opshift.cdx.json"
 """Name of the file, with the suffix of CycloneDX documents in JSON."""
@@ -33,12 +34,12 @@ def installed_component(distribution: str) -> Component:
     named += (each.removeprefix(CLASSIFIER) for each in classifiers)
     licence = next((each for each in named if len(each) < 80), "unknown")  # some have the whole text
     version = found["Version"]
-    return component(distribution, version, licence, f"pkg:pypi/{distribution}@{version}")
+    return component(distribution, version, licence, f"pkg:pypi/{distribution}@{quote(version)}")
 
 
 def software_bill(version: str, components: Iterable[Component] = ()) -> str:
     """Return the bill of opshift as CycloneDX JSON, with the components that are shipped with it."""
-    own = component("opshift", version, "Apache-2.0", f"pkg:pypi/opshift@{version}")
+    own = component("opshift", version, "Apache-2.0", f"pkg:pypi/opshift@{quote(version)}")
     bill = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

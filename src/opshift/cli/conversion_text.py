@@ -269,7 +269,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
     if report.constants and not report.refusals:
         facts["constants"] = f"{report.constants:,} added, {count_text(report.added_bytes, 'byte')}"
     page.facts(facts)
-    for each in report.notes:
+    for each in (*report.notes, *report.requested):
         page.prose(f"note: {each}")
     write_warnings(page, report.warnings)
 

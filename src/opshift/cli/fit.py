@@ -64,6 +64,7 @@ def fit(
             "--allow approximate accepts those that round differently, too.",
         ),
     ] = None,
+    fold: options.FoldOption = False,
     external: options.ExternalOption = "copy",
     comparison: verification.ComparisonOptions,
     folders: options.DefinitionsOption = None,
@@ -87,7 +88,9 @@ def fit(
     found = get_runtime(runtime)
     if provider_only:
         found = without_fallback(found)
-    settings = fit_options(registry_with(folders), read_allow(allow or ()), "all" in names or names)
+    settings = fit_options(
+        registry_with(folders), read_allow(allow or ()), "all" in names or names, fold=fold
+    )
     source = require_file(source)
     written = output_file(source, out, in_place=in_place, force=force, form=form)
     reports: list[FitReport] = []

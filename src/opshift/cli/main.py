@@ -16,7 +16,7 @@ from opshift.cli.paths import replace_closed_streams
 from opshift.model.process_state import exit_on_signals
 from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
 from opshift.start import exit_at_once
-from opshift.version import __version__
+from opshift.version import package_version
 
 
 class Command(NamedTuple):
@@ -294,7 +294,7 @@ app = typer.Typer(
 
 def _version(context: typer.Context, is_requested: bool) -> None:
     if is_requested and not context.resilient_parsing:
-        typer.echo(f"opshift {__version__}")
+        typer.echo(f"opshift {package_version()}")
         raise typer.Exit
 
 

@@ -251,7 +251,7 @@ FoldOption = Annotated[
         "--fold",
         rich_help_panel=TARGET,
         help="First replace values that are the same in every run by constants, and remove nodes without an "
-        "effect, as `opshift simplify` does; --target is then optional.",
+        "effect, as `opshift simplify` does. convert and plan then need no --target.",
     ),
 ]
 

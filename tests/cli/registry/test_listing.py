@@ -224,7 +224,13 @@ def test_targets_are_grouped(run: Run) -> None:
     lines = run("targets").stdout.splitlines()
     places = [
         next(place for place, line in enumerate(lines) if line.startswith(start))
-        for start in ("ONNX: onnx", "onnx-1.0 ", "Frameworks and servers: onnxruntime, ", "Accelerators of ")
+        for start in (
+            "ONNX: onnx",
+            "onnx-1.0 ",
+            "Frameworks and servers: onnxruntime, ",
+            "Accelerators of ",
+            "hailo: its maintainers suggest opset 13",
+        )
     ]
     assert places == sorted(places)
     assert sum("onnxruntime-web" in line for line in lines) == 1
@@ -238,6 +244,7 @@ def test_targets_of_one_product(run: Run) -> None:
     assert (failed.exit_code, failed.stdout) == (2, "")
     assert "unknown product 'tensort'" in failed.stderr
     assert "did you mean tensorrt?" in failed.stderr
+    assert "hailo documents no newest opset" in run("targets", "hailo").stderr
 
 
 def test_targets_have_sources(run: Run) -> None:

@@ -156,7 +156,38 @@ def test_lists_nodes_that_the_provider_leaves_to_another_runtime(run: Run, folde
     assert "CumSum:14  graph, node CumSum -> z" in refused.stderr
 
 
-def test_provider_only_needs_a_provider(run: Run, model: str) -> None:
-    done = run("fit", model, "out.onnx", "-r", "onnxruntime-1.31", "--provider-only")
-    assert done.exit_code == 2
-    assert "it has no other runtime to fall back to" in done.stderr
+KNOWN_SIZES = """
+    <ir_version: 9, opset_import: ["": 17]>
+    test (float[2, 3] x) => (float[2, 3] y) {
+        sizes = Shape (x)
+        z = Reshape (x, sizes)
+        y = Relu (z)
+    }
+"""
+
+
+def test_folds_computations_of_sizes_first(run: Run, folder: Path) -> None:
+    onnx.save(onnx.parser.parse_model(KNOWN_SIZES), folder / "model.onnx")
+    options = ("fit", "model.onnx", "out.onnx", "-r", "nnapi", "--provider-only")
+    assert "has no kernel of ai.onnx.Shape" in run(*options).stderr
+    done = run(*options, "--fold", "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert "folding: 1 of 3 nodes remain" in done.stdout
+    assert [each.op_type for each in onnx.load(folder / "out.onnx").graph.node] == ["Relu"]
+    data = json.loads(run(*options, "--fold", "--force", "--format", "json").stdout)
+    assert data["folding"]["repairs"] == ["folding: 1 of 3 nodes remain"]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime-1.31", "tensorrt", "onnxruntime-tensorrt"])
+def test_provider_only_changes_nothing_for_runtimes_without_fallback(
+    run: Run, folder: Path, runtime: str
+) -> None:
+    onnx.save(onnx.parser.parse_model(FALLING_BACK), folder / "model.onnx")
+    plain, only = (
+        run("fit", "model.onnx", f"{name}.onnx", "-r", runtime, *options)
+        for name, options in (("plain", ()), ("only", ("--provider-only",)))
+    )
+    assert only.exit_code == plain.exit_code
+    assert only.stderr == plain.stderr
+    if plain.exit_code == 0:
+        assert (folder / "only.onnx").read_bytes() == (folder / "plain.onnx").read_bytes()

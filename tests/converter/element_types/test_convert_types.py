@@ -345,6 +345,8 @@ def test_reports_casts_and_kept_nodes() -> None:
         model_of("s = ReduceSum(x) y = Add(x, s)"), types="float=float16", allow="approximate"
     ).report
     assert report.repairs == (
-        "element types: float to float16, with 2 casts",
+        "element types: float to float16 in 2 values, with 2 casts",
         "element types: nodes that keep theirs, between casts: 1 ai.onnx.ReduceSum:13",
     )
+    assert (report.requested, report.warnings) == (report.repairs, ())
+    assert (report.nodes, report.kept) == ((2, 4), 2)

@@ -61,6 +61,7 @@ def test_ir_version_does_not_depend_on_a_removed_import() -> None:
 def test_folding_removes_unused_imports() -> None:
     model = model_with(UNUSED)
     assert imports_of(opshift.simplify(model)) == {"": 20}
+    assert set(opshift.convert(model, fold=True).report.removed_imports) == {*imports_of(model)} - {""}
     assert imports_of(opshift.convert_version(model, 20, fold=True)) == {"": 20}
 
 

@@ -13,7 +13,9 @@ from opshift.analysis.fit.cheapest import cheapest
 from opshift.analysis.fit.interface_types import interface_changes, interface_remedy, without_lacking_types
 from opshift.analysis.fit.recognize_first import recognize_first
 from opshift.analysis.fit.result import DoesNotFit, FitReport, Fitted
+from opshift.converter.convert import try_convert
 from opshift.converter.options import AllowLike, Options, RecognizeLike, Target, read_allow, read_recognize
+from opshift.converter.report import Report
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import TENSOR
@@ -145,6 +147,7 @@ class FitArguments(TypedDict, total=False):
     allow: AllowLike
     provider_only: bool
     recognize: RecognizeLike
+    fold: bool
     registry: Registry | None
 
 
@@ -161,6 +164,7 @@ def fit(
     allow: AllowLike = (),
     provider_only: bool = False,
     recognize: RecognizeLike = False,
+    fold: bool = False,
     registry: Registry | None = None,
 ) -> Fitted[ModelObject | bytes]:
     """Convert a model at the lowest cost so that a runtime implements all of its nodes.
@@ -172,9 +176,10 @@ def fit(
             compute in float instead of double, and with `"interface-types"`, inputs and outputs of types that
             the runtime lacks get wider types with the same values.
         provider_only: for an execution provider such as `"onnxruntime-coreml"`: the provider itself has to
-            implement all nodes, and none may fall back to the CPU.
+            implement all nodes, and none may fall back to the CPU. Other runtimes run all nodes anyway.
         recognize: operators to recognize first, as for `convert_version`; only those of which the runtime
             has a kernel, at the opset with most of them.
+        fold: first replace values that are the same in every run by constants, as `simplify` does.
         registry: operator definitions; by default the project's own.
 
     Returns:
@@ -188,7 +193,7 @@ def fit(
     found = get_runtime(runtime) if isinstance(runtime, str) else runtime
     if provider_only:
         found = without_fallback(found)
-    options = fit_options(registry or default_registry(), allow, recognize)
+    options = fit_options(registry or default_registry(), allow, recognize, fold=fold)
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir import OnnxIrMessage  # few models need it
 
@@ -199,14 +204,22 @@ def fit(
     return Fitted(serialize_model(result) if isinstance(model, BYTES_TYPES) else result, report)
 
 
-def fit_options(registry: Registry, allow: AllowLike = (), recognize: RecognizeLike = False) -> Options:
+def fit_options(
+    registry: Registry, allow: AllowLike = (), recognize: RecognizeLike = False, *, fold: bool = False
+) -> Options:
     """Return the options of `fit` for `fit_message`."""
     recognized = read_recognize(recognize, registry) if recognize else frozenset()
-    return Options(Target({}), registry, read_allow(allow), inplace=True, recognize=recognized)
+    return Options(Target({}), registry, read_allow(allow), inplace=True, recognize=recognized, fold=fold)
 
 
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a message like `fit`, see `fit_options`."""
+    if options.fold:
+        folded, plan = try_convert(deepcopy(model), replace(options, recognize=frozenset()))
+        if folded is not None:
+            result, report = fit_message(folded, runtime, replace(options, fold=False))
+            return result, replace(report, folding=Report.of(plan, folded))
+        options = replace(options, fold=False)
     found = recognize_first(model, runtime, options) if options.recognize else None
     options = replace(options, recognize=frozenset())
     if found is not None:

@@ -37,6 +37,7 @@ class FitReport(FrozenRecord):
         rounding_nodes: number of nodes that wider types added before the conversions.
         shared_casts: number of added casts that were removed, because an earlier node casts the same value.
         recognition: report of the conversion before the others that recognized operators, if there was one.
+        folding: report of the replacement of constant values before all conversions, if it was requested.
     """
 
     runtime: str
@@ -54,11 +55,12 @@ class FitReport(FrozenRecord):
     rounding_nodes: int = 0
     shared_casts: int = 0
     recognition: Report | None = None
+    folding: Report | None = None
 
     @property
     def all_conversions(self) -> tuple[Report, ...]:
-        """Reports of all conversions, that with recognition first."""
-        return (self.recognition, *self.conversions) if self.recognition else self.conversions
+        """Reports of all conversions, in order."""
+        return (*filter(None, (self.folding, self.recognition)), *self.conversions)
 
     @property
     def concessions(self) -> tuple[tuple[str, str], ...]:
@@ -69,7 +71,8 @@ class FitReport(FrozenRecord):
     def nodes(self) -> tuple[int, int]:
         """Number of nodes before and after."""
         fitted = self.conversions[0].nodes[0] - self.rounding_nodes
-        before = self.recognition.nodes[0] if self.recognition else fitted
+        first = self.folding or self.recognition
+        before = first.nodes[0] if first else fitted
         return before, self.conversions[-1].nodes[1] - self.shared_casts
 
     @property
@@ -77,6 +80,7 @@ class FitReport(FrozenRecord):
         """Sentences about the conversion and the result, by title."""
         recognized = self.recognition.recognized if self.recognition else ()
         notes: dict[str, Sequence[str]] = {
+            "Folding": self.folding.repairs if self.folding else (),
             "Recognized operators": [*Recognition(recognized).sentences()],
             "Replaced operators": self.replaced,
             "Element types": self.bridges,
@@ -97,6 +101,7 @@ class FitReport(FrozenRecord):
             "concessions": self.concessions,
             "conversions": [each.as_dict() for each in self.conversions],
             "recognition": self.recognition.as_dict() if self.recognition else None,
+            "folding": self.folding.as_dict() if self.folding else None,
         }
 
 

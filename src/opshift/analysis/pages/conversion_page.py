@@ -32,7 +32,7 @@ def conversion_page(
         "Changes": changes_section(report),
         "Recognized": _recognized(report),
         "Allowed": _allowed(report),
-        "Notes": [_items((*report.notes, *report.warnings, *report.ir_steps))],
+        "Notes": [_items((*report.notes, *report.requested, *report.warnings, *report.ir_steps))],
         "Verification": _verification(verification, location) if verification else [],
         "Steps": _steps(report.groups()),
         "Changed nodes": _changed_nodes(report),

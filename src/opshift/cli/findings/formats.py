@@ -28,7 +28,7 @@ from opshift.model.atomic_files import AtomicFiles
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
 from opshift.model.message_text import count_text
-from opshift.version import __version__
+from opshift.version import package_version
 
 SOURCE_ROOT = "%SRCROOT%"
 """Name that SARIF readers use for the root of the sources."""
@@ -357,7 +357,7 @@ class SarifWriter(FindingsWriter):
         self.is_complete = True
 
     def _driver(self) -> dict[str, object]:
-        driver: dict[str, object] = {"name": "opshift", "version": __version__}
+        driver: dict[str, object] = {"name": "opshift", "version": package_version()}
         if address := repository_address():
             driver["informationUri"] = address
         return {**driver, "rules": [_descriptor(each) for each in self._rules.values()]}

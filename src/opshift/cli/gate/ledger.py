@@ -20,7 +20,7 @@ from opshift.converter.streaming.external_data import external_locations
 from opshift.model.errors import OpshiftError
 from opshift.model.locations import without_secrets
 from opshift.model.plain_data import PlainDataError, parse_json
-from opshift.version import __version__
+from opshift.version import package_version
 
 
 class InspectionTask(NamedTuple):
@@ -57,7 +57,7 @@ def _states(file: str) -> FileStates:
 
 def digest_of(inspect: Inspect, paths: Iterable[Path]) -> str:
     """Return a digest of what decides about results: the command, its options, and files with definitions."""
-    content = (__version__, inspect, list(content_digests(paths)), plugins())
+    content = (package_version(), inspect, list(content_digests(paths)), plugins())
     return sha256(pickle.dumps(content)).hexdigest()[:16]
 
 

@@ -235,6 +235,10 @@ def targets(
                 page.heading(each)
                 _write_releases(page, each, found)
         page.blank()
+        page.prose("Programs that document no newest opset: give an opset instead", style="bold")
+        for program, fact in found.undocumented.items():
+            page.prose(f"{program}: {fact}")
+        page.blank()
         page.line("sources: opshift targets PRODUCT, or --format json")
 
     def write_product(page: Page) -> None:
