@@ -10,6 +10,8 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_types import body_output
 from opshift.model.errors import UnknownShape
 from opshift.model.types import declared_dims, dims_text
+from opshift.registry.errors import UNREGISTERED_REMEDY
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 MAX_NAMES = 3
 """Maximum number of values that one remedy names."""
@@ -34,10 +36,14 @@ class _Unknown(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """Input or value of the main graph with a shape that the caller can declare, and its label."""
+    """Input or value of the main graph with a shape that the caller can declare, and its label.
+
+    Or the output of an operator whose shape rule no executed file registers, with the name of the operator.
+    """
 
     name: str
     label: str
+    unregistered: str = ""
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
@@ -63,9 +69,14 @@ class UnknownShapes:
             return error.otherwise  # sizes of values that the conversion adds, whatever the model declares
         parts = [error.remedy]
         if roots:
-            labels = " and ".join(root.label for root in roots)
-            option = f"--shape {roots[0].name}=... (shapes= in Python)"
-            parts = [f"declare the shape of {labels} with {option}", error.otherwise]
+            operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))
+            parts = [f"register the shape rule of {operators}: {UNREGISTERED_REMEDY}"] if operators else []
+            declared = [root for root in roots if not root.unregistered]
+            if declared:
+                labels = " and ".join(root.label for root in declared)
+                option = f"--shape {declared[0].name}=... (shapes= in Python)"
+                parts.append(f"declare the shape of {labels} with {option}")
+            parts.append(error.otherwise)
         return ", or ".join(filter(None, (*parts, self._advice)))
 
     def _roots_of(self, value: _Unknown) -> tuple[_Root, ...]:
@@ -124,8 +135,13 @@ def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
 
 
 def _own_root(value: _Unknown) -> Iterator[_Root]:
-    """Yield a value as its own root if the caller can declare its shape."""
+    """Yield a value as its own root if the caller can declare its shape, or register its shape rule."""
     scope, name, fact = value
+    producer = scope.producer(name)
+    operator = producer.operator if producer else None
+    if operator is not None and operator.shape and operator.shape not in SHAPE_RULES:
+        yield _Root(name, repr(name), str(operator.id))
+        return
     is_main = scope.parent is None and not scope.is_function and fact != "elements"
     is_own = scope.is_overridable(name) or name in scope.producing_records
     is_tensor = "(" not in (scope.element_type(name) or "")
