@@ -18,8 +18,8 @@ class DefinitionError(OpshiftError):
 
 
 UNREGISTERED_REMEDY = (
-    "opshift runs code of a tree of definitions only on request: name the file or folder that registers it, such as "
-    "--adapters TREE/adapters (opshift.load_adapters in Python)"
+    "opshift runs code of a tree of definitions only on request: name the file or folder that registers it, "
+    "such as --adapters TREE/adapters (opshift.load_adapters in Python)"
 )
 """Remedy if a definition names an adapter or a shape rule that no executed file registers."""
 

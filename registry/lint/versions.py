@@ -74,5 +74,5 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
 
 
 def is_private_shape(name: str) -> bool:
-    """Return whether an unknown shape rule may be registered later: it is not the misspelt name of another."""
+    """Return whether an unknown shape rule may be registered later: it resembles no other."""
     return not similar_names(name, TABLE.registered)

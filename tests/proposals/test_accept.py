@@ -297,7 +297,7 @@ def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tm
 
 def _with_adapters(domain: str) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
-        (folder / "adapters.py").write_text(f"# adapters of {domain}\n", "utf-8")
+        (folder / "adapters.py").write_text(f'DOMAIN = "{domain}"\n', "utf-8")
 
     return edit
 
@@ -317,9 +317,7 @@ def test_operators_of_two_domains_have_separate_files(make: Make, tmp_path: Path
     for domain in domains:
         _accept_bend(make, domain, tree)
     texts = {path.name: path.read_text() for path in (tree / "adapters").iterdir()}
-    assert texts == {
-        f"{domain.replace('.', '_')}_bend_1.py": f"# adapters of {domain}\n" for domain in domains
-    }
+    assert texts == {f"{domain.replace('.', '_')}_bend_1.py": f'DOMAIN = "{domain}"\n' for domain in domains}
     assert {each.path.parents[1].name for each in recorded_cases(tree / "cases")} == set(domains)
 
 

@@ -28,17 +28,18 @@ class ReferenceRaises(Exception):
 
 def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
     """Return an evaluator of a model that supports the operators with references; it changes the model."""
-    names = dict.fromkeys((each.domain, each.op_type) for each in REFERENCES)
-    operators = [
-        type(name, (_ReferenceOperator,), {"op_schema": None, "op_domain": domain, "registry": registry})
-        for domain, name in names
-    ]
+    fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
-        def __init__(self, proto: object, **options: object) -> None:
-            # an evaluator does not pass its operators on to those of functions, which have its class
-            super().__init__(proto, **{**options, "new_ops": operators})
+        def _load_impl(self, node: NodeProto, input_types: object = None) -> object:
+            # other versions of an operator with a reference have onnx's own implementation
+            opset = self.opsets_.get(node.domain, 0)
+            operator = registry.known_at(node.op_type, opset, canonical_domain(node.domain))
+            if operator is None or operator.id not in REFERENCES or called_function(node) in functions:
+                return super()._load_impl(node, input_types)
+            return type(node.op_type, (_ReferenceOperator,), {**fields, "op_domain": node.domain})
 
+    functions = {function_id(each) for each in model.functions}
     _add_default_attributes(model)
     return Evaluator(model)
 
