@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.any_runtime import run_in_ort
 from support.execution import assert_equal, op_types, opset_of, run
-from support.proposals import rename_operator, replace_text, set_answers
+from support.proposals import rename_operator, replace_text, set_answers, write_content
 from support.recorded import recorded_cases, recorded_operators
 from typer.testing import CliRunner
 
@@ -309,6 +309,13 @@ def _accept_bend(make: Make, domain: str, tree: Path, name: str = "Bend") -> tup
     path = make("function", rename_operator(name, domain), version, _with_adapters(domain))
     moved = path.rename(path.with_name(f"{domain}.{name}"))
     return accept(moved, tree).files
+
+
+def test_adapters_without_code_are_not_accepted(make: Make, tree: Path) -> None:
+    """`proposal new` writes a file of comments, which need not be deleted."""
+    template = '"""Adapters of Squareplus."""\n\nfrom opshift.adapters import adapter\n\n# @adapter(...)\n'
+    accept(make("function", write_content("adapters.py", template)), tree)
+    assert not (tree / "adapters").exists()
 
 
 def test_operators_of_two_domains_have_separate_files(make: Make, tmp_path: Path) -> None:
