@@ -38,7 +38,7 @@ class _Unknown(NamedTuple):
 class _Root(NamedTuple):
     """Input or value of the main graph with a shape that the caller can declare, and its label.
 
-    Or the output of an operator whose shape rule no executed file registers, with the name of the operator.
+    Or the output of an operator with a shape rule that is not registered, and the name of the operator.
     """
 
     name: str

@@ -23,7 +23,7 @@ BITS = "K = 3, N = 2, bits = 4, block_size = 16"
     [
         pytest.param("GatedAdd (x, y, z)", [], id="as defined"),
         pytest.param("GatedAdd (x, y, z, x)", ["node.release 1.32.0"], id="input of a later release"),
-        pytest.param("GatedAdd (x, y, z, x, x)", ["node.input-count"], id="input of no release"),
+        pytest.param("GatedAdd (x, y, z, x, x)", ["node.input-count"], id="unknown input"),
         pytest.param("GatedAdd (x)", ["node.input-count"], id="fewer inputs than any release"),
         pytest.param(
             "MoE <k = 1, swiglu_limit_after_activation = 1> (x, y, z, w, z)",
@@ -36,11 +36,11 @@ BITS = "K = 3, N = 2, bits = 4, block_size = 16"
             ["node.input-count"],
             id="inputs of an older release and an attribute that it lacks",
         ),
-        pytest.param("FastGelu <foo = 1> (x)", ["node.attribute-known"], id="attribute of no release"),
+        pytest.param("FastGelu <foo = 1> (x)", ["node.attribute-known"], id="unknown attribute"),
         pytest.param("FastGelu <__foo = 1> (x)", [], id="private attribute"),
         pytest.param(f"MatMulNBits <{BITS}> (x, b, w, n)", [], id="type of older releases"),
         pytest.param(
-            f"MatMulNBits <{BITS}> (x, b, b, n)", ["type.input", "type.variable"], id="type of no release"
+            f"MatMulNBits <{BITS}> (x, b, b, n)", ["type.input", "type.variable"], id="unknown type"
         ),
     ],
 )

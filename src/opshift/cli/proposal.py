@@ -145,10 +145,10 @@ TreeOption = Annotated[
 KINDS_HELP = {
     "new-operator": "an operator that no existing operators express",
     "new-function": "one with a function body",
-    "update": "a new version, or a change of one that is not released",
+    "update": "a new version, or an edited version that is not released",
     "deprecation": "a new version that names replacements",
     "removal": "no version in later opsets",
-    "promotion": "a preview or private operator in another domain",
+    "promotion": "a preview or private operator that moves to the domain",
 }
 GUIDE_ADDRESS = "https://github.com/opshift/opshift/blob/main/docs/proposals.md"
 

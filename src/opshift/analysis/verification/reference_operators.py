@@ -14,12 +14,18 @@ from opshift.analysis.verification.reference_runtime import executed_graphs
 from opshift.analysis.verification.references import REFERENCES
 from opshift.model.extensions import FAILURES, extension_failed
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import called_function, canonical_domain, function_id
+from opshift.model.operator_ids import (
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    overload_of,
+)
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    from onnx import NodeProto, TypeProto
 
 
 class ReferenceRaises(Exception):
@@ -31,11 +37,13 @@ def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
     fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
-        def _load_impl(self, node: NodeProto, input_types: object = None) -> object:
+        def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
             # other versions of an operator with a reference have onnx's own implementation
             opset = self.opsets_.get(node.domain, 0)
-            operator = registry.known_at(node.op_type, opset, canonical_domain(node.domain))
-            if operator is None or operator.id not in REFERENCES or called_function(node) in functions:
+            domain = canonical_domain(node.domain)
+            operator = registry.known_at(node.op_type, opset, domain)
+            is_call = LocalFunction(domain, node.op_type, overload_of(node)) in functions
+            if operator is None or operator.id not in REFERENCES or is_call:
                 return super()._load_impl(node, input_types)
             return type(node.op_type, (_ReferenceOperator,), {**fields, "op_domain": node.domain})
 

@@ -53,7 +53,7 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 
 @cache
 def load_references(source: Path | str) -> None:
-    """Import a module with references, such as `acme.references`, or run a Python file or those of a folder.
+    """Import a module with references, such as `acme.references`, or run Python files.
 
     A file that defines `reference` and `OPERATOR`, such as `"com.acme.Blend:1"`, registers the function for
     this operator version. `opshift proposal accept` writes such files.
