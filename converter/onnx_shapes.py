@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 
 from opshift.converter.functions.inlining import MAX_NODES, inlined_size
 from opshift.converter.options import Options
@@ -14,7 +15,7 @@ from opshift.converter.plan.changes import Plan
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.files import read_bytes
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import graphs_of, nested_containers
 from opshift.model.messages import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.model.types import MAX_RANK, Shape, dims_of, element_type_of, fill_type, has_shape
 from opshift.registry.registry import Registry
@@ -58,7 +59,8 @@ def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None
 
 
 def _infer(model: ModelProto) -> ModelProto | None:
-    if inlined_size(model) > MAX_NODES:  # onnx visits the nodes of a function once for each call
+    # onnx visits the nodes of a function once for each call, and copies shapes of any rank.
+    if inlined_size(model) > MAX_NODES or _largest_rank(model) > MAX_RANK:
         return None
     try:
         from onnx.shape_inference import infer_shapes
@@ -70,6 +72,13 @@ def _infer(model: ModelProto) -> ModelProto | None:
     # onnx raises errors of many classes for models that it does not accept; opshift infers without it
     except Exception:
         return None
+
+
+def _largest_rank(model: ModelProto) -> int:
+    graphs = [*nested_containers([model.graph])]
+    values = (each for graph in graphs for each in (*graph.input, *graph.output, *graph.value_info))
+    declared = (len(each.type.tensor_type.shape.dim) for each in values)
+    return max(chain(declared, (len(each.dims) for graph in graphs for each in graph.initializer)), default=0)
 
 
 def _without_weights(model: ModelProto) -> ModelProto:

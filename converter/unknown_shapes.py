@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from opshift.converter.onnx_shapes import has_onnx
-from opshift.inference.facts import InferenceScope
+from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import body_output
 from opshift.model.errors import UnknownShape
-from opshift.model.types import declared_dims, dims_text
+from opshift.model.types import MAX_RANK, declared_dims, dims_text
 from opshift.registry.errors import UNREGISTERED_REMEDY
 from opshift.registry.shapes.all_rules import SHAPE_RULES
 
@@ -84,7 +84,10 @@ class UnknownShapes:
         pending, entered = [value], set[_Unknown]()
         while pending:
             each = pending[-1]
-            dependencies = [] if each in self._roots else list(_dependencies(each))
+            if each in self._roots:
+                pending.pop()
+                continue
+            dependencies = list(_dependencies(each))
             missing = [other for other in dependencies if other not in self._roots]
             if missing and each not in entered:
                 entered.add(each)
@@ -92,7 +95,7 @@ class UnknownShapes:
                 continue
             pending.pop()
             roots = dict.fromkeys(root for other in dependencies for root in self._roots.get(other, ()))
-            self._roots.setdefault(each, tuple(roots or _own_root(each))[:MAX_NAMES])
+            self._roots[each] = tuple(roots or _own_root(each))[:MAX_NAMES]
         return self._roots[value]
 
 
@@ -118,6 +121,8 @@ def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
     producer, record = scope.producer(name), scope.producing_records.get(name)
     if record is not None and producer is None:  # a call of a function
         yield from _unknown(scope, record[3], fact)
+    elif producer is not None and _is_unregistered(producer):
+        return
     elif producer is not None:
         inputs = producer.node.inputs
         if fact == "elements" and producer.node.op_type in ("Shape", "Size"):
@@ -134,13 +139,19 @@ def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
             yield from _unknown(caller, [argument], fact)
 
 
+def _is_unregistered(producer: Producer) -> bool:
+    """Return whether the shape rule of a node's operator is not registered: its inputs do not matter then."""
+    operator = producer.operator
+    return operator is not None and bool(operator.shape) and operator.shape not in SHAPE_RULES
+
+
 def _own_root(value: _Unknown) -> Iterator[_Root]:
     """Yield a value as its own root if the caller can declare its shape, or register its shape rule."""
     scope, name, fact = value
     producer = scope.producer(name)
-    operator = producer.operator if producer else None
-    if operator is not None and operator.shape and operator.shape not in SHAPE_RULES:
-        yield _Root(name, repr(name), str(operator.id))
+    if producer is not None and _is_unregistered(producer):
+        assert producer.operator is not None
+        yield _Root(name, repr(name), str(producer.operator.id))
         return
     is_main = scope.parent is None and not scope.is_function and fact != "elements"
     is_own = scope.is_overridable(name) or name in scope.producing_records
@@ -148,4 +159,5 @@ def _own_root(value: _Unknown) -> Iterator[_Root]:
     if is_main and is_own and is_tensor:
         declared = scope.declared_type_proto(name)
         dims = None if declared is None else declared_dims(declared)
-        yield _Root(name, repr(name) if dims is None else f"{name!r} {dims_text(dims)}")
+        is_shown = dims is not None and len(dims) <= MAX_RANK
+        yield _Root(name, f"{name!r} {dims_text(dims or ())}" if is_shown else repr(name))

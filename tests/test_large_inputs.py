@@ -154,6 +154,28 @@ def _deep_calls() -> ModelProto:
     return model
 
 
+def _many_axes() -> ModelProto:
+    """Return a model with 60 equal nodes, each of which would become thousands."""
+    model = _model(18)
+    for name in "image", "block":
+        value = model.graph.input.add(name=name).type.tensor_type
+        value.elem_type = 7
+        value.shape.dim.add(dim_value=60)
+    for index in range(60):
+        model.graph.node.add(op_type="Col2Im", input=["x", "image", "block"], output=[f"y{index or ''}"])
+    return model
+
+
+def _declared_rank() -> ModelProto:
+    """Return a model with 2,000 nodes that read an input of a rank that no tensor has."""
+    model = _model(6)
+    for _ in range(10_000):
+        model.graph.input[0].type.tensor_type.shape.dim.add()
+    for index in range(2_000):
+        model.graph.node.add(op_type="PRelu", input=["x", "x"], output=[f"y{index or ''}"])
+    return model
+
+
 def _branches() -> ModelProto:
     """Return a model with 1,500 branches, of which runtimes refuse one."""
     model = _model(9)
@@ -178,6 +200,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "calls of functions": _calls,
     "calls through many functions": _deep_calls,
     "branches": _branches,
+    "declared rank": _declared_rank,
 }
 
 
@@ -194,6 +217,12 @@ def test_long_lists_in_all_calls(build: Callable[[], ModelProto], worker: Worker
     require_limits(
         worker, *(Case(call, ".onnx", content, str(seed)) for call in MODEL_CALLS for seed in (0, 1))
     )
+
+
+@pytest.mark.full
+def test_nodes_that_become_too_large(worker: Worker) -> None:
+    content = _many_axes().SerializeToString()
+    require_limits(worker, *(Case(call, ".onnx", content, "0") for call in ("runs", "command runs")))
 
 
 TEXTS = {

@@ -15,7 +15,7 @@ from opshift.cli.main import app
 
 HOSTILE = "n\n::error::x\r##[error]y ##vso[task]z\x1b]0;OWNED\x07\x9b2J\u202eabc\u2066\u2028<b>`|"
 
-FINDINGS = ("text", "json", "github", "gitlab")
+FINDINGS = ("text", "json", "github", "gitlab", "sarif")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "plan {model} -t 9": FINDINGS,
     "plan {model} -t 20 --explain": FINDINGS,
@@ -43,6 +43,34 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "show HOSTILE": ("text", "json"),
     "explain HOSTILE": ("text", "json"),
     "opset load {model}": ("text",),
+    "opset export 17 --name HOSTILE --out {out}.data": ("text",),
+    "list HOSTILE": ("text", "json"),
+    "list --domain HOSTILE": ("text", "json"),
+    "resolve HOSTILE 17": ("text", "json"),
+    "diff HOSTILE 1 2": ("text", "json"),
+    "diff Relu 13 HOSTILE": ("text", "json"),
+    "breaking {tree}": FINDINGS,
+    "stubs {model} --domain HOSTILE": ("text",),
+    "stubs --opsets {tree}": ("text",),
+    "lint {tree}": FINDINGS,
+    "lint {missing}": FINDINGS,
+    "list --opsets {tree}": ("text", "json"),
+    "show Relu --opsets {tree}": ("text", "json"),
+    "site {model}": ("text", "json"),
+    "site {out} --opsets {tree}": ("text", "json"),
+    "data --opsets {tree}": ("text",),
+    "targets HOSTILE": ("text", "json"),
+    "runtimes HOSTILE": ("text", "json"),
+    "runtimes onnxruntime-1.20.1 HOSTILE": ("text", "json"),
+    "proposal new {out} --operator HOSTILE": ("text",),
+    "proposal check {tree}": ("text", "json", "github"),
+    "proposal status {model}": ("text", "json"),
+    "proposal sign {missing} --name HOSTILE": ("text",),
+    "convert {model} {out}.onnx --target HOSTILE": ("text",),
+    "convert {model} {out}.onnx -t 9 --allow HOSTILE": ("text",),
+    "fit {model} {out}.onnx -r HOSTILE": ("text",),
+    "HOSTILE": ("text",),
+    "list --HOSTILE": ("text",),
 }
 
 CASES = [(command, form) for command, forms in COMMANDS.items() for form in forms]
@@ -67,7 +95,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         model = helper.make_model(graph, opset_imports=opsets, producer_name=name, ir_version=8)
         model.metadata_props.add(key=name, value=name)
         onnx.save(model, path)
-    return {**paths, "out": str(folder / "out"), "missing": str(folder / f"missing{HOSTILE}.onnx")}
+    others = {"out": "out", "missing": f"missing{HOSTILE}.onnx", "tree": f"tree{HOSTILE.replace('/', '')}"}
+    tree = folder / others["tree"] / "ai.onnx" / "math"
+    tree.mkdir(parents=True)
+    text = json.dumps(HOSTILE)
+    for name in ("Relu", "proposal"):
+        tree.joinpath(f"{name}.yaml").write_text(
+            f"name: {text}\ndomain: ai.onnx\n{text}: [{text}]\n", "utf-8"
+        )
+    return {**paths, **{name: str(folder / each) for name, each in others.items()}}
 
 
 @pytest.mark.parametrize(("command", "form"), CASES, ids=[f"{each[0]} {each[1]}" for each in CASES])

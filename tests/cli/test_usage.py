@@ -152,3 +152,20 @@ def test_help_summarizes_every_command_in_one_line(run: Run) -> None:
     result = run("--help")
     assert result.exit_code == 0
     assert "..." not in result.stdout.partition("Models:")[2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "site https://example.com/out",
+        "stubs https://example.com/out.py",
+        "opset export https://example.com/out.yaml --domain ai.onnx",
+        "proposal new s3://bucket/folder --kind new-operator --name Twice",
+        "plan model.onnx --target 17 --report https://example.com/report.html",
+    ],
+)
+def test_local_results_are_not_written_to_urls(run: Run, command: str) -> None:
+    result = run(*command.split())
+    assert result.exit_code == 2
+    assert "it is a URL: give the path of a local file or folder" in " ".join(result.stderr.split())
+    assert not os.listdir()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
-from onnx import NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper, parser
 from support.execution import build
 
 from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
 from opshift.registry.registry import default_registry
@@ -43,6 +45,19 @@ def router() -> Router:
     return Router(default_registry(), LazyAdapterTable(), {DEFAULT_DOMAIN: 17})
 
 
+def attempts(router: Router, model: ModelProto) -> Iterator[Callable[[], NodeRewrite]]:
+    """Yield functions that rewrite the nodes of a model."""
+    imports = opset_imports(model.opset_import)
+    scope = Scope(model.graph, imports, default_registry(), {})
+    for node in model.graph.node:
+        scope.defined_names.update(node.output)
+    names = FreshNames()
+    names.sources.append(scope.used_names)
+    cache = RewriteCache(Workspace(scope, names, Allowances()), router)
+    for record, proto in zip(scope.node_records, model.graph.node, strict=True):
+        yield partial(cache.rewrite, record, proto, imports[DEFAULT_DOMAIN])
+
+
 def rewrites(router: Router, *nodes: NodeProto, opset: int = OPSET) -> Iterator[NodeRewrite]:
     """Yield the rewrites of the nodes of a model with inputs of ranks 2 and 3, and one of doubles."""
     inputs: dict[str, np.ndarray] = {
@@ -50,15 +65,8 @@ def rewrites(router: Router, *nodes: NodeProto, opset: int = OPSET) -> Iterator[
         "z": np.ones((2, 3, 4), np.float32),
         "doubles": np.ones((2, 3), np.float64),
     }
-    model = build(nodes, inputs, [], {"": opset})
-    scope = Scope(model.graph, opset_imports(model.opset_import), default_registry(), {})
-    for node in nodes:
-        scope.defined_names.update(node.output)
-    names = FreshNames()
-    names.sources.append(scope.used_names)
-    cache = RewriteCache(Workspace(scope, names, Allowances()), router)
-    for record, proto in zip(scope.node_records, model.graph.node, strict=True):
-        yield cache.rewrite(record, proto, opset)
+    for rewrite in attempts(router, build(nodes, inputs, [], {"": opset})):
+        yield rewrite()
 
 
 def clip(source: str, result: str, highest: float = 6.0) -> NodeProto:
@@ -86,6 +94,25 @@ def test_other_answers_have_their_own_rewrite(router: Router, computed: list[str
     counts = [len(each.nodes) for each in rewrites(router, *nodes)]
     assert computed == ["a", "b"]
     assert counts[0] == counts[2] != counts[1] == counts[3]
+
+
+def test_nodes_that_exceed_a_limit_share_the_refusal(router: Router, computed: list[str]) -> None:
+    """The loop that expresses Col2Im has nodes for each axis, the number of which the sizes declare."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[n, c, l] x, int64[60] image, int64[60] block, int64[2] small) => (float[n, c, h, w] d) {
+            a = Col2Im(x, image, block)
+            b = Col2Im(x, image, block)
+            c = Col2Im(x, block, image)
+            d = Col2Im(x, small, small)
+        }"""
+    )
+    *large, small = attempts(router, model)
+    for rewrite in large:
+        with pytest.raises(CannotConvert, match="would add"):
+            rewrite()
+    small()
+    assert computed == ["a", "d"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from opshift.model.process_state import exit_on_signals
+from opshift.model.process_state import exit_on_signals, signals_deferred
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -95,7 +95,8 @@ class _Worker:
         context = get_context("spawn")
         self._connection, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
-        with _interrupts_blocked():
+        # A process whose parent ends before it has sent the first data would print a traceback.
+        with signals_deferred(), _interrupts_blocked():
             self.process.start()
         other.close()  # so that the end of the process closes the connection
 

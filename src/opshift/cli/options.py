@@ -14,6 +14,7 @@ import typer
 from opshift.batch.settings import Settings
 from opshift.checker.findings import Level
 from opshift.cli import completion
+from opshift.model.locations import is_url
 
 if TYPE_CHECKING:
     from opshift.registry.registry import Registry
@@ -82,6 +83,18 @@ FindingsFormatOption = Annotated[
     ),
 ]
 
+
+def local_path(value: str) -> Path:
+    """Return the path of a local file or folder.
+
+    Raises:
+        BadParameter: the value is a URL, which would become the name of a folder.
+    """
+    if is_url(value):
+        raise typer.BadParameter("it is a URL: give the path of a local file or folder")
+    return Path(value)
+
+
 ReportOption = Annotated[
     Path | None,
     typer.Option(
@@ -89,6 +102,7 @@ ReportOption = Annotated[
         rich_help_panel=OUTPUT,
         metavar="FILE",
         help="Also write a complete report: .html (one page without links to other files), .md or .json.",
+        parser=local_path,
     ),
 ]
 
@@ -298,8 +312,10 @@ NewModelArgument = Annotated[
     str, typer.Argument(metavar="NEW", help="The new model: a file, a URL, or - for standard input.")
 ]
 
+
 OutArgument = Annotated[
-    Path | None, typer.Argument(metavar="OUT", help="The file to write (default: stdout).")
+    Path | None,
+    typer.Argument(metavar="OUT", help="The file to write (default: stdout).", parser=local_path),
 ]
 
 QuietOption = Annotated[

@@ -17,7 +17,7 @@ from opshift.cli import completion
 from opshift.cli.commands import HelpCommand, examples_text, subcommand_group
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.findings.formats import annotation
-from opshift.cli.options import Format, FormatOption, LevelOption, QuietOption
+from opshift.cli.options import Format, FormatOption, LevelOption, QuietOption, local_path
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, displayable
 from opshift.cli.progress import show_progress
@@ -190,7 +190,7 @@ def _examples(command: str) -> str | None:
     epilog=examples_text("proposal new", ("squareplus --kind new-function --name Squareplus",)),
 )
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.", parser=local_path)],
     kind: Annotated[
         str,
         typer.Option(
@@ -276,7 +276,10 @@ def explain(
 def render(
     folder: ProposalArgument,
     output: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write: .md or .html.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page to write: .md or .html.", parser=local_path
+        ),
     ],
     tree: TreeOption = None,
     quiet: QuietOption = False,

@@ -23,9 +23,9 @@ from opshift.inference.partial_elements import is_nonnegative, uniform_element
 from opshift.inference.propagation import Propagation
 from opshift.inference.symbols import merge_claim, numbered_symbols, symbol_of, symbolic_dims, without_symbols
 from opshift.model.graphs import NodeRecord, captured_names, graphs_of, is_graph, mentioned_names
-from opshift.model.messages import GraphProto, NodeProto
+from opshift.model.messages import GraphProto, NodeProto, TensorShapeProto
 from opshift.model.node import Node, Tensor, Value
-from opshift.model.types import Shape, has_shape
+from opshift.model.types import MAX_RANK, Shape, has_shape
 
 BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
@@ -282,7 +282,7 @@ class Scope(InferenceScope):
             return self.added_constants[name].dims
         stored = self.initializer(name) or self.sparse_initializer(name)
         if stored is not None:
-            return tuple(stored.dims[:])
+            return tuple(stored.dims[:]) if len(stored.dims) <= MAX_RANK else None
         if self._is_subgraph_input(name):
             return merge_claim(subgraph_input_shape(self, name), self.claimed_shape(name))
         return self._declared_shape(name, name)
@@ -302,8 +302,8 @@ class Scope(InferenceScope):
         """Return the rank that the model claims for a value, without its dimensions, for speed."""
         if not self._trusts_claim(name):
             return None
-        declared = self.declared_type_proto(name)
-        return len(declared.tensor_type.shape.dim) if declared is not None and has_shape(declared) else None
+        declared = self._shape_proto(name)
+        return None if declared is None else len(declared.dim)
 
     def claimed_shape(self, name: str) -> Shape | None:
         """Return the shape that the model claims for a value that a node produces."""
@@ -314,10 +314,16 @@ class Scope(InferenceScope):
         return trusted is None or name in trusted
 
     def _declared_shape(self, name: str, owner: str | None) -> Shape | None:
+        declared = self._shape_proto(name)
+        return None if declared is None else symbolic_dims(declared, owner)
+
+    def _shape_proto(self, name: str) -> TensorShapeProto | None:
+        """Return the shape that the model declares for a value, unless no tensor can have this rank."""
         declared = self.declared_type_proto(name)
         if declared is None or not has_shape(declared):
             return None
-        return symbolic_dims(declared.tensor_type.shape, owner)
+        found = declared.tensor_type.shape
+        return found if len(found.dim) <= MAX_RANK else None
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs

@@ -7,6 +7,7 @@ models that are converted to the same opsets.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import compress, starmap
 from typing import Any
@@ -34,12 +35,15 @@ from opshift.rewriting.attribute_moves import (
     with_moved_values,
 )
 from opshift.rewriting.cached_rewrite import (
+    Answers,
     CachedRewrite,
     CacheHit,
     Candidates,
     NodeRewrite,
     Question,
     ValueNames,
+    answer_key,
+    answers_to,
 )
 from opshift.rewriting.result import ComputedRewrite, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
@@ -106,6 +110,8 @@ class RewriteCache:
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
+        self._too_large: dict[NodeKey, list[tuple[tuple[Question, ...], Answers, CannotConvert]]] = {}
+        """Refusals of rewrites that exceed a limit, which take long, with the answers that they depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
@@ -207,11 +213,22 @@ class RewriteCache:
         trace = AttributeTrace()
         is_traced = self._has_plain_nodes and bool(node.attributes)
         view = TracedNode(node, node.attributes, trace) if is_traced else node
-        result = self._with_values_kept(
-            rewrite_node(node, source, recorder, recorder, self._router, view)._replace(original=node)
-        )
+        for questions, answers, error in self._too_large.get(key, ()):
+            if answers_to(questions, names, self._scope) == answers:
+                raise copy(error)
+        try:
+            result = rewrite_node(node, source, recorder, recorder, self._router, view)
+        except CannotConvert as error:
+            if error.code == "limit.exceeded" and recorder.is_complete:
+                questions, answers = (
+                    tuple(recorder.answers),
+                    tuple(map(answer_key, recorder.answers.values())),
+                )
+                self._too_large.setdefault(key, []).append((questions, answers, error))
+            raise
+        result = self._with_values_kept(result._replace(original=node))
         rewrites = self._rewrites[key]
-        if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
+        if not (recorder.is_complete and recorder.is_reusable) or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
         cached = CachedRewrite(
             result, recorder.answers, recorder.fresh_names, recorder.constants, recorder.ranked
@@ -254,8 +271,9 @@ class RewriteCache:
 class _FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
-    `fresh_names` maps the fresh names that the steps requested to hints. A rewrite can be cached if
-    `is_complete`: it depends only on recorded facts about the node's inputs and outputs.
+    `fresh_names` maps the fresh names that the steps requested to hints. The outcome is the same for nodes
+    with the same answers if `is_complete`: it depends only on recorded facts about the node's inputs and
+    outputs. A rewrite can be cached if it also `is_reusable`: no part of it is specific to the node.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
@@ -272,6 +290,7 @@ class _FactRecorder:
         """Constants that the steps add and about whose values they ask."""
         # A name that occurs twice has no unique position.
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
+        self.is_reusable = True
 
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
@@ -328,7 +347,7 @@ class _FactRecorder:
         # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
         found = self._workspace.fresh(hint)
         self.fresh_names[found] = hint
-        self.is_complete &= not any(name in hint for name in self._positions)
+        self.is_reusable &= not any(name in hint for name in self._positions)
         return found
 
     def add_constant(self, tensor: Tensor) -> str:
@@ -344,8 +363,11 @@ class _FactRecorder:
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
-        self.is_complete = False
+        self.is_reusable = False
         return self._workspace.allow(kind, reason)
+
+    def is_allowed(self, kind: Allow) -> bool:
+        return self._workspace.is_allowed(kind)
 
     def constant_type(self, name: str) -> str | None:
         return self._workspace.constant_type(name)
@@ -360,7 +382,7 @@ class _FactRecorder:
 
     def add_graph(self, graph: Graph) -> None:
         """Make the values of an emitted graph available to inference; nodes with graphs are not cached."""
-        self.is_complete = False
+        self.is_reusable = False
         self._workspace.add_graph(graph)
 
     def _query(self, question: str, name: str) -> Any:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.adapter_table import StepKey
-from opshift.adapters.core.rewriter import MAX_CONSTANT_BYTES, MAX_NODES, Output, Rewriter, require_at_most
+from opshift.adapters.core.rewriter import (
+    LARGE_FACTOR,
+    MAX_CONSTANT_BYTES,
+    MAX_NODES,
+    Output,
+    Rewriter,
+    require_at_most,
+)
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert, OpshiftError, UsageError
 from opshift.model.extensions import FAILURES, ExtensionFailed, extension_failed
@@ -141,11 +148,20 @@ class _RewriteOutput(Output, Protocol):
     @property
     def constant_bytes(self) -> int: ...
 
+    def is_allowed(self, kind: Allow) -> bool: ...
+
     def constant_type(self, name: str) -> str | None: ...
 
     def add_emitted(self, node: Node, opset: int) -> None: ...
 
     def add_graph(self, graph: Graph) -> None: ...
+
+
+def _count_nested(emitted: Emitted) -> int:
+    """Return the number of nodes in the graphs of an emitted node."""
+    graphs = [each for each in emitted.node.attributes.values() if isinstance(each, Graph)]
+    inner = [node for graph in graphs for node in (*graph.nodes, *graph.nodes_after)]
+    return len(inner) + sum(map(_count_nested, inner))
 
 
 def rewrite_node(
@@ -171,7 +187,9 @@ def rewrite_node(
     bytes_before = output.constant_bytes
     try:
         refusals: list[CannotConvert] = []
-        result = _NodeRewriter(facts, output, router, first.operator, refusals).rewrite(view, source, first)
+        limit = MAX_NODES * (LARGE_FACTOR if output.is_allowed("large") else 1)
+        rewriter = _NodeRewriter(facts, output, router, first.operator, refusals, limit)
+        result = rewriter.rewrite(view, source, first)
         if refusals:
             raise min(refusals, key=lambda each: abs(source - each.nearest))
         require_at_most(result.node_count, MAX_NODES, "nodes", output)
@@ -195,6 +213,8 @@ class _NodeRewriter(NamedTuple):
     router: Router
     operator: OperatorVersion
     refusals: list[CannotConvert]
+    limit: int
+    """Maximum number of emitted nodes: steps never remove nodes, so that more are refused early."""
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
         pending: list[Emitted | None] = [Emitted(node, source, True)]  # None ends an expansion
@@ -223,6 +243,7 @@ class _NodeRewriter(NamedTuple):
                     if not successor:
                         emitted = [each._replace(is_replacement=False) for each in emitted]
                     pending += emitted
+                    self._require_few(len(done) + len(pending) - len(expanded), emitted)
                     break
                 current = emitted[0].node
             else:
@@ -233,6 +254,12 @@ class _NodeRewriter(NamedTuple):
                 done.append(Emission(current, route.final, successor))
             _require_few_steps(applied_steps)
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
+
+    def _require_few(self, count: int, emitted: Iterable[Emitted]) -> None:
+        """Refuse a number of nodes, and those in the graphs of the last ones."""
+        count += sum(map(_count_nested, emitted))
+        if count > self.limit:
+            require_at_most(count, MAX_NODES, "nodes", self.output)
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
         """Convert the emitted graphs of a node; subgraphs of the model are planned separately."""

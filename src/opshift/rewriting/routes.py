@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from opshift import adapters
 from opshift.adapters.core.adapter_table import (
     Adapter,
     StepKey,
@@ -194,12 +195,10 @@ class CompiledRoutes(TypedDict):
     adapters: dict[str, str]
 
 
-_PACKAGE: Final = Path(__file__).parents[1]
-
 # Not the definitions: `precompiled_path` compares the versions, and `_end` reads what else routes depend on.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
-    [_PACKAGE / name for name in ("adapters", "rewriting")],
+    [Path(adapters.__file__).parent, Path(__file__).parent],
     DEFINITIONS,
 )
 

@@ -157,6 +157,10 @@ class Workspace:
         """Return whether the caller allows an inexact conversion; if so, record its use."""
         return self.allowances.allow(kind, reason)
 
+    def is_allowed(self, kind: Allow) -> bool:
+        """Return whether the caller allows an inexact conversion, without recording its use."""
+        return self.allowances.is_allowed(kind)
+
     def constant_type(self, name: str) -> str | None:
         """Return the element type of an added constant; `None` for other values."""
         found = self.scope.added_constants.get(name)

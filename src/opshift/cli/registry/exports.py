@@ -17,6 +17,7 @@ from opshift.cli.options import (
     OpsetOption,
     OutArgument,
     QuietOption,
+    local_path,
     registry_with,
 )
 from opshift.cli.output import print_result, write_out
@@ -61,7 +62,7 @@ def stubs(
 
 
 def site(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.", parser=local_path)],
     url: Annotated[
         str,
         typer.Option("--url", metavar="URL", help="The address of the site; writes a sitemap.xml with it."),

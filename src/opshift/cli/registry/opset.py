@@ -15,6 +15,7 @@ from opshift.cli.options import (
     FormatOption,
     OutArgument,
     QuietOption,
+    local_path,
     registry_with,
 )
 from opshift.cli.output import print_result, write_out
@@ -154,7 +155,7 @@ def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int)
 
 @opset.command(cls=HelpCommand, epilog=examples_text("opset copy", ("opsets",)))
 def copy(
-    tree: Annotated[Path, typer.Argument(metavar="TREE", help="The folder to create.")],
+    tree: Annotated[Path, typer.Argument(metavar="TREE", help="The folder to create.", parser=local_path)],
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
