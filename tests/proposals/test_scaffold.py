@@ -54,6 +54,43 @@ def test_definition_has_parts_of_its_kind(kind: Kind, name: str, text: str, tmp_
     assert text in (_new(kind, name, tmp_path / "new") / "operator.yaml").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("kind", "domain", "name", "file", "text"),
+    [
+        pytest.param(
+            "new-operator", "ai.onnx", "Novelty", "adapters.py", '@adapter("Novelty", 29, 28', id="downgrade"
+        ),
+        pytest.param(
+            "update", "ai.onnx", "Hardmax", "adapters.py", '@adapter("Hardmax", 29, 13', id="update"
+        ),
+        pytest.param("removal", "ai.onnx", "Xor", "adapters.py", '@adapter("Xor", 7, 29', id="removal"),
+        pytest.param("removal", "ai.onnx", "Xor", "examples.yaml", "\n  - {type: bool", id="element type"),
+        pytest.param("update", "ai.onnx", "Gemm", "examples.yaml", "2]]}\n  - {type: float", id="two inputs"),
+        pytest.param("update", "ai.onnx", "Hardmax", "operator.yaml", "{drop_attribute: alpha}", id="verbs"),
+        pytest.param(
+            "promotion",
+            "ai.onnx",
+            "FlexAttention",
+            "operator.yaml",
+            "shape: flex_attention\nversions:\n- since_version: 29\n  status: STABLE\n  # Conversion",
+            id="promoted definition",
+        ),
+    ],
+)
+def test_files_follow_the_operator(
+    kind: Kind, domain: str, name: str, file: str, text: str, tmp_path: Path
+) -> None:
+    assert text in (_new(kind, name, tmp_path / "new", domain) / file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("domain", ["com.acme", "ai.onnx.preview"])
+@pytest.mark.parametrize("kind", ["new-operator", "new-function"])
+def test_version_1_has_no_previous_opset(kind: Kind, domain: str, tmp_path: Path) -> None:
+    path = _new(kind, "Novelty", tmp_path / "new", domain)
+    assert "before" not in (path / "operator.yaml").read_text("utf-8")
+    assert not (path / "adapters.py").exists()
+
+
 def test_update_inherits_texts(tmp_path: Path) -> None:
     path = _new("update", "Softmax", tmp_path / "new")
     *_, last = load_yaml(path / "operator.yaml")["versions"]
