@@ -12,6 +12,7 @@ from opshift.proposals.check import check_proposal
 from opshift.proposals.content.models import INTRODUCING_KINDS, KINDS, Example, Kind, Proposal
 from opshift.proposals.scaffold import ProposalRequest, scaffold
 from opshift.registry.registry import default_registry
+from opshift.registry.steps import VERBS
 from opshift.registry.yaml_files import load_yaml
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "proposals.md"
@@ -149,6 +150,11 @@ def test_scaffold_and_guide_name_every_key(kind: Kind, tmp_path: Path) -> None:
         text = (path / file).read_text("utf-8")
         assert [key for key in keys if not re.search(rf"\b{key}\b", text)] == []
         assert [key for key in keys if not re.search(rf"\b{key}\b", guide)] == []
+
+
+def test_guide_lists_every_verb() -> None:
+    rows = re.findall(r"^\| `(\w+): .*` \|", GUIDE.read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(VERBS)
 
 
 def test_removed_operator_cannot_be_updated(tmp_path: Path) -> None:
