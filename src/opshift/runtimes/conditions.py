@@ -195,8 +195,8 @@ def _shape_parts(
     for name, axes in condition.sized_axes.items():
         yield name in values and all(_size(scope, values[name], each) is not None for each in axes)
     yield all(name in values and scope.rank(values[name]) is not None for name in condition.ranked)
-    for name, axis in condition.odd_sizes.items():
-        size = _size(scope, values[name], axis) if name in values else 0
+    for name, odd_axis in condition.odd_sizes.items():
+        size = _size(scope, values[name], odd_axis) if name in values else 0
         yield None if size is None else size % 2 == 1
 
 
