@@ -22,20 +22,23 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 
-from comparison.chains import draw_chain
+from comparison.chains import Chain, draw_chain
 from comparison.fit_chains import FAULTS, FitOutcome, fit_chain
 from comparison.measure_nodes import MeasuredNode, wrong_text
 from measurement.run_models import Worker, loader_of
+from measurement.worker import without_objects
 from opshift.registry.runtimes.files import get_runtime
 
 BATCH = 100
 """Number of chains that a process draws: kernels may end it."""
 
-Found = list[tuple[int, str, FitOutcome, bytes]]
+Found = list[tuple[int, str, FitOutcome, Chain]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runtime", action="append", default=[], help="NAME, NAME=FOLDER or NAME=PYTHON")
     parser.add_argument("--only", default=",".join((*FAULTS, "unknown")), help="outcomes to print")
-    parser.add_argument("--save", type=Path, help="folder for the models of printed outcomes")
+    parser.add_argument("--save", type=Path, help="folder for models and inputs of printed outcomes")
     options = parser.parse_args(arguments)
     runtimes = options.runtime or [f"onnxruntime-{onnxruntime.__version__}"]
     printed = options.only.split(",")
@@ -57,14 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     last = options.first + options.cases
     for start in range(options.first, last, BATCH):
         indices = list(range(start, min(start + BATCH, last)))
-        for index, name, outcome, model in _safely(options.seed, indices, runtimes):
+        for index, name, outcome, chain in _safely(options.seed, indices, runtimes):
             table[name][outcome.kind] += 1
             nodes[name] += outcome.nodes
             if outcome.kind in printed:
                 details = " ".join(outcome.details.split())[:300]
                 print(f"{index} {name} {outcome.kind} {outcome.culprits}: {details}", flush=True)
                 if options.save:
-                    _save(options.save / f"{index}-{name}", model, outcome)
+                    _save(options.save / f"{index}-{name}", chain, outcome)
     for name, measured in nodes.items():
         print(wrong_text(name, measured), end="")
     for name, counts in table.items():
@@ -73,16 +76,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(counts[kind] for counts in table.values() for kind in FAULTS))
 
 
-def _save(path: Path, model: bytes, outcome: FitOutcome) -> None:
+def _save(path: Path, chain: Chain, outcome: FitOutcome) -> None:
+    """Save the models of a chain, each with its inputs in a file `.npz` with the same name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_name(f"{path.name}-original.onnx").write_bytes(model)
-    if outcome.fitted:
-        onnx.save(outcome.fitted, path.with_name(f"{path.name}-fitted.onnx"))
+    for name, model in (("original", chain.model), ("fitted", outcome.fitted)):
+        if model:
+            onnx.save(model, path.with_name(f"{path.name}-{name}.onnx"))
+            feeds: Any = {key: without_objects(each) for key, each in chain.feeds.items()}
+            np.savez(path.with_name(f"{path.name}-{name}.npz"), **feeds)
 
 
 def _safely(
     seed: int, indices: list[int], runtimes: Sequence[str]
-) -> Iterator[tuple[int, str, FitOutcome, bytes]]:
+) -> Iterator[tuple[int, str, FitOutcome, Chain]]:
     """Compare chains in another process; a chain that ends the process of the reference is skipped."""
     try:
         with ProcessPoolExecutor(1) as pool:
@@ -110,7 +116,7 @@ def compare_chains(seed: int, indices: list[int], runtimes: Sequence[str]) -> Fo
                 continue
             for runtime, worker in workers:
                 outcome = fit_chain(chain, runtime, worker)
-                found.append((index, runtime.name, outcome, chain.model.SerializeToString()))
+                found.append((index, runtime.name, outcome, chain))
     return found
 
 

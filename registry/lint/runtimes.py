@@ -101,7 +101,7 @@ def _unknown_names(
             if part == "patterns":
                 yield from _wrong_patterns(key, condition.patterns)
                 continue
-            is_attribute = part in ("attributes", "captures", "untyped")
+            is_attribute = part in ("attributes", "captures", "stated", "untyped")
             known = attributes if is_attribute else parameters
             noun = "attribute" if is_attribute else "parameter or type variable"
             for unknown in (each for each in names if each not in known):

@@ -38,8 +38,8 @@ FINGERPRINTS: Final = OPSETS / "runtime_fingerprints.yaml"
 
 IMPROVED_KEYS: Final = {
     "constant_types", "evidence", "expands_outdated_bodies", "falls_back", "imports", "inexact_types",
-    "internal_operators", "may_need_input_sizes", "needs_input_ranks", "restrictions", "schemas",
-    "validates_nodes", "wrong",
+    "internal_operators", "may_need_input_sizes", "needs_input_ranks", "reads_empty_constants",
+    "restrictions", "schemas", "unread_types", "validates_nodes", "wrong",
 }  # fmt: skip
 """Keys that may be improved after publication."""
 

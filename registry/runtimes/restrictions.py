@@ -18,6 +18,8 @@ class Condition(Record):
 
     attributes: dict[str, Values] = field(default_factory=dict)
     """Values of attributes, or of each element of a list or tensor; `null` for an absent one."""
+    stated: tuple[str, ...] = ()
+    """Attributes that the node has, even with their defaults."""
     present: tuple[str, ...] = ()
     """Inputs and outputs that the node has."""
     absent: tuple[str, ...] = ()
@@ -40,6 +42,16 @@ class Condition(Record):
     """Axes of inputs and outputs that all have the same size."""
     sized: tuple[str, ...] = ()
     """Inputs and outputs whose sizes are all known before a run."""
+    sized_axes: dict[str, Sizes] = field(default_factory=dict)
+    """Axes of inputs and outputs whose sizes are all known before a run; an unknown rank has none."""
+    ranked: tuple[str, ...] = ()
+    """Inputs and outputs whose ranks are known before a run."""
+    empty: tuple[str, ...] = ()
+    """Inputs and outputs that have no elements in any run: a size is 0."""
+    single: tuple[str, ...] = ()
+    """Variadic inputs and outputs with one value."""
+    odd_sizes: dict[str, Annotated[int, Checked(strict=True)]] = field(default_factory=dict)
+    """Axes of inputs and outputs whose sizes are odd."""
     values: dict[str, Values] = field(default_factory=dict)
     """Elements of constant inputs."""
     differing: tuple[str, ...] = ()
@@ -50,6 +62,8 @@ class Condition(Record):
     """The first and the last opset of the default domain in the model."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
+    some_types: dict[str, Types] = field(default_factory=dict)
+    """Types of which at least one value of a parameter has one: the values of a parameter may differ."""
 
 
 class Restriction(Record):

@@ -96,7 +96,8 @@ class Runtime(Record):
     operators: dict[str, tuple[Kernel, ...]]
     """Kernels by operator, as `ai.onnx.Add`; an empty list removes an inherited operator."""
     internal_operators: dict[str, tuple[Kernel, ...]] = field(default_factory=dict)
-    """Kernels of operators that the runtime writes into the models that it optimizes for a processor."""
+    """Kernels that its table lacks: of operators that it writes into the models that it optimizes, and of
+    nonstandard operators, for types with which it replaces a node by a function body."""
     restrictions: dict[str, str | tuple[Restriction, ...]] = field(default_factory=dict)
     """Nodes that the kernels of an operator refuse in spite of their version and types, by operator.
 
@@ -112,6 +113,10 @@ class Runtime(Record):
     """Whether it refuses some models with inputs of unknown sizes; it is not known which ones."""
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
     """Element types whose results may differ from the definitions in all kernels, with the difference."""
+    unread_types: tuple[ElementName, ...] = ()
+    """Element types of initializers that it cannot read, even if no node uses them."""
+    reads_empty_constants: bool = True
+    """Whether constants without elements keep their shapes; otherwise they become scalars."""
     constant_types: tuple[ElementName, ...] = ()
     """Element types of initializers that must be constant: it refuses those that callers can override."""
     schemas: dict[str, SchemaDifference] = field(default_factory=dict)
@@ -139,7 +144,7 @@ class Runtime(Record):
             inserts_casts: whether the runtime may cast the types of `computes_in` to wider ones.
         """
         name = f"{operator.domain}.{operator.op_type}"
-        kernels = self.operators.get(name) or self.internal_operators.get(name, ())
+        kernels = (*self.operators.get(name, ()), *self.internal_operators.get(name, ()))
         newest = self.opsets.get(operator.domain, operator.since_version if kernels else None)
         if newest is None:
             reason = f"{self.name} does not know the domain {operator.domain}"

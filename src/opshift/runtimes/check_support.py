@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from opshift.inference.infer_types import infer_types
 from opshift.model.attributes import ATTRIBUTE_TYPES
-from opshift.model.element_types import BY_NAME, element_bits, type_string
+from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, element_bits, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
@@ -22,7 +22,7 @@ from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.registry.runtimes.schemas import SchemaDifference
 from opshift.runtimes.conditions import concerns
-from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, ordered
+from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
 
 NO_LIMIT: Final = 2**31 - 1
 """Largest number of values of a variadic parameter."""
@@ -274,6 +274,7 @@ class RuntimeCheck:
                 reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
                 yield MissingKernel((graph,), "", {}, reason, "rename one of the nodes")
         yield from self._input_problems(model)
+        yield from self._tensor_problems(model)
         if not runtime.expands_functions:
             for function, places in model.calls.items():
                 reason = f"{runtime.name} does not accept local functions"
@@ -292,6 +293,19 @@ class RuntimeCheck:
                 reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
                 place = f"graph, initializer {name!r}"
                 yield MissingKernel((place,), "", {}, reason, "make it constant: opshift doctor --fix")
+
+    def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+        runtime = self._runtime
+        if not runtime.unread_types and runtime.reads_empty_constants:
+            return
+        for place, tensor in model.tensors:
+            name = NAME_BY_NUMBER.get(tensor.data_type)
+            if name in runtime.unread_types:
+                reason = f"{runtime.name} does not read constants in {name}"
+                yield MissingKernel((place,), "", {}, reason, "remove it, or choose another type")
+            elif not runtime.reads_empty_constants and loses_shape(tensor):
+                reason = f"{runtime.name} reads a constant without elements as a scalar"
+                yield MissingKernel((place,), "", {}, reason, "use `opshift fit`, which computes it")
 
     def _missing_kernels(self, model: ModelNodes) -> Iterator[MissingKernel]:
         for group in model.groups.values():

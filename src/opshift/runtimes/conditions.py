@@ -147,6 +147,7 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     """Yield whether each part of a condition holds; `None` for unknown facts."""
     for name, allowed in condition.attributes.items():
         yield _attribute_is(node, name, allowed)
+    yield all(name in node.node.attributes for name in condition.stated)
     first, last = condition.opsets or (0, NEWEST)
     yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
     values = {name: value for value, name, _ in node.parameters()}
@@ -167,6 +168,13 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     types = dict(node.types)
     for name, accepted in condition.types.items():
         yield name in types and _is_one_of(types[name], accepted)
+    for name in condition.single:
+        yield sum(each == name for _, each, _ in node.parameters()) == 1
+    for name in condition.empty:
+        yield any(each == name and 0 in (scope.shape(value) or ()) for value, each, _ in node.parameters())
+    for name, accepted in condition.some_types.items():
+        found = (scope.element_type(value) for value, each, _ in node.parameters() if each == name)
+        yield any(each is not None and type_string(each) in accepted for each in found)
     if condition.patterns:
         yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
 
@@ -176,14 +184,20 @@ def _shape_parts(
 ) -> Iterator[bool | None]:
     for name, ranks in condition.ranks.items():
         yield name in values and _is_one_of(scope.rank(values[name]), ranks)
-    for name, axes in condition.dimensions.items():
-        for axis, sizes in axes.items():
+    for name, sizes_of in condition.dimensions.items():
+        for axis, sizes in sizes_of.items():
             yield name in values and _is_one_of(_size(scope, values[name], int(axis)), sizes)
     if condition.equal_sizes:
         axes_of = {values[name]: axis for name, axis in condition.equal_sizes.items() if name in values}
         yield _are_equal(scope.comparable_shapes(list(axes_of)), list(axes_of.values()))
     for name in condition.sized:
         yield name in values and has_known_sizes(scope, values[name])
+    for name, axes in condition.sized_axes.items():
+        yield name in values and all(_size(scope, values[name], each) is not None for each in axes)
+    yield all(name in values and scope.rank(values[name]) is not None for name in condition.ranked)
+    for name, odd_axis in condition.odd_sizes.items():
+        size = _size(scope, values[name], odd_axis) if name in values else 0
+        yield None if size is None else size % 2 == 1
 
 
 def _size(scope: InferenceScope, name: str, axis: int) -> int | None:

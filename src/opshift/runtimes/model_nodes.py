@@ -20,12 +20,19 @@ from opshift.model.graphs import (
     add_values,
     graphs_of,
     initializer_inputs,
+    is_graph,
     node_place,
     require_limited_lists,
 )
 from opshift.model.messages import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import canonical_domain, function_label, model_domain, opset_imports
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    canonical_domain,
+    function_label,
+    model_domain,
+    opset_imports,
+)
 from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims
 from opshift.registry.models import OperatorVersion
@@ -196,6 +203,19 @@ def _body_opset(version: OperatorVersion) -> int:
     return 18 if version.name in OPSET_18_BODIES else version.since_version
 
 
+def constant_of(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a Constant node; `None` for another node, and for a value in another form."""
+    if node.op_type != "Constant" or canonical_domain(node.domain) != DEFAULT_DOMAIN:
+        return None
+    return next((each.t for each in node.attribute if each.name == "value"), None)
+
+
+def loses_shape(tensor: TensorProto) -> bool:
+    """Return whether a constant has no elements, and is more than a list of axes or sizes."""
+    is_list = len(tensor.dims) == 1 and NAME_BY_NUMBER.get(tensor.data_type) == "int64"
+    return 0 in tensor.dims and not is_list
+
+
 class NodeGroup:
     """Nodes of a model with the same operator version and types; there is at least one."""
 
@@ -259,6 +279,17 @@ class ModelNodes:
         self._graphs: list[tuple[str, ContainerProto]] = []
         self._bodies: dict[Hashable, ModelNodes | CannotConvert] = {}
         self._add(self._functions.scope(model.graph, self.opsets, registry, {}), "graph", 0)
+
+    @property
+    def tensors(self) -> Iterator[tuple[str, TensorProto]]:
+        """The place and the tensor of each initializer and Constant node of the main graph and subgraphs."""
+        for path, graph in self._graphs:
+            for tensor in graph.initializer if is_graph(graph) else ():
+                yield f"{path}, initializer {tensor.name!r}", tensor
+            for node in graph.node:
+                value = constant_of(node)
+                if value is not None:
+                    yield node_place(path, node), value
 
     @cached_property
     def groups(self) -> Mapping[Hashable, NodeGroup]:

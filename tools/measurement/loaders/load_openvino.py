@@ -20,16 +20,14 @@ CORE = openvino.Core()
 def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
     """Read and compile a model."""
     compiled = CORE.compile_model(CORE.read_model(path), "CPU", SETTINGS)
-    # unused inputs are removed, and one that is also an output has only the name of its node
+    # one that is also an output has only the name of its node
     ports = [{*each.names, each.node.friendly_name} for each in compiled.inputs]
 
     def run(inputs: Mapping[str, Any]) -> Sequence[Any]:
-        fed = {
-            position: value
-            for position, names in enumerate(ports)
-            for name, value in inputs.items()
-            if name in names
-        }
-        return list(compiled(fed).values())
+        fed = {position: name for position, names in enumerate(ports) for name in inputs if name in names}
+        # an input that is returned as an output may have the name of the output; the order stays
+        unnamed = (position for position in range(len(ports)) if position not in fed)
+        fed |= zip(unnamed, (name for name in inputs if name not in fed.values()), strict=False)
+        return list(compiled({position: inputs[name] for position, name in fed.items()}).values())
 
     return run

@@ -9,6 +9,7 @@ from itertools import chain, islice
 
 from opshift.adapters.core.equivalents import Equivalent, TypeBridge, Unwanted
 from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.empty_constants import compute_empty_constants
 from opshift.analysis.fit.find_equivalents import find_equivalents, replacements_of_unknown
 from opshift.analysis.fit.result import DoesNotFit, FitReport
 from opshift.analysis.fit.targets import APPROXIMATION_COST, IMPOSSIBLE_COST, TargetOpsets, rank_targets
@@ -155,6 +156,8 @@ class Attempt:
         if result is not None:
             self.model = result
             self._reports.append(Report.of(plan, result))
+            if not self._runtime.reads_empty_constants:
+                compute_empty_constants(result)
         return plan.refusals
 
     def _complete(self) -> tuple[MissingKernel, ...]:

@@ -18,7 +18,7 @@ from opshift.converter.options import AllowLike, Options, RecognizeLike, Target,
 from opshift.converter.report import Report
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
-from opshift.model.attributes import TENSOR
+from opshift.model.attributes import INTS, TENSOR
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -57,6 +57,10 @@ CONSTANT_VALUE: Final = 2
 """Position of the input `constant_value` of Pad."""
 
 
+FIRST_WITH_COMPUTED_AXES: Final = 13
+"""Opset from which on the axes of Squeeze are an input."""
+
+
 def write_strict_forms(model: ModelProto, registry: Registry) -> None:
     """Change a model for runtimes that accept only what the definitions state; its results stay equal.
 
@@ -65,9 +69,9 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
     """
     names = FreshNames()
     names.avoid(*root_graphs(model))
-    pads: list[tuple[ContainerProto, list[int]]] = []
+    pads: list[tuple[ContainerProto, list[int], bool]] = []
     for scope, _ in graph_scopes(model, registry):
-        pads.append((scope.container, []))
+        pads.append((scope.container, [], scope.opset_of(DEFAULT_DOMAIN) < FIRST_WITH_COMPUTED_AXES))
         for position, node in enumerate(scope.container.node):
             if _pads_with_a_vector(node, scope):
                 pads[-1][1].append(position)
@@ -75,17 +79,24 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
                 write_tensor(node.attribute.add(name="value", type=TENSOR).t, Tensor("float", (1,), (0.0,)))
             _declare_types(node, scope)
     # Nodes are added last, because scopes find nodes by their positions.
-    for container, positions in pads:
-        _add_scalars(container, positions, names)
+    for container, positions, has_axes in pads:
+        _add_scalars(container, positions, names, has_axes=has_axes)
 
 
-def _add_scalars(graph: ContainerProto, positions: Sequence[int], names: FreshNames) -> None:
-    """Add a Squeeze before each of some nodes, which reads its result in place of `constant_value`."""
+def _add_scalars(
+    graph: ContainerProto, positions: Sequence[int], names: FreshNames, *, has_axes: bool
+) -> None:
+    """Add a Squeeze before each of some nodes, which reads its result in place of `constant_value`.
+
+    With `has_axes`, its axes are an attribute, and written, because some runtimes require this attribute.
+    """
     keys = list(range(0, 2 * len(graph.node), 2))
     for position in positions:
         inputs = graph.node[position].input
         source, inputs[CONSTANT_VALUE] = inputs[CONSTANT_VALUE], names.fresh(inputs[CONSTANT_VALUE])
-        graph.node.add(op_type="Squeeze", input=[source], output=[inputs[CONSTANT_VALUE]])
+        squeeze = graph.node.add(op_type="Squeeze", input=[source], output=[inputs[CONSTANT_VALUE]])
+        if has_axes:
+            squeeze.attribute.add(name="axes", type=INTS).ints.append(0)
         keys.append(2 * position - 1)
     sort_by_keys(graph.node, keys)
 
@@ -95,9 +106,9 @@ def _is(node: NodeProto, op_type: str) -> bool:
 
 
 def _pads_with_a_vector(node: NodeProto, scope: InferenceScope) -> bool:
-    """Return whether a node is a Pad with a value that is not a scalar, although it has one element."""
+    """Return whether a node is a Pad with a value that is a vector with one element."""
     is_given = _is(node, "Pad") and len(node.input) > CONSTANT_VALUE and bool(node.input[CONSTANT_VALUE])
-    return is_given and scope.rank(node.input[CONSTANT_VALUE]) not in (None, 0)
+    return is_given and scope.rank(node.input[CONSTANT_VALUE]) == 1
 
 
 def _declare_types(node: NodeProto, scope: InferenceScope) -> None:

@@ -1,0 +1,80 @@
+"""Compute tensors without elements from their shapes, because some runtimes read constant ones as scalars."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from opshift.model.attributes import TENSOR
+from opshift.model.element_types import NAME_BY_NUMBER
+from opshift.model.graphs import graphs_of, remove_messages, root_graphs, sort_by_keys
+from opshift.model.messages import GraphProto, ModelProto, TensorProto
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
+from opshift.model.tensors import write_tensor
+from opshift.rewriting.workspace import FreshNames
+from opshift.runtimes.model_nodes import constant_of, loses_shape
+
+FIRST_OPSET: Final = 9
+"""Opset that introduced ConstantOfShape."""
+
+ZEROS: Final = {"bool": False, "string": ""}
+"""Values of ConstantOfShape by element type; 0 for numbers."""
+
+
+def compute_empty_constants(model: ModelProto) -> None:
+    """Replace constants without elements by ConstantOfShape, except those that callers may override.
+
+    A model with an opset before ConstantOfShape stays as it is.
+    """
+    if opset_imports(model.opset_import, model.ir_version).get(DEFAULT_DOMAIN, 0) < FIRST_OPSET:
+        return
+    names = FreshNames()
+    names.avoid(*root_graphs(model))
+    graphs = [*root_graphs(model)]
+    while graphs:
+        graph = graphs.pop()
+        graphs += (each for node in graph.node for each in graphs_of(node))
+        _replace_nodes(graph, names)
+        _replace_initializers(graph, names)
+
+
+def _replace_nodes(graph: GraphProto, names: FreshNames) -> None:
+    for node in graph.node:
+        tensor = constant_of(node)
+        if tensor is not None and loses_shape(tensor):
+            node.input.append(_shape_of(tensor, graph, names))
+            node.op_type = "ConstantOfShape"
+            _write_zero(tensor)
+
+
+def _replace_initializers(graph: GraphProto, names: FreshNames) -> None:
+    inputs = {each.name for each in graph.input}
+    found = [each for each in graph.initializer if loses_shape(each) and each.name not in inputs]
+    if not found:
+        return
+    keys = [1] * len(graph.node)
+    for each in found:
+        shape = _shape_of(each, graph, names)
+        node = graph.node.add(op_type="ConstantOfShape", input=[shape], output=[each.name])
+        value = node.attribute.add(name="value", type=TENSOR).t
+        value.CopyFrom(each)
+        _write_zero(value)
+        keys.append(0)
+    sort_by_keys(graph.node, keys)
+    replaced = {each.name for each in found}
+    remove_messages(graph.initializer, [each.name in replaced for each in graph.initializer])
+
+
+def _shape_of(tensor: TensorProto, graph: GraphProto, names: FreshNames) -> str:
+    """Add an initializer with the shape of a tensor, and return its name."""
+    name = names.fresh("shape")
+    sizes = tuple(tensor.dims)
+    write_tensor(graph.initializer.add(), Tensor("int64", (len(sizes),), sizes), name)
+    return name
+
+
+def _write_zero(tensor: TensorProto) -> None:
+    """Write the value of ConstantOfShape, with the element type of a tensor, into this tensor."""
+    name = NAME_BY_NUMBER[tensor.data_type]
+    tensor.Clear()
+    write_tensor(tensor, Tensor(name, (1,), (ZEROS.get(name, 0),)))

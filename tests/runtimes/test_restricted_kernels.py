@@ -1,0 +1,109 @@
+"""Nodes that releases refuse or compute wrongly, or that only some of their forms have."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from opshift import fit
+from opshift.model.files import model_of
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import RuntimeCheck
+from opshift.runtimes.model_nodes import ModelNodes
+from random_graphs.execution import run_in_onnxruntime
+
+LATEST, OLD = "onnxruntime-1.31.1", "onnxruntime-1.23.2"
+OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
+TABLES = "int32[2, 4] i, int32[2, 4] s, float[6, {0}] w, float[5, 3] p, float[2, 3] g, float[3] a, float[3] b"
+EMBED = "y, m = com.microsoft.EmbedLayerNormalization (i, s, w, p, g, a, b)"
+AXES = "float[2, 3] x, int64[{}] axes"
+SUM = "y = ReduceSum (x, axes)"
+NORMALIZED = """
+    two = Constant <value = float {2.0}> () e = Constant <value = float {1.0}> ()
+    p = Pow (x, two) m = ReduceMean <axes = [-1]> (p) a = Add (m, e) r = Sqrt (a) d = Div (x, r)
+    y = Mul (d, w)
+"""
+STRINGS = """
+    n = Constant <value = int64 {2}> ()
+    y, z = Loop (n, , x) <body = b (int64 i, bool c, float[2] s) => (bool o, float[2] t, string[1] u) {
+        o = Identity (c) t = Identity (s) u = Constant <value_strings = ["a"]> ()
+    }>
+"""
+
+
+def _model(inputs: str, nodes: str, opset: int, output: str = "y") -> onnx.ModelProto:
+    imports = f'"" : {opset}, "com.microsoft" : 1, "ai.onnx.ml" : 3'
+    return onnx.parser.parse_model(
+        f"<ir_version: 8, opset_import: [{imports}]> g ({inputs}) => (float[] {output}) {{ {nodes} }}"
+    )
+
+
+def _verdict(model: onnx.ModelProto, runtime: str) -> str:
+    nodes = ModelNodes(model_of(model.SerializeToString())[0], default_registry())
+    support = RuntimeCheck(get_runtime(runtime)).check(nodes)
+    if support.missing:
+        return "does not run"
+    return "may run" if support.uncertain else "wrong" if support.warnings else "runs"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "inputs", "nodes", "opset", "verdict"),
+    [
+        (LATEST, TABLES.format(3), EMBED, 17, "runs"),
+        (LATEST, TABLES.format("N"), EMBED, 17, "does not run"),
+        (LATEST, "double[2, 3] x, float[3] s", "y = LayerNormalization (x, s)", 13, "runs"),
+        (OLD, "double[2, 1] x, double[1] s", "y = LayerNormalization (x, s)", 13, "does not run"),
+        (OLD, "double[2, 1] x, float[1] s", "y = LayerNormalization (x, s)", 13, "runs"),
+        (OLD, "float[2, 3, 4] x", 'y = Einsum <equation = "ijk->kj"> (x)', 13, "may run"),
+        (LATEST, "float[2, 3, 4] x", 'y = Einsum <equation = "ijk->kj"> (x)', 13, "runs"),
+        (OLD, "float[0, 3] x, float[3, 2] z", 'y = Einsum <equation = "ij,jk->ik"> (x, z)', 13, "may run"),
+        (OLD, "float[2, 3] x, float[3, 2] z", 'y = Einsum <equation = "ij,jk->ik"> (x, z)', 13, "runs"),
+        (OLD, "float[2, 3] x, float[3] w", NORMALIZED, 17, "runs"),
+        (OLD, "float[2, 1] x, float[1] w", NORMALIZED, 17, "may run"),
+        (OLD, "float[2] x", STRINGS, 20, "may run"),
+        (LATEST, "float[2] x", STRINGS, 20, "runs"),
+        (OLD, "float[1, 1, 2, 2] x, int64 i", "y = MaxUnpool <kernel_shape = [2, 2]> (x, i)", 11, "runs"),
+        (OPENVINO, AXES.format(1), SUM, 13, "runs"),
+        (OPENVINO, AXES.format("N"), SUM, 13, "does not run"),
+        (OPENVINO, "float[2, 3, 4] x", "y = Softmax <axis = 1> (x)", 12, "wrong"),
+        (OPENVINO, "float[2, 3] x", "y = Softmax <axis = 1> (x)", 12, "runs"),
+        (OPENVINO, "float[2, 3] x", "y = Constant <value_floats = [0.5]> ()", 12, "does not run"),
+        (OPENVINO, "float[2, 3] x", "y = Constant <value_floats = [0.5]> ()", 13, "runs"),
+        (TRACT, "float[2, 3] x", "y = Swish <alpha = 0.5> (x)", 24, "wrong"),
+        (TRACT, "float[2, 3] x", "y = Swish (x)", 24, "runs"),
+        (TRACT, "float[1, 2] x", "y = Squeeze (x)", 11, "does not run"),
+        (TRACT, "float[1, 2] x", "y = Squeeze (x)", 13, "runs"),
+    ],
+)
+def test_predicts_nodes_that_releases_treat_differently(
+    runtime: str, inputs: str, nodes: str, opset: int, verdict: str
+) -> None:
+    assert _verdict(_model(inputs, nodes, opset), runtime) == verdict
+
+
+@pytest.mark.parametrize("form", ["initializer", "Constant"])
+@pytest.mark.parametrize("opset", [7, 13])
+def test_constants_without_elements_are_computed_where_a_runtime_reads_scalars(form: str, opset: int) -> None:
+    model = _model(
+        "float[2] x", "c = Constant <value = float[0, 2] {}> () h = Abs (c) y = Identity (h)", opset
+    )
+    if form == "initializer":
+        tensor = model.graph.node.pop(0).attribute[0].t
+        model.graph.initializer.add().CopyFrom(tensor)
+        model.graph.initializer[0].name = "c"
+    assert _verdict(model, OPENVINO) == "does not run"
+    fitted = fit(model, OPENVINO).model
+    assert _verdict(fitted, OPENVINO) == "runs"
+    assert fitted.graph.node[0].op_type == "ConstantOfShape"
+    feeds = {"x": np.zeros(2, np.float32)}
+    assert run_in_onnxruntime(fitted, feeds)[0].shape == run_in_onnxruntime(model, feeds)[0].shape == (0, 2)
+
+
+def test_types_that_a_runtime_cannot_read_are_widened() -> None:
+    model = _model("float[2] x", "y = Abs (x)", 13)
+    model.graph.initializer.add(name="unused", data_type=onnx.TensorProto.BFLOAT16, raw_data=b"\0\0")
+    assert _verdict(model, TRACT) == "does not run"
+    assert _verdict(fit(model, TRACT).model, TRACT) == "runs"
