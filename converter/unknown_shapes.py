@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from opshift.converter.onnx_shapes import has_onnx
-from opshift.inference.facts import InferenceScope
+from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_types import body_output
 from opshift.model.errors import UnknownShape
 from opshift.model.types import MAX_RANK, declared_dims, dims_text
+from opshift.registry.errors import UNREGISTERED_REMEDY
+from opshift.registry.shapes.all_rules import SHAPE_RULES
 
 MAX_NAMES = 3
 """Maximum number of values that one remedy names."""
@@ -34,10 +36,14 @@ class _Unknown(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """Input or value of the main graph with a shape that the caller can declare, and its label."""
+    """Input or value of the main graph with a shape that the caller can declare, and its label.
+
+    Or the output of an operator with a shape rule that is not registered, and the name of the operator.
+    """
 
     name: str
     label: str
+    unregistered: str = ""
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
@@ -63,9 +69,14 @@ class UnknownShapes:
             return error.otherwise  # sizes of values that the conversion adds, whatever the model declares
         parts = [error.remedy]
         if roots:
-            labels = " and ".join(root.label for root in roots)
-            option = f"--shape {roots[0].name}=... (shapes= in Python)"
-            parts = [f"declare the shape of {labels} with {option}", error.otherwise]
+            operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))
+            parts = [f"register the shape rule of {operators}: {UNREGISTERED_REMEDY}"] if operators else []
+            declared = [root for root in roots if not root.unregistered]
+            if declared:
+                labels = " and ".join(root.label for root in declared)
+                option = f"--shape {declared[0].name}=... (shapes= in Python)"
+                parts.append(f"declare the shape of {labels} with {option}")
+            parts.append(error.otherwise)
         return ", or ".join(filter(None, (*parts, self._advice)))
 
     def _roots_of(self, value: _Unknown) -> tuple[_Root, ...]:
@@ -110,6 +121,8 @@ def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
     producer, record = scope.producer(name), scope.producing_records.get(name)
     if record is not None and producer is None:  # a call of a function
         yield from _unknown(scope, record[3], fact)
+    elif producer is not None and _is_unregistered(producer):
+        return
     elif producer is not None:
         inputs = producer.node.inputs
         if fact == "elements" and producer.node.op_type in ("Shape", "Size"):
@@ -126,9 +139,20 @@ def _dependencies(value: _Unknown) -> Iterator[_Unknown]:
             yield from _unknown(caller, [argument], fact)
 
 
+def _is_unregistered(producer: Producer) -> bool:
+    """Return whether the shape rule of a node's operator is not registered: its inputs do not matter then."""
+    operator = producer.operator
+    return operator is not None and bool(operator.shape) and operator.shape not in SHAPE_RULES
+
+
 def _own_root(value: _Unknown) -> Iterator[_Root]:
-    """Yield a value as its own root if the caller can declare its shape."""
+    """Yield a value as its own root if the caller can declare its shape, or register its shape rule."""
     scope, name, fact = value
+    producer = scope.producer(name)
+    if producer is not None and _is_unregistered(producer):
+        assert producer.operator is not None
+        yield _Root(name, repr(name), str(producer.operator.id))
+        return
     is_main = scope.parent is None and not scope.is_function and fact != "elements"
     is_own = scope.is_overridable(name) or name in scope.producing_records
     is_tensor = "(" not in (scope.element_type(name) or "")

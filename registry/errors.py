@@ -17,6 +17,13 @@ class DefinitionError(OpshiftError):
     """A definition file is invalid or cannot be read; the place is its file and line."""
 
 
+UNREGISTERED_REMEDY = (
+    "opshift runs code of a tree of definitions only on request: name the file or folder that registers it, "
+    "such as --adapters TREE/adapters (opshift.load_adapters in Python)"
+)
+"""Remedy if a definition names an adapter or a shape rule that no executed file registers."""
+
+
 class DefinitionFinding(NamedTuple):
     """Violation of the lint rule with the id `rule`, such as `type.unknown`, at a place in a definition."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
-from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import Scope
 from opshift.model.attributes import TENSOR
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, graphs_of, nested_nodes, root_graphs, sort_by_keys
@@ -32,7 +32,7 @@ def has_branches(model: ModelProto) -> bool:
     return any(node.op_type == "If" for node in nested_nodes(*root_graphs(model), *model.functions))
 
 
-def constant_branches(scope: InferenceScope) -> Iterator[ConstantBranch]:
+def constant_branches(scope: Scope) -> Iterator[ConstantBranch]:
     """Yield the branches that always run, except branches inside of other ones."""
     container = scope.container
     for position, record in enumerate(scope.node_records):
@@ -45,7 +45,7 @@ def constant_branches(scope: InferenceScope) -> Iterator[ConstantBranch]:
                 yield from constant_branches(scope.child(graph))
 
 
-def _constant_branch(node: NodeProto, scope: InferenceScope) -> GraphProto | None:
+def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
     if canonical_domain(node.domain) != DEFAULT_DOMAIN or len(node.input) != 1:
         return None
     try:
@@ -59,7 +59,7 @@ def _constant_branch(node: NodeProto, scope: InferenceScope) -> GraphProto | Non
     return found[0] if len(found) == 1 and _can_inline(found[0], node, scope) else None
 
 
-def _can_inline(branch: GraphProto, node: NodeProto, scope: InferenceScope) -> bool:
+def _can_inline(branch: GraphProto, node: NodeProto, scope: Scope) -> bool:
     """Return whether the nodes of a branch produce all its outputs, and can hold its initializers."""
     if branch.input or branch.sparse_initializer or branch.quantization_annotation:
         return False

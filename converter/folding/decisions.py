@@ -8,7 +8,7 @@ from typing import NamedTuple
 from opshift.converter.folding.equal_values import EqualValues
 from opshift.converter.folding.no_ops import reshaped_source, unchanged_input
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
-from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import Scope
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import ContainerProto, NodeRecord, graphs_of
@@ -90,7 +90,7 @@ class Rules(NamedTuple):
         return is_free and not self.has_devices
 
 
-def decide(scope: InferenceScope, rules: Rules) -> Decisions:
+def decide(scope: Scope, rules: Rules) -> Decisions:
     """Return the decisions about a graph or function and its subgraphs."""
     found = Decisions(scope.container, {}, {}, {}, [])
     equal_values = EqualValues(scope, found.aliases)
@@ -110,7 +110,7 @@ def decide(scope: InferenceScope, rules: Rules) -> Decisions:
     return found
 
 
-def declare_nodes(scope: InferenceScope) -> None:
+def declare_nodes(scope: Scope) -> None:
     """Make the outputs of the nodes of a scope and its subgraphs known to it."""
     scope.defined_names.update(name for record in scope.node_records for name in record[4])
     for record in scope.node_records:
@@ -121,12 +121,12 @@ def declare_nodes(scope: InferenceScope) -> None:
             declare_nodes(child)
 
 
-def _children(scope: InferenceScope) -> Iterator[InferenceScope]:
+def _children(scope: Scope) -> Iterator[Scope]:
     for node in scope.container.node:
         yield from map(scope.child, graphs_of(node))
 
 
-def _constant_outputs(record: NodeRecord, scope: InferenceScope, rules: Rules) -> list[Tensor] | None:
+def _constant_outputs(record: NodeRecord, scope: Scope, rules: Rules) -> list[Tensor] | None:
     """Return the values of all outputs of a node that is not a Constant; `None` if one is not constant."""
     _, domain, op_type, _, outputs = record
     is_evaluated = op_type in EVALUATED and canonical_domain(domain) == DEFAULT_DOMAIN
@@ -141,22 +141,20 @@ def _constant_outputs(record: NodeRecord, scope: InferenceScope, rules: Rules) -
     return values if all(map(rules.budget.spend, values)) else None
 
 
-def _constant(name: str, scope: InferenceScope) -> Tensor | None:
+def _constant(name: str, scope: Scope) -> Tensor | None:
     try:
         return scope.constant(name)
     except (CannotConvert, *INVALID_NODE_ERRORS):  # the node is invalid: the plan reports it
         return None
 
 
-def _has_place(name: str, value: Tensor, scope: InferenceScope, rules: Rules) -> bool:
+def _has_place(name: str, value: Tensor, scope: Scope, rules: Rules) -> bool:
     """Return whether an initializer or a Constant node can hold a value."""
     is_initializer = rules.takes_initializers and scope.parent is None and not scope.is_function
     return (is_initializer and name not in rules.fixed) or not needs_cast(value, scope.opset_of(""))
 
 
-def _aliases(
-    record: NodeRecord, scope: InferenceScope, rules: Rules, equal_values: EqualValues
-) -> dict[str, str]:
+def _aliases(record: NodeRecord, scope: Scope, rules: Rules, equal_values: EqualValues) -> dict[str, str]:
     """Return the outputs of a node that other values replace, with these."""
     outputs = record[4]
     try:
@@ -171,7 +169,7 @@ def _aliases(
     return {name: source for name, source in zip(outputs, found, strict=True) if name}
 
 
-def _reshaped_source(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
+def _reshaped_source(record: NodeRecord, scope: Scope, rules: Rules) -> str | None:
     """Return the value that a Reshape can read in place of its input, a reshape of that value; or `None`."""
     _, domain, op_type, _, _ = record
     if op_type != "Reshape" or canonical_domain(domain) != DEFAULT_DOMAIN or scope.is_call(record):
@@ -183,7 +181,7 @@ def _reshaped_source(record: NodeRecord, scope: InferenceScope, rules: Rules) ->
     return source if source is not None and rules.can_alias((), (source,)) else None
 
 
-def _unchanged_input(record: NodeRecord, scope: InferenceScope, rules: Rules) -> str | None:
+def _unchanged_input(record: NodeRecord, scope: Scope, rules: Rules) -> str | None:
     """Return the input that a node returns unchanged, or `None`."""
     _, domain, op_type, _, _ = record
     is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)

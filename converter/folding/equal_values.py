@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.evaluator.rule_table import EVALUATED, SMALL_SIZE
-from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import Scope
 from opshift.inference.symbols import is_symbol
 from opshift.model.graphs import NodeRecord, graphs_of
 from opshift.model.messages import NodeProto
@@ -27,7 +27,7 @@ class EqualValues:
     `aliases` are the values that others replace; the caller adds to it.
     """
 
-    def __init__(self, scope: InferenceScope, aliases: Mapping[str, str]) -> None:
+    def __init__(self, scope: Scope, aliases: Mapping[str, str]) -> None:
         self._scope = scope
         self._aliases = aliases
         self._outputs: dict[Key, tuple[str, ...]] = {}

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.evaluator.rule_table import MAX_ELEMENTS
-from opshift.inference.facts import InferenceScope
+from opshift.inference.scope import Scope
 from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import NodeRecord
@@ -17,7 +17,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import element_count
 from opshift.model.types import Shape
 
-Test: TypeAlias = Callable[[Node, InferenceScope, int], bool]
+Test: TypeAlias = Callable[[Node, Scope, int], bool]
 """Test of a node of the default domain, with the version of its operator: true if it changes nothing."""
 
 DROPOUT_WITHOUT_ATTRIBUTE_SINCE = 7
@@ -28,7 +28,7 @@ BROADCAST_SINCE = 7
 """First version of arithmetic operators that broadcasts both operands as in NumPy."""
 
 
-def unchanged_input(node: Node, scope: InferenceScope) -> str | None:
+def unchanged_input(node: Node, scope: Scope) -> str | None:
     """Return the input that a node of the default domain returns in every run, or `None`."""
     operator = scope.operator(node.op_type, node.domain)
     if operator is None or node.has_attribute_references or not node.input(0) or any(node.outputs[1:]):
@@ -39,10 +39,11 @@ def unchanged_input(node: Node, scope: InferenceScope) -> str | None:
     return node.input(0) if test is not None and test(node, scope, operator.since_version) else None
 
 
-def reshaped_source(node: Node, scope: InferenceScope) -> str | None:
+def reshaped_source(node: Node, scope: Scope) -> str | None:
     """Return the value of which the first input of a Reshape is a reshape, if the result is the same.
 
-    The result depends on the shape of the input if a 0 copies one of its sizes.
+    The result depends on the shape of the input if a 0 copies one of its sizes. A reshaped value that other
+    nodes read stays: reading another value instead of it would save no node, and hide what computes it.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
         return None
@@ -52,18 +53,28 @@ def reshaped_source(node: Node, scope: InferenceScope) -> str | None:
             return None
     source = node.inputs[0]
     while (record := scope.producing_records.get(source)) is not None and _is_reshape(record, scope):
+        if not _has_only_reshapes(source, scope):
+            break
         source = record[3][0]
     return source if source != node.inputs[0] else None
 
 
-def _is_reshape(record: NodeRecord, scope: InferenceScope) -> bool:
+def _has_only_reshapes(value: str, scope: Scope) -> bool:
+    """Return whether nothing reads a value but nodes that change its shape, and those that fold."""
+    return not (value in scope.outputs or scope.is_captured(value)) and all(
+        _is_reshape(each, scope) or all(scope.constant(name) for name in each[4] if name)
+        for each in scope.readers(value)
+    )
+
+
+def _is_reshape(record: NodeRecord, scope: Scope) -> bool:
     """Return whether a node changes only the shape."""
     _, domain, op_type, inputs, _ = record
     is_standard = canonical_domain(domain) == DEFAULT_DOMAIN and not scope.is_call(record)
     return is_standard and op_type in RESHAPES and bool(inputs and inputs[0])
 
 
-def _other_operand(node: Node, scope: InferenceScope) -> str | None:
+def _other_operand(node: Node, scope: Scope) -> str | None:
     """Return the operand of a node that its neutral operand keeps, if the result has its shape."""
     number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
     first, second = node.inputs
@@ -77,7 +88,7 @@ def _other_operand(node: Node, scope: InferenceScope) -> str | None:
     return None
 
 
-def _has_different_bytes(name: str, scope: InferenceScope) -> bool:
+def _has_different_bytes(name: str, scope: Scope) -> bool:
     """Return whether the bytes of an initializer show that its elements differ: it is not decoded.
 
     Decoding all weights would spend the budget of evaluated elements.
@@ -88,7 +99,7 @@ def _has_different_bytes(name: str, scope: InferenceScope) -> bool:
     return size > 0 and raw != raw[:size] * (count or 0)
 
 
-def _keeps_shape_of(value: str, dims: Shape, scope: InferenceScope) -> bool:
+def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
     """Return whether a value keeps its shape if it is broadcast with others of these dimensions, a few."""
     shape = scope.shape(value)
     if shape is None or len(dims) > len(shape):
@@ -112,32 +123,32 @@ def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
 
-def _always(node: Node, scope: InferenceScope, version: int) -> bool:
+def _always(node: Node, scope: Scope, version: int) -> bool:
     return True
 
 
-def _has_one_input(node: Node, scope: InferenceScope, version: int) -> bool:
+def _has_one_input(node: Node, scope: Scope, version: int) -> bool:
     return len(node.inputs) == 1
 
 
-def _keeps_shape(node: Node, scope: InferenceScope, version: int) -> bool:
+def _keeps_shape(node: Node, scope: Scope, version: int) -> bool:
     """Return whether the shapes of input and output are equal in every run."""
     before = scope.symbolic_shape(node.input(0))
     return before is not None and None not in before and before == scope.symbolic_shape(node.output(0))
 
 
-def _casts_to_same_type(node: Node, scope: InferenceScope, version: int) -> bool:
+def _casts_to_same_type(node: Node, scope: Scope, version: int) -> bool:
     # Version 1 names the type, version 6 has its number.
     kind = BY_NUMBER.get(node.attribute("to")) if isinstance(node.attribute("to"), int) else None
     return kind is not None and kind.name == scope.element_type(node.input(0))
 
 
-def _casts_like_same_type(node: Node, scope: InferenceScope, version: int) -> bool:
+def _casts_like_same_type(node: Node, scope: Scope, version: int) -> bool:
     source = scope.element_type(node.input(0))
     return source is not None and source == scope.element_type(node.input(1))
 
 
-def _keeps_axes(node: Node, scope: InferenceScope, version: int) -> bool:
+def _keeps_axes(node: Node, scope: Scope, version: int) -> bool:
     axes = node.attribute("perm")
     if axes is not None:
         return tuple(axes) == tuple(range(len(axes)))
@@ -145,14 +156,14 @@ def _keeps_axes(node: Node, scope: InferenceScope, version: int) -> bool:
     return rank is not None and rank <= 1
 
 
-def _slices_everything(node: Node, scope: InferenceScope, version: int) -> bool:
+def _slices_everything(node: Node, scope: Scope, version: int) -> bool:
     """Return whether the shape stays; a negative step would reverse an axis."""
     steps = scope.constant(node.input(4)) if node.input(4) else None
     is_forward = not node.input(4) or (steps is not None and all(each > 0 for each in steps.values))
     return is_forward and _keeps_shape(node, scope, version)
 
 
-def _pads_nothing(node: Node, scope: InferenceScope, version: int) -> bool:
+def _pads_nothing(node: Node, scope: Scope, version: int) -> bool:
     """Return whether all pads are 0; the shape alone could also stay if a negative one removes an element."""
     if node.input(1):
         pads = scope.constant(node.input(1))
@@ -161,7 +172,7 @@ def _pads_nothing(node: Node, scope: InferenceScope, version: int) -> bool:
     return given is not None and not any(given)
 
 
-def _drops_nothing(node: Node, scope: InferenceScope, version: int) -> bool:
+def _drops_nothing(node: Node, scope: Scope, version: int) -> bool:
     """Return whether a Dropout is one of inference."""
     if version < DROPOUT_WITHOUT_ATTRIBUTE_SINCE:
         return bool(node.attribute("is_test", 0))

@@ -45,15 +45,15 @@ def _declarations(operator: Operator) -> Iterator[Declaration]:
         yield Declaration(keys, last.since_version, last.removal.removed_in, last.removal.up)
 
 
-@rule("shape.private", "correct the name, or pass the file that registers it with --adapters")
+@rule("shape.private", "correct the name, or run the file that registers it with --adapters")
 def shape_private(subject: TreeOperator) -> Iterator[Problem]:
-    """A private shape rule is registered."""
+    """Every shape rule is registered."""
     for keys, name in unknown_shapes(subject.operator):
-        if is_private_shape(subject.operator, name):
+        if is_private_shape(name):
             yield Problem(f"no shape rule {name!r} is registered", keys)
 
 
-@rule("step.adapter", "write it with @adapter, and pass its file with --adapters")
+@rule("step.adapter", "write it with @adapter, and run its file with --adapters")
 def step_adapter(subject: TreeOperator) -> Iterator[Problem]:
     """Every declared adapter is registered."""
     domain, name = subject.operator.domain, subject.operator.name

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from opshift.model.message_text import similar_names
-from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator
@@ -56,9 +55,9 @@ def version_removal(operator: Operator) -> Iterator[Problem]:
 
 @rule("shape.unknown", "name a rule of registry/shapes")
 def shape_unknown(operator: Operator) -> Iterator[Problem]:
-    """`shape` names a shape rule; in a private domain, it may also be one that adapters register later."""
+    """`shape` names a shape rule, or one that a file registers later, whose name resembles no other."""
     for keys, name in unknown_shapes(operator):
-        if not is_private_shape(operator, name):
+        if not is_private_shape(name):
             remedy = nearest(name, TABLE.registered)
             yield Problem(f"there is no shape rule {name!r}", keys, remedy)
 
@@ -74,6 +73,6 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
     return ((keys, name) for name, keys in found.items())
 
 
-def is_private_shape(operator: Operator, name: str) -> bool:
-    """Return whether an unknown shape rule may be registered later: no misspelt one, in a private domain."""
-    return not operator.domain.startswith(DEFAULT_DOMAIN) and not similar_names(name, TABLE.registered)
+def is_private_shape(name: str) -> bool:
+    """Return whether an unknown shape rule may be registered later: it resembles no other."""
+    return not similar_names(name, TABLE.registered)

@@ -55,7 +55,8 @@ def test_prints_findings_as_annotations(run: Run, broken: Path) -> None:
 def test_accepts_valid_proposal(run: Run, folder: Path) -> None:
     proposal("function", folder / "sq")
     result = run("proposal", "check", "sq")
-    assert (result.exit_code, result.stdout) == (0, "valid: no findings\n")
+    sign = "Two reviewers sign it off with `opshift proposal sign sq --name NAME`."
+    assert (result.exit_code, result.stdout) == (0, f"valid: no findings\n{sign}\n")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.any_runtime import run_in_ort
 from support.execution import assert_equal, op_types, opset_of, run
-from support.proposals import rename_operator, replace_text, set_answers
+from support.proposals import rename_operator, replace_text, set_answers, write_content
 from support.recorded import recorded_cases, recorded_operators
 from typer.testing import CliRunner
 
@@ -297,7 +297,7 @@ def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tm
 
 def _with_adapters(domain: str) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
-        (folder / "adapters.py").write_text(f"# adapters of {domain}\n", "utf-8")
+        (folder / "adapters.py").write_text(f'DOMAIN = "{domain}"\n', "utf-8")
 
     return edit
 
@@ -311,15 +311,20 @@ def _accept_bend(make: Make, domain: str, tree: Path, name: str = "Bend") -> tup
     return accept(moved, tree).files
 
 
+def test_adapters_without_code_are_not_accepted(make: Make, tree: Path) -> None:
+    """`proposal new` writes a file of comments, which need not be deleted."""
+    template = '"""Adapters of Squareplus."""\n\nfrom opshift.adapters import adapter\n\n# @adapter(...)\n'
+    accept(make("function", write_content("adapters.py", template)), tree)
+    assert not (tree / "adapters").exists()
+
+
 def test_operators_of_two_domains_have_separate_files(make: Make, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     domains = ("com.acme", "com.other")
     for domain in domains:
         _accept_bend(make, domain, tree)
     texts = {path.name: path.read_text() for path in (tree / "adapters").iterdir()}
-    assert texts == {
-        f"{domain.replace('.', '_')}_bend_1.py": f"# adapters of {domain}\n" for domain in domains
-    }
+    assert texts == {f"{domain.replace('.', '_')}_bend_1.py": f'DOMAIN = "{domain}"\n' for domain in domains}
     assert {each.path.parents[1].name for each in recorded_cases(tree / "cases")} == set(domains)
 
 

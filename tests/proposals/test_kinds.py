@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ from support.workbench import (
     reference_text,
     texts,
 )
+from typer.testing import CliRunner
+
+from opshift.cli.main import app
+from opshift.proposals.check import check_proposal
 
 
 def test_new_operator(bench: Workbench) -> None:
@@ -155,5 +160,39 @@ def test_removal_in_favour_of_several_operators(bench: Workbench) -> None:
         "adapters.py": REMOVE_XOR,
     }
     bench.fill(path, {"removal": removal}, files, mapping="Xor(A, B) is Not(Equal(A, B)).")
+    findings = {each.rule for each in check_proposal(path, bench.registry).findings}
+    assert "coverage.types" not in findings  # T1 is the type of the output only
+    entry = "- **Xor** (removal): A proposal of a test. Use Equal and Not: Not of Equal"
+    assert entry in (bench.tree / "CHANGELOG.md").read_text()
     newer = bench.convert(node("Xor", "x", "y"), 28, 29)
     assert op_types(newer) == ["Equal", "Not"]
+
+
+KINDS = (
+    test_new_operator,
+    test_new_function,
+    test_update,
+    test_deprecation_in_favour_of_new_operator,
+    test_removal_in_favour_of_several_operators,
+)
+
+
+@pytest.mark.full
+def test_every_kind_in_one_tree_from_new_to_release(tmp_path: Path) -> None:
+    """The tree is a copy outside of the project, as `opset copy` writes it."""
+    bench = Workbench(tmp_path)
+    _run_command("opset", "copy", str(bench.tree))
+    for accept_kind in KINDS:
+        accept_kind(bench)
+    tree = ("--opsets", str(bench.tree))
+    assert "5 new versions" in _run_command("opset", "release", *tree)
+    listed = _run_command("list", "--changed", "28", "29", "--domain", "ai.onnx", *tree)
+    names = ("NextAfter", "Cube", "Cosh", "RationalSign", "Softsign", "Xor")
+    assert [name for name in names if name not in listed] == []
+    assert (bench.start("update", "Cube") / "operator.yaml").read_text().count("since_version") == 2
+
+
+def _run_command(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from support.execution import Array, op_types
-from support.proposals import set_answers
+from support.proposals import set_answers, set_newest_version
 from support.workbench import (
     ANSWERS,
     EXAMPLES,
@@ -15,6 +15,7 @@ from support.workbench import (
     MAPPING,
     PRIMITIVE,
     Workbench,
+    body,
     node,
     reference_text,
     texts,
@@ -55,6 +56,13 @@ def _update_blend(bench: Workbench, examples: str = EXAMPLES + OLDER) -> Operato
         "examples.yaml": examples,
     }
     return bench.fill(bench.start("update", "Blend", "com.acme"), definition, files)
+
+
+def test_version_1_has_no_downgrade(bench: Workbench) -> None:
+    path = bench.start("new-function", "Double", "com.acme")
+    set_newest_version(before="body", body=body(18, "Add X X Y"), descriptions=texts(), **FLOAT)(path)
+    found = {each.rule: each.remedy for each in check_proposal(path, bench.registry).findings}
+    assert found["steps.down"] == "delete `before`"
 
 
 def test_update_of_vendor_operator(bench: Workbench) -> None:

@@ -12,6 +12,7 @@ from opshift.proposals.check import check_proposal
 from opshift.proposals.content.models import INTRODUCING_KINDS, KINDS, Example, Kind, Proposal
 from opshift.proposals.scaffold import ProposalRequest, scaffold
 from opshift.registry.registry import default_registry
+from opshift.registry.steps import VERBS
 from opshift.registry.yaml_files import load_yaml
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "proposals.md"
@@ -52,6 +53,43 @@ def test_creates_readable_files_for_every_kind(kind: Kind, tmp_path: Path) -> No
 )
 def test_definition_has_parts_of_its_kind(kind: Kind, name: str, text: str, tmp_path: Path) -> None:
     assert text in (_new(kind, name, tmp_path / "new") / "operator.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "domain", "name", "file", "text"),
+    [
+        pytest.param(
+            "new-operator", "ai.onnx", "Novelty", "adapters.py", '@adapter("Novelty", 29, 28', id="downgrade"
+        ),
+        pytest.param(
+            "update", "ai.onnx", "Hardmax", "adapters.py", '@adapter("Hardmax", 29, 13', id="update"
+        ),
+        pytest.param("removal", "ai.onnx", "Xor", "adapters.py", '@adapter("Xor", 7, 29', id="removal"),
+        pytest.param("removal", "ai.onnx", "Xor", "examples.yaml", "\n  - {type: bool", id="element type"),
+        pytest.param("update", "ai.onnx", "Gemm", "examples.yaml", "2]]}\n  - {type: float", id="two inputs"),
+        pytest.param("update", "ai.onnx", "Hardmax", "operator.yaml", "{drop_attribute: alpha}", id="verbs"),
+        pytest.param(
+            "promotion",
+            "ai.onnx",
+            "FlexAttention",
+            "operator.yaml",
+            "shape: flex_attention\nversions:\n- since_version: 29\n  status: STABLE\n  # Conversion",
+            id="promoted definition",
+        ),
+    ],
+)
+def test_files_follow_the_operator(
+    kind: Kind, domain: str, name: str, file: str, text: str, tmp_path: Path
+) -> None:
+    assert text in (_new(kind, name, tmp_path / "new", domain) / file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("domain", ["com.acme", "ai.onnx.preview"])
+@pytest.mark.parametrize("kind", ["new-operator", "new-function"])
+def test_version_1_has_no_previous_opset(kind: Kind, domain: str, tmp_path: Path) -> None:
+    path = _new(kind, "Novelty", tmp_path / "new", domain)
+    assert "before" not in (path / "operator.yaml").read_text("utf-8")
+    assert not (path / "adapters.py").exists()
 
 
 def test_update_inherits_texts(tmp_path: Path) -> None:
@@ -112,6 +150,11 @@ def test_scaffold_and_guide_name_every_key(kind: Kind, tmp_path: Path) -> None:
         text = (path / file).read_text("utf-8")
         assert [key for key in keys if not re.search(rf"\b{key}\b", text)] == []
         assert [key for key in keys if not re.search(rf"\b{key}\b", guide)] == []
+
+
+def test_guide_lists_every_verb() -> None:
+    rows = re.findall(r"^\| `(\w+): .*` \|", GUIDE.read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(VERBS)
 
 
 def test_removed_operator_cannot_be_updated(tmp_path: Path) -> None:

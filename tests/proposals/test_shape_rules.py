@@ -16,6 +16,7 @@ from support.workbench import (
     texts,
 )
 
+from opshift.proposals.check import check_proposal
 from opshift.proposals.evidence.run import load_module
 from opshift.proposals.status import status_of
 from opshift.registry.shapes.all_rules import SHAPE_RULES
@@ -113,6 +114,15 @@ def test_reports_wrong_shape_rule(bench: Workbench, shapes: str, rule: str, text
     path, definition, files = _start_rows(bench, "com.acme", shapes)
     with pytest.raises(AssertionError, match=rf"error {rule}: .*{re.escape(text)}"):
         bench.fill(path, definition, files, primitive_reason=PRIMITIVE)
+
+
+def test_name_resembles_no_other_rule(bench: Workbench) -> None:
+    """Commands that do not run the file would take the name for a misspelt one."""
+    path, _, files = _start_rows(bench, "com.acme", SHAPES.replace("acme_rows", "same_as_firsts"))
+    operator_fields(shape="same_as_firsts")(path)
+    (path / "shapes.py").write_text(files["shapes.py"])
+    found = {each.rule: each.reason for each in check_proposal(path, bench.registry).findings}
+    assert found["operator.shape"].endswith("resembles that of 'same_as_first'")
 
 
 UP, DOWN = "def up(node: Node, out: Rewriter) -> None:", "def down(node: Node, out: Rewriter) -> None:"

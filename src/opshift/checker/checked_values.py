@@ -127,6 +127,8 @@ def _bind(
 ) -> Iterator[BoundValue]:
     last = len(formals) - 1
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
-        if value_type is not None and last >= 0:
+        # A release may have more parameters than the definition.
+        is_bound = position <= last or (last >= 0 and formals[last].option == "variadic")
+        if value_type is not None and is_bound:
             # Only the last parameter can be variadic; it is bound to all remaining values.
             yield BoundValue(formals[min(position, last)], name, type_string(value_type))

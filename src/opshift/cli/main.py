@@ -257,7 +257,10 @@ COMMANDS = [
         ('"Unsupported model IR version: 10"', ""),
     ),
     Command(
-        "opset", "Export and load operator sets as documents, and release opsets.", "registry.opset", "opset"
+        "opset",
+        "Export and load operator sets, copy the definitions, and release opsets.",
+        "registry.opset",
+        "opset",
     ),
     Command("proposal", "Write, check, review and accept operator proposals.", "proposal", "proposal"),
 ]

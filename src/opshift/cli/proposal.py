@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ from opshift.model.message_text import count_text, did_you_mean
 from opshift.opsets import OPSETS
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.models import KINDS, Kind
-from opshift.proposals.content.staged_registry import registry_of_tree
+from opshift.proposals.content.staged_registry import is_standard, registry_of_tree
 from opshift.registry.definition_files import REVIEWERS
 
 if TYPE_CHECKING:
@@ -67,9 +68,14 @@ def check(
         counts = Counter(str(each.level) for each in checked.findings)
         data = {"counts": counts, "findings": [each.as_dict() for each in shown]}
         verdict = "valid" if not checked.errors else "invalid"
-        print_result(
-            Format(form), data, lambda page: write_findings(page, shown, verdict), quiet=quiet and not shown
-        )
+
+        def write(page: Page) -> None:
+            write_findings(page, shown, verdict)
+            if not checked.errors:
+                sign_command = _command("sign", folder, tree, "--name", "NAME")
+                page.line(f"Two reviewers sign it off with `{sign_command}`.")
+
+        print_result(Format(form), data, write, quiet=quiet and not shown)
     if checked.errors:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -122,13 +128,29 @@ def trusted_folder(base: str | None, tree: Path | None) -> Iterator[Path | None]
         yield folder
 
 
+NEW_TREE = (
+    "`opshift opset copy TREE` writes one; for a private domain it may be a folder that does not exist yet."
+)
+
 TreeOption = Annotated[
     Path | None,
     typer.Option(
-        "--opsets", metavar="TREE", help="The definitions to which the proposal applies (default: built-in)."
+        "--opsets",
+        metavar="TREE",
+        help=f"The tree of definitions to which the proposal applies (default: built-in). {NEW_TREE}",
     ),
 ]
 
+
+KINDS_HELP = {
+    "new-operator": "an operator that no existing operators express",
+    "new-function": "one with a function body",
+    "update": "a new version, or an edited version that is not released",
+    "deprecation": "a new version that names replacements",
+    "removal": "no version in later opsets",
+    "promotion": "a preview or private operator that moves to the domain",
+}
+GUIDE_ADDRESS = "https://github.com/opshift/opshift/blob/main/docs/proposals.md"
 
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
@@ -143,7 +165,20 @@ EXAMPLES = {
 }
 """Arguments of each subcommand, for its help."""
 
-proposal = subcommand_group("Write, check, review and accept operator proposals.")
+proposal = subcommand_group(
+    f"""Write, check, review and accept operator proposals.
+
+    The usual order: `opshift opset copy TREE`, then new, check, render, sign (by two people) and accept, each
+    with --opsets TREE, and in the end `opshift opset release`. A proposal for a private domain needs no copy
+    and no release. Guide, with all files and keys: {GUIDE_ADDRESS}
+    """
+)
+
+
+def _command(name: str, folder: Path, tree: Path | None, *options: str) -> str:
+    """Return a command about a proposal as a user enters it."""
+    chosen = () if tree is None else ("--opsets", str(tree))
+    return shlex.join(("opshift", "proposal", name, str(folder), *options, *chosen))
 
 
 def _examples(command: str) -> str | None:
@@ -156,7 +191,15 @@ def _examples(command: str) -> str | None:
 )
 def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.", parser=local_path)],
-    kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            "-k",
+            metavar="KIND",
+            help=f"One of {', '.join(f'{each} ({KINDS_HELP[each]})' for each in KINDS)}.",
+        ),
+    ],
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The operator, such as Conv.")],
     domain: Annotated[
         str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The operator's domain.")
@@ -183,7 +226,7 @@ def new(
     def write(page: Page) -> None:
         for each in files:
             page.line(f"wrote {each}")
-        page.line(f"Answer the questions in them, then run `opshift proposal check {folder}`.")
+        page.line(f"Answer the questions in them, then run `{_command('check', folder, tree)}`.")
 
     print_result(form, {"files": files}, write, quiet=quiet)
 
@@ -282,6 +325,7 @@ def sign(
     from opshift.proposals.check import check_proposal
     from opshift.proposals.content.folder import ProposalFolder
     from opshift.proposals.content.reviewers import ReviewerList
+    from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
     from opshift.proposals.content.sign_off import sign as signed_by
 
     registry = registry_of_tree(tree)
@@ -294,8 +338,15 @@ def sign(
             raise UsageError(reason, remedy=f"run opshift proposal check {folder}, and resolve them")
         reviewers = ReviewerList(trusted or registry.folders[-1])
         signed = signed_by(ProposalFolder(folder), name, reviewers, key=key)
-    text = f"{signed.name} signed off {signed.fingerprint}"
-    print_result(form, signed.model_dump(), lambda page: page.line(text), quiet=quiet)
+        valid = len(valid_sign_offs(ProposalFolder(folder), reviewers))
+
+    def write(page: Page) -> None:
+        page.line(f"{signed.name} signed off {signed.fingerprint}")
+        accept_command = _command("accept", folder, tree or Path("TREE"))
+        missing = f"{valid} of {REQUIRED_SIGN_OFFS} sign-offs"
+        page.line(missing if valid < REQUIRED_SIGN_OFFS else f"Accept it with `{accept_command}`.")
+
+    print_result(form, signed.model_dump(), write, quiet=quiet)
 
 
 @proposal.command(cls=HelpCommand, epilog=_examples("status"))
@@ -327,7 +378,12 @@ def status(
 def accept(
     folder: ProposalArgument,
     tree: Annotated[
-        Path, typer.Option("--opsets", metavar="TREE", help="The folder of definitions to write to.")
+        Path,
+        typer.Option(
+            "--opsets",
+            metavar="TREE",
+            help=f"The tree of definitions to write to. {NEW_TREE}",
+        ),
     ],
     adapters: Annotated[
         Path | None,
@@ -373,7 +429,9 @@ def accept(
             page.line(f"wrote {each}")
         code = adapters or tree / "adapters"
         if any(each.is_relative_to(code) for each in files):
-            page.line(f"Commands run adapters and shape rules of the tree with --adapters {code}")
+            page.line(f"Converting models runs this code only with --opsets {tree} --adapters {code}.")
+        if is_standard(accepted.operator.domain):
+            page.line(f"After all proposals for the opset: `opshift opset release --opsets {tree}`.")
 
     result = {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}
     print_result(form, result, write, quiet=quiet)

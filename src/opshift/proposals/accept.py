@@ -1,5 +1,6 @@
 """Accept a proposal into a tree of definitions once every check passes."""
 
+import ast
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opshift.analysis.verification.numpy_types import array_element_type
+from opshift.analysis.verification.references import OPERATOR_NAME
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import UsageError
 from opshift.model.messages import TensorProto
@@ -132,6 +134,19 @@ def accept(
     return Accepted(draft.version.id, draft.opset, tuple(texts), recorded)
 
 
+def _reference_text(text: str, operator: OperatorId) -> str:
+    """Return the text of a reference with its operator version, which `--verify-with` reads."""
+    line = f'{OPERATOR_NAME} = "{operator}"'
+    changed, count = re.subn(rf"(?m)^{OPERATOR_NAME} = .*$", line, text)
+    return changed if count else f"{text.rstrip()}\n\n\n{line}\n"
+
+
+def _has_code(code: Path) -> bool:
+    """Return whether a file has more than the imports and comments of its template."""
+    statements = ast.parse(code.read_bytes()).body
+    return not all(isinstance(each, ast.Import | ast.ImportFrom | ast.Expr) for each in statements)
+
+
 def _file_contents(
     draft: Evaluated, tree: Path, adapters: Path | None, shapes: Path | None, recorded: Path
 ) -> Iterator[tuple[Path, str | bytes]]:
@@ -148,7 +163,7 @@ def _file_contents(
     yield page, operator_page(draft)
     for name, folder, suffix in ((ADAPTERS, adapters, ""), (SHAPES, shapes, "_shapes")):
         code = draft.folder.file(name)
-        if not code.is_file():
+        if not code.is_file() or not _has_code(code):
             continue
         if folder is None and tree.resolve() == OPSETS.resolve():
             remedy = "name a folder of adapters/ops with --adapters, and registry/shapes with --shapes"
@@ -160,7 +175,7 @@ def _file_contents(
     if draft.retirement is None:
         reference = reference_file(tree, draft.version)
         _require_own(reference, draft)
-        yield reference, draft.folder.file(REFERENCE).read_text("utf-8")
+        yield reference, _reference_text(draft.folder.file(REFERENCE).read_text("utf-8"), draft.version.id)
     if draft.supersedes_preview:
         yield superseded_definition(draft, tree)
     yield tree / LOCK, lock_with_operator(draft, tree)

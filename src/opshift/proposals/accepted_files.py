@@ -49,7 +49,7 @@ def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
 def _changelog_entry(draft: DefinedDraft) -> str:
     proposal, version = draft.proposal, draft.version
     sentences = [f"- **{draft.operator.name}** ({proposal.kind.replace('-', ' ')}): {proposal.title}."]
-    if version.step and version.step.change:
+    if draft.adds_version and version.step and version.step.change:
         sentences.append(" ".join(version.step.change.split()))
     retirement = draft.retirement
     if retirement is not None:

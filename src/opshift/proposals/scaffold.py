@@ -1,6 +1,7 @@
 """Create the folder of a new proposal, with questions in its files."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from opshift.proposals.content.staged_registry import (
     next_opset,
 )
 from opshift.proposals.content.text_files import HEADER, TEMPLATES, quote_yaml, version_block, without_key
-from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 
@@ -60,14 +61,18 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
     promotes = promoted.versions[-1].id if promoted else ""
     texts = {
         PROPOSAL: _fill(PROPOSAL, **{**request._asdict(), **quoted, "promotes": promotes}),
-        EXAMPLES: _fill(EXAMPLES),
     }
     if request.kind in INTRODUCING_KINDS:
         if registry.operator(request.name, request.domain) is not None:
             reason = f"{request.domain} already has an operator {request.name}"
             raise UsageError(reason, remedy="choose another name, or propose an update")
-        texts[OPERATOR] = _new_definition(request, opset)
-        texts[REFERENCE] = _reference_text(request.name, None)
+        opset = 1 if is_preview(request.domain) else opset
+        source = promoted.versions[-1] if promoted else None
+        texts[EXAMPLES] = _fill(EXAMPLES, inputs=_example_inputs(source))
+        texts[OPERATOR] = _new_definition(request, opset, promoted, registry)
+        texts[REFERENCE] = _reference_text(request.name, source)
+        if opset > 1 and request.kind != "new-function":
+            texts[ADAPTERS] = _adapters_text(request, opset, (("downgrade", opset, opset - 1),))
         return texts
     operator = registry.operator(request.name, request.domain)
     if operator is None:
@@ -81,10 +86,12 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
     is_open = not is_released(registry, newest)
     if is_open and request.kind != "update":
         raise UsageError(f"{newest.id} is not released", remedy=UNRELEASED_REMEDY)
+    texts[EXAMPLES] = _fill(EXAMPLES, inputs=_example_inputs(newest))
     texts[OPERATOR] = _changed_definition(request, operator, registry, opset)
     texts[REFERENCE] = _accepted_file(registry, "references", newest) or _reference_text(request.name, newest)
     first = newest.since_version - 1 if is_open else newest.since_version
-    new = _fill(ADAPTERS, name=request.name, domain=request.domain, opset=opset, previous=first)
+    steps = (("upgrade", first, opset), ("downgrade", opset, first))[: 1 if request.kind == "removal" else 2]
+    new = _adapters_text(request, opset, steps)
     texts[ADAPTERS] = (is_open and _accepted_file(registry, "adapters", newest)) or new
     return texts
 
@@ -98,16 +105,73 @@ def _accepted_file(registry: Registry, folder: str, version: OperatorVersion) ->
     return next((path.read_text("utf-8") for path in paths if path.is_file()), "")
 
 
-def _new_definition(request: ProposalRequest, opset: int) -> str:
-    is_experimental = is_preview(request.domain)
+def _adapters_text(request: ProposalRequest, opset: int, steps: Iterable[tuple[str, int, int]]) -> str:
+    """Return a file with a comment for each step: its direction, its version and its target."""
+    comments = (
+        _fill(
+            "adapter.py",
+            name=request.name,
+            domain=request.domain,
+            direction=direction,
+            source=source,
+            target=target,
+        )
+        for direction, source, target in steps
+    )
+    return _fill(ADAPTERS, name=request.name, opset=opset, steps="".join(comments))
+
+
+EXAMPLE_VALUES = {"bool": "[[true, false], [false, true]]", "string": "[[a, b], [c, d]]"}
+"""Values of the first example by element type; other types get numbers."""
+
+
+def _example_inputs(version: OperatorVersion | None) -> str:
+    """Return the inputs of the first example: one for each required input, of its first element type."""
+    types = (
+        [_example_type(version, each) for each in version.inputs if each.option != "optional"]
+        if version
+        else []
+    )
+    lines = ((each, EXAMPLE_VALUES.get(each, "[[1, 0], [2, 3]]")) for each in types)
+    numbers = "  - {type: float, values: [[-1, 0], [0.5, 2]]}\n"
+    return (
+        "".join(
+            numbers if kind == "float" else f"  - {{type: {kind}, values: {values}}}\n"
+            for kind, values in lines
+        )
+        or numbers
+    )
+
+
+def _example_type(version: OperatorVersion, formal: Parameter) -> str:
+    allowed = [each.removeprefix("tensor(").removesuffix(")") for each in version.types_of(formal)]
+    return "float" if "float" in allowed else allowed[0]
+
+
+def _new_definition(
+    request: ProposalRequest, opset: int, promoted: Operator | None, registry: Registry
+) -> str:
+    status = "EXPERIMENTAL" if is_preview(request.domain) else "STABLE"
     has_body = request.kind == "new-function"
+    # version 1 has no previous opset
+    before = "" if opset == 1 else "  before: body" if has_body else _fill("before.yaml").rstrip()
+    before = before and f"\n{before}"
+    if promoted:
+        path = registry.file_of(promoted.name, promoted.domain)
+        block = version_block(path, len(promoted.versions) - 1)
+        for key in ("step", "before", "deprecation"):
+            block = without_key(block, key)
+        head = f"- since_version: {opset}\n  status: {status}{before}\n"
+        block = re.sub(r"^- since_version: \d+\n(  status: \w+\n)?", lambda _: head, block)
+        shape = f"shape: {promoted.shape}\n" if promoted.shape else ""
+        return f"domain: {request.domain}\nname: {request.name}\n{shape}versions:\n{block}"
     return _fill(
         OPERATOR,
         domain=request.domain,
         name=request.name,
-        opset=1 if is_experimental else opset,
-        status="EXPERIMENTAL" if is_experimental else "STABLE",
-        before="before: body" if has_body else _fill("before.yaml").strip(),
+        opset=opset,
+        status=status,
+        before=before,
         body=_fill("body.yaml") if has_body else "",
     )
 

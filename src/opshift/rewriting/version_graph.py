@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.model.operator_ids import OperatorId
-from opshift.registry.errors import DefinitionError
+from opshift.registry.errors import UNREGISTERED_REMEDY, DefinitionError
 from opshift.registry.models import UNBOUNDED, Operator, OperatorVersion
 from opshift.registry.steps import RenameOp, StepAction
 from opshift.rewriting.version_steps import StepKind, VersionStep, build_steps
@@ -153,4 +153,4 @@ def _check_unused_adapters(
     for each in functions:
         if operator.versions[0].before != "adapter" and StepKey(*each.id, each.since_version) not in table:
             reason = f"{each.id}: no adapter is registered that builds the function body"
-            raise DefinitionError(reason, remedy="register one with @function_body")
+            raise DefinitionError(reason, remedy=f"register one with @function_body; {UNREGISTERED_REMEDY}")

@@ -15,7 +15,7 @@ from opshift.model.extensions import is_external
 from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
 from opshift.model.shared_data import FrozenRecord
-from opshift.registry.errors import DefinitionError
+from opshift.registry.errors import UNREGISTERED_REMEDY, DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.step_rules import (
     affected_element_types,
@@ -127,7 +127,8 @@ def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionSte
     if answer == "adapter":
         adapter = table.get(pair)
         if adapter is None:
-            raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
+            reason = f"{pair}: the definition declares an adapter, but no adapter is registered"
+            raise DefinitionError(reason, remedy=UNREGISTERED_REMEDY)
         # an adapter handles all types itself, except the types that the bridge casts
         function = _guard_then(type_bridge(source, target) if target else None, adapter)
         return step("adapter", function, private_adapter=adapter if is_external(adapter) else None)

@@ -20,7 +20,8 @@ from opshift import CannotVerify, ExtensionFailed, UsageError, VerificationFaile
 from opshift.adapters.core.adapter_table import load_adapters, temporary_adapters
 from opshift.analysis.verification import references
 from opshift.analysis.verification.references import DuplicateReference, load_references, reference
-from opshift.registry.registry import Registry, default_registry
+from opshift.opsets import OPSETS
+from opshift.registry.registry import Registry, default_registry, load_registry
 
 ACME = Path(__file__).parents[3] / "examples" / "acme" / "acme_operators"
 WARP = """\
@@ -248,6 +249,45 @@ def test_loads_files_and_modules(registry: Registry, tmp_path: Path, monkeypatch
         assert verify(
             model, convert_version(model, {"com.acme": 2}, registry=registry), registry=registry
         ).equal
+
+
+ACCEPTED = 'def reference(x, *, factor):\n    return x * factor\n\n\nOPERATOR = "com.acme.Scale:1"\n'
+
+
+@pytest.mark.parametrize("source", ["", "scale.py"], ids=["folder", "file"])
+def test_loads_references_of_accepted_proposals(registry: Registry, tmp_path: Path, source: str) -> None:
+    (tmp_path / "scale.py").write_text(ACCEPTED)
+    (tmp_path / "scale_2.py").write_text("def reference(x, factor):\n    return x * factor\n")
+    references._registered.clear()
+    load_references(tmp_path / source)
+    assert list(map(str, references.REFERENCES)) == ["com.acme.Scale:1"]
+
+
+RELU_30 = """\
+domain: ai.onnx
+name: Relu
+versions:
+- {since_version: 1, inputs: [{name: X, type: tensor(float)}], outputs: [{name: Y, type: tensor(float)}]}
+- since_version: 28
+  step: {change: The slope of negative values is an attribute., up: compatible, down: adapter}
+  inputs: [{name: X, type: tensor(float)}]
+  outputs: [{name: Y, type: tensor(float)}]
+  attributes: {slope: {type: FLOAT, default: 0.0}}
+"""
+
+
+def test_does_not_run_versions_that_onnx_lacks(tmp_path: Path) -> None:
+    """onnx.reference would run the newest version that it has, which ignores the attribute."""
+    tree = tmp_path / "opsets"
+    (tree / "ai.onnx").mkdir(parents=True)
+    (tree / "ai.onnx" / "Relu.yaml").write_text(RELU_30)
+    for name in ("releases.yaml", "types.yaml"):
+        shutil.copy(OPSETS / name, tree / name)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)], ir_version=10)
+    with pytest.raises(CannotVerify, match=r"does not implement ai\.onnx\.Relu:28"):
+        verify(model, model, runtime="reference", registry=load_registry(tree))
 
 
 @pytest.mark.parametrize(

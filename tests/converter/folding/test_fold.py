@@ -201,6 +201,20 @@ def test_reshapes_of_reshapes_read_the_original(
     assert np.array_equal(run(result, {"x": X})[0], run(model, {"x": X})[0])
 
 
+def test_reshapes_of_values_that_others_read_stay() -> None:
+    nodes = (
+        node("Relu", "x", "a"),
+        node("Reshape", "a first", "b"),
+        node("Reshape", "b second", "c"),
+        node("Exp", "b", "d"),
+        node("Reshape", "d second", "e"),
+        node("Add", "c e", "y"),
+    )
+    model = model_of(*nodes, first=np.array([6, 2]), second=np.array([4, 3]))
+    result = simplify(model)
+    assert op_types(result) == [each.op_type for each in nodes]
+
+
 def test_outputs_keep_their_names() -> None:
     nodes = node("Identity", "x", "y"), node("Shape", "x", "z")
     result = simplify(model_of(*nodes, outputs=("y", "z")))

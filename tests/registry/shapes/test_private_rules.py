@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 from opshift.checker.check import check
 from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
 from opshift.model.extensions import ExtensionFailed
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.shapes.rule_table import TABLE
@@ -65,6 +66,21 @@ def _thin(node: ShapeContext) -> Shapes:
         return []
     rows = -(-shape[0] // stride) if shape[0] is not None and stride else None
     return [(rows, *shape[1:])]
+
+
+@pytest.mark.parametrize("rows", [7, "N"])
+def test_refusal_names_the_unregistered_rule(registry: Registry, rows: int | str) -> None:
+    """Declaring the shape of the input would not help."""
+    model = _model(rows)
+    model.graph.node[1].CopyFrom(helper.make_node("ReduceSum", ["t"], ["y"], axes=[-1]))
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model, 9, registry=registry)
+    (refusal,) = caught.value.refusals
+    assert refusal.remedy.startswith("register the shape rule of com.acme.Thin:1: ")
+    assert "--adapters TREE/adapters" in refusal.remedy
+    assert "--shape" not in refusal.remedy
+    rule("acme_thin")(_thin)
+    assert convert_version(model, 9, registry=registry)
 
 
 def test_conversion_reads_the_inferred_shape(registry: Registry) -> None:

@@ -37,6 +37,8 @@ g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"""
 MODES = """<ir_version: 10, opset_import: ["": 23]> g (float[1,2,3,4] x) => (float[1,2,3,4] y) {
   y = Attention <qk_matmul_output_mode = 0> (x, x, x)
 }"""
+GATED = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+g (float[2, 3] x) => (float[2, 3] y) { y = com.microsoft.GatedAdd (x, x, x) }"""
 OLD = '<ir_version: 10, opset_import: ["": 8]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 ML = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>
 g (float[2] x) => (float[2] y) { y = ai.onnx.ml.Binarizer(x) }"""
@@ -228,6 +230,7 @@ CASES = (
     Case("type.named", CAST, set_field(f"{ATTRIBUTE}.i", 6), "by a number"),
     Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
     Case("type.named", LABELS, set_field("graph.output[0].type.tensor_type.elem_type", 7), "by a list"),
+    Case("node.release", GATED, lambda m: m.graph.node[0].input.append("x")),
     Case("node.undefined", ML, apply_all(set_field("graph.node[0].domain", "com.acme"), IMPORT_ACME)),
     Case("name.op-type", VENDOR, set_field("graph.node[0].op_type", "scale-2"), "of a node"),
     Case("name.op-type", CALLING, set_field("functions[0].name", "my function"), "of a function"),

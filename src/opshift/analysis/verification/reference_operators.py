@@ -14,12 +14,18 @@ from opshift.analysis.verification.reference_runtime import executed_graphs
 from opshift.analysis.verification.references import REFERENCES
 from opshift.model.extensions import FAILURES, extension_failed
 from opshift.model.messages import ModelProto
-from opshift.model.operator_ids import called_function, canonical_domain, function_id
+from opshift.model.operator_ids import (
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    overload_of,
+)
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    from onnx import NodeProto, TypeProto
 
 
 class ReferenceRaises(Exception):
@@ -28,17 +34,20 @@ class ReferenceRaises(Exception):
 
 def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
     """Return an evaluator of a model that supports the operators with references; it changes the model."""
-    names = dict.fromkeys((each.domain, each.op_type) for each in REFERENCES)
-    operators = [
-        type(name, (_ReferenceOperator,), {"op_schema": None, "op_domain": domain, "registry": registry})
-        for domain, name in names
-    ]
+    fields = {"op_schema": None, "registry": registry}
 
     class Evaluator(ReferenceEvaluator):  # type: ignore[misc]  # mypy does not read the types of onnx
-        def __init__(self, proto: object, **options: object) -> None:
-            # an evaluator does not pass its operators on to those of functions, which have its class
-            super().__init__(proto, **{**options, "new_ops": operators})
+        def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
+            # other versions of an operator with a reference have onnx's own implementation
+            opset = self.opsets_.get(node.domain, 0)
+            domain = canonical_domain(node.domain)
+            operator = registry.known_at(node.op_type, opset, domain)
+            is_call = LocalFunction(domain, node.op_type, overload_of(node)) in functions
+            if operator is None or operator.id not in REFERENCES or is_call:
+                return super()._load_impl(node, input_types)
+            return type(node.op_type, (_ReferenceOperator,), {**fields, "op_domain": node.domain})
 
+    functions = {function_id(each) for each in model.functions}
     _add_default_attributes(model)
     return Evaluator(model)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from opshift.analysis.verification.references import REFERENCES
@@ -19,6 +20,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_d
 from opshift.model.tensors import read_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.registry.step_rules import is_derivable
 from opshift.registry.steps import IgnoreAttribute, StepAction
 
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
@@ -27,7 +29,7 @@ _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
     """Yield a reason for each operator that is evaluated as a newer version with a different meaning.
 
-    Operators of private domains need a Python reference.
+    Operators of private domains, and versions that the installed onnx lacks, need a Python reference.
     """
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     calls = {
@@ -41,8 +43,21 @@ def unsupported_operators(model: ModelProto, registry: Registry) -> Iterator[str
             continue
         if registry.releases.newest_opset(domain) is None:
             yield f"{operator.id} has no Python reference"
+        elif not _is_implemented(operator, registry):
+            yield f"it does not implement {operator.id}, which has no Python reference"
         else:
             yield from _changed_meanings(operator, _implemented_version(operator, opset), registry)
+
+
+def _is_implemented(operator: OperatorVersion, registry: Registry) -> bool:
+    """Return whether the installed onnx has the version, or one that differs in element types only."""
+    newest, history = _newest_version(operator), registry.operator(operator.name, operator.domain)
+    assert history is not None
+    return newest > 0 and all(
+        is_derivable(old, new)
+        for old, new in pairwise(history.versions)
+        if newest < new.since_version <= operator.since_version
+    )
 
 
 def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Registry) -> Iterator[str]:
@@ -63,8 +78,9 @@ def _is_equivalent(up: StepAction | None) -> bool:
 
 def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     """Return the version that the implementation evaluates."""
+    newest = _newest_version(operator)
     if operator.domain != DEFAULT_DOMAIN:
-        return _newest_version(operator)
+        return newest
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.ops import load_op
 
@@ -75,17 +91,17 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     if name == "<lambda>":  # evaluates the function body of this version
         return operator.since_version
     match = _VERSION_SUFFIX.search(name)
-    return int(match[1]) if match else _newest_version(operator)
+    return int(match[1]) if match else newest
 
 
 def _newest_version(operator: OperatorVersion) -> int:
-    """Return the newest version in the installed onnx, which cannot implement unreleased ones."""
+    """Return the newest version in the installed onnx, which cannot implement later ones; 0 without any."""
     from onnx.defs import SchemaError, get_schema
 
     try:
         return int(get_schema(operator.name, model_domain(operator.domain)).since_version)
     except SchemaError:
-        return operator.since_version
+        return 0
 
 
 class ExecutedGraph(NamedTuple):

@@ -1,5 +1,6 @@
 """Python references: functions that compute operators that no runtime implements."""
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -52,23 +53,45 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 
 @cache
 def load_references(source: Path | str) -> None:
-    """Import a module with references, such as `acme.references`, or run a Python file with some.
+    """Import a module with references, such as `acme.references`, or run Python files.
+
+    A file that defines `reference` and `OPERATOR`, such as `"com.acme.Blend:1"`, registers the function for
+    this operator version. `opshift proposal accept` writes such files.
 
     Raises:
         UsageError: the module or file does not exist, or cannot be executed.
         DuplicateReference: two functions are registered for the same operator version.
     """
     path = Path(source)
-    is_file = path.suffix == ".py" or path.is_file()
+    files = (
+        sorted(path.glob("[!_]*.py"))
+        if path.is_dir()
+        else [path]
+        if path.suffix == ".py" or path.is_file()
+        else []
+    )
+    current = path
     try:
-        if is_file:
-            with file_lock(module_name(path)):
-                run_file(path)
-        else:
+        for current in files:
+            with file_lock(module_name(current)):
+                run_file(current)
+                _register_function_of(module_name(current))
+        if not files:
             import_module(str(source))
     except OpshiftError:
         raise
     except FAILURES as error:
-        place = Place(str(source), error_line(error, path) if is_file else 0)
-        remedy = "name an importable module, or a Python file"
+        place = Place(str(current), error_line(error, current) if files else 0)
+        remedy = "name an importable module, or a Python file or a folder of them"
         raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy=remedy) from error
+
+
+OPERATOR_NAME = "OPERATOR"
+"""Name in a file with one reference that has the operator version which `reference` computes."""
+
+
+def _register_function_of(module: str) -> None:
+    names = vars(sys.modules[module])
+    if OPERATOR_NAME in names and "reference" in names:
+        operator = OperatorId.parse(names[OPERATOR_NAME])
+        reference(operator.op_type, operator.since_version, domain=operator.domain)(names["reference"])

@@ -6,6 +6,7 @@ from typing import Any
 from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
 from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.released_schemas import PRIVATE, adds_attribute
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.checker.rules.declared_types import type_problems
 from opshift.model.attributes import (
@@ -19,6 +20,7 @@ from opshift.model.attributes import (
 from opshift.model.element_types import BY_NUMBER
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.models import Attribute as Declared
+from opshift.registry.models import OperatorVersion
 
 
 @rule("attribute.name", ERROR, "IR: Attributes", "name the attribute")
@@ -115,9 +117,16 @@ def reference_only(attribute: CheckedAttribute) -> Problems:
 def known_attribute(attribute: CheckedAttribute) -> Problems:
     """A node may only have attributes that its operator defines, and private ones with the prefix __."""
     operator, name = attribute.node.operator, attribute.proto.name
-    is_private = not name or name.startswith("__")
-    if operator is not None and not is_private and name not in operator.attributes:
+    is_private = not name or name.startswith(PRIVATE)
+    if operator is None or is_private or name in operator.attributes:
+        return
+    if not _is_released(attribute, operator):
         yield f"is not an attribute of {operator.id}"
+
+
+def _is_released(attribute: CheckedAttribute, operator: OperatorVersion) -> bool:
+    open_domains = attribute.node.container.model.registry.releases.open_domains
+    return operator.domain in open_domains and adds_attribute(operator, attribute.proto.name)
 
 
 @rule("node.attribute-type", ERROR, SIGNATURE, "provide a value of the type that the operator defines")

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from opshift.checker.checked_values import BoundValue, ShapedNode, TypedNode
 from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.released_schemas import adds_type
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
 from opshift.inference.infer_types import infer_types
 from opshift.inference.node_problems import axis_problem
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import OperatorVersion, Parameter
 
 CAST_REMEDY = "cast the value, or correct its declared type"
 
@@ -18,7 +19,7 @@ CAST_REMEDY = "cast the value, or correct its declared type"
 def input_type(typed: TypedNode) -> Problems:
     """An input of a node must have a type that its operator accepts."""
     for formal, name, actual in typed.bound_inputs():
-        if actual not in typed.operator.types_of(formal):
+        if not _is_accepted(typed, formal, actual):
             yield f"input {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} does not accept"
 
 
@@ -74,8 +75,16 @@ def axis_range(shaped: ShapedNode) -> Problems:
 
 def _invalid_outputs(typed: TypedNode) -> Iterator[str]:
     for formal, name, actual in typed.bound_outputs():
-        if actual not in typed.operator.types_of(formal):
+        if not _is_accepted(typed, formal, actual):
             yield f"output {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} cannot produce"
+
+
+def _is_accepted(typed: TypedNode, formal: Parameter, actual: str) -> bool:
+    operator = typed.operator
+    if actual in operator.types_of(formal):
+        return True
+    open_domains = typed.node.container.model.registry.releases.open_domains
+    return operator.domain in open_domains and adds_type(operator, formal.name, formal.type, actual)
 
 
 def _is_old_constant(operator: OperatorVersion) -> bool:

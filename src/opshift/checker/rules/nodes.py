@@ -6,6 +6,7 @@ from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedCall, CheckedNode
 from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, INFO, WARNING, Problem, list_names, repeated
+from opshift.checker.released_schemas import PRIVATE, accepting_releases
 from opshift.checker.rule_table import NAMES, SIGNATURE, Problems, rule
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.node_problems import choice_problem
@@ -160,7 +161,7 @@ def attribute_missing(node: CheckedCall) -> Problems:
     if node.operator is not None and node.operator.required_attributes:
         present = {attribute.name for attribute in node.proto.attribute}
         for name in node.operator.required_attributes:
-            if name not in present:
+            if name not in present and not accepting_releases(node):
                 yield f"does not have the attribute {name!r}, which {node.operator.id} requires"
 
 
@@ -173,11 +174,33 @@ def attribute_choice(node: CheckedCall) -> Problems:
             yield problem
 
 
+@rule("node.release", INFO, SIGNATURE, "run it with one of these releases, or see opshift runs")
+def released(node: CheckedCall) -> Problems:
+    """A node of com.microsoft may differ from its definition if the schema of a release allows it."""
+    operator = node.operator
+    if operator is None or not _is_open(node):
+        return
+    attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}
+    is_defined = (
+        set(operator.required_attributes) <= attributes <= operator.attributes.keys()
+        and operator.min_input <= len(node.inputs) <= operator.max_input
+        and operator.min_output <= len(node.outputs) <= operator.max_output
+    )
+    releases = [] if is_defined else accepting_releases(node)
+    if releases:
+        yield f"only some releases accept this form of {operator.id}: {list_names(releases)}"
+
+
+def _is_open(node: CheckedCall) -> bool:
+    operator = node.operator
+    return operator is not None and operator.domain in node.container.model.registry.releases.open_domains
+
+
 def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
     operator = node.operator
     if operator is not None:
         low, high = getattr(operator, f"min_{kind}"), getattr(operator, f"max_{kind}")
-        if not low <= count <= high:
+        if not low <= count <= high and not accepting_releases(node):
             several = f"{low} or more" if high == UNBOUNDED else f"{low} to {high}"
             yield f"has {count_text(count, kind)}; {operator.id} has {low if low == high else several}"
 

@@ -1,5 +1,6 @@
-"""`opshift opset`: export and load operator-set documents, and release opsets."""
+"""`opshift opset`: export and load operator-set documents, copy the definitions, and release opsets."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from opshift.cli.options import (
     FormatOption,
     OutArgument,
     QuietOption,
+    local_path,
     registry_with,
 )
 from opshift.cli.output import print_result, write_out
@@ -22,6 +24,7 @@ from opshift.cli.paths import DASH, STDOUT, require_file, require_no_terminal
 from opshift.cli.registry.listing import OPERATOR_COLUMNS
 from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text
+from opshift.opsets import OPSETS
 from opshift.registry.documents.document import DocumentError, OperatorNames, OperatorSet
 from opshift.registry.documents.files import (
     DocumentFormat,
@@ -32,7 +35,7 @@ from opshift.registry.documents.files import (
 )
 from opshift.registry.documents.from_registry import operator_set
 
-opset = subcommand_group("Export and load operator sets as documents, and release opsets.")
+opset = subcommand_group("Export and load operator sets, copy the definitions, and release opsets.")
 
 EXPORT_EXAMPLES = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
 
@@ -148,6 +151,23 @@ def _write_header(page: Page, document: OperatorSet | OperatorNames, count: int)
     page.line(f"IR version {header.ir_version}" + "".join(f"{sign}{text}" for sign, text in suffixes if text))
     if header.doc_string:
         page.line(header.doc_string)
+
+
+@opset.command(cls=HelpCommand, epilog=examples_text("opset copy", ("opsets",)))
+def copy(
+    tree: Annotated[Path, typer.Argument(metavar="TREE", help="The folder to create.", parser=local_path)],
+    quiet: QuietOption = False,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Copy the built-in definitions to a tree, which proposals extend.
+
+    Commands read the tree with --opsets TREE, in place of the built-in definitions.
+    """
+    if tree.exists():
+        raise UsageError("already exists", place=str(tree), remedy="name a new folder")
+    shutil.copytree(OPSETS, tree, ignore=shutil.ignore_patterns("*.py", "*.binpb", "*.proto", "__pycache__"))
+    text = f"wrote {tree}: extend it with `opshift proposal new ... --opsets {tree}`"
+    print_result(form, {"tree": tree}, lambda page: page.line(text), quiet=quiet)
 
 
 @opset.command(cls=HelpCommand, epilog=examples_text("opset release", ("--opsets opsets",)))

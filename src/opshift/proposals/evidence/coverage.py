@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from opshift.analysis.verification.numpy_types import Array
+from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.proposals.evidence.cases import Case, bound_type
 from opshift.proposals.evidence.evidence import Evidence
 from opshift.proposals.evidence.outcomes import Outcome
@@ -74,7 +74,14 @@ def _has_input(position: int, is_present: bool, run: Outcome) -> bool:
 def _binds_type(variable: str, type_text: str, run: Outcome) -> bool:
     # An empty tensor exercises no arithmetic of its type.
     has_elements = any(array.size for array in _arrays(run.case))
-    return has_elements and f"tensor({bound_type(run.case, variable)})" == type_text
+    return has_elements and f"tensor({_type_of(run, variable)})" == type_text
+
+
+def _type_of(run: Outcome, variable: str) -> str | None:
+    """Return the element type of the inputs with a type variable, or else of the outputs with it."""
+    formals = zip(run.case.version.outputs, run.outputs or (), strict=False)
+    arrays = (array for formal, array in formals if formal.type == variable and array is not None)
+    return bound_type(run.case, variable) or next(map(array_element_type, arrays), None)
 
 
 def _is_corner_case(test: Callable[[Case], bool], run: Outcome) -> bool:

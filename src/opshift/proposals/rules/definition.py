@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from opshift.checker.findings import ERROR, WARNING
 from opshift.model.element_types import element_names
-from opshift.model.message_text import did_you_mean
+from opshift.model.extensions import is_external
+from opshift.model.message_text import did_you_mean, similar_names
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule
@@ -176,7 +177,7 @@ def check_types_repeated(draft: DefinedDraft) -> Problems:
     "operator.shape",
     ERROR,
     f"{ADDING}: shape inference",
-    "name the rule of a similar operator, see `opshift show NAME --format json`, or one of shapes.py",
+    "name the rule of a similar operator, see `opshift show NAME --format json`, or write one in shapes.py",
 )
 def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.
@@ -187,8 +188,18 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
     if not name:
         yield draft.at_definition("the definition names no shape rule", "shape")
     elif name not in SHAPE_RULES:
-        remedy = did_you_mean(name, SHAPE_RULES, "name another rule, or write this one in shapes.py")
+        advice = "name another rule, or write this one in shapes.py, see docs/private-domains.md"
+        remedy = did_you_mean(name, SHAPE_RULES, advice)
         yield draft.at_definition(f"unknown shape rule {name!r}", "shape")._replace(remedy=remedy)
+    elif is_external(SHAPE_RULES[name]) and (similar := similar_names(name, _own_shape_rules())):
+        # commands that do not run shapes.py would take it for a misspelt name
+        reason = f"the name of the shape rule {name!r} resembles that of {similar[0]!r}"
+        remedy = "begin the name with that of your domain or operator, as in acme_rows"
+        yield draft.at_definition(reason, "shape")._replace(remedy=remedy)
+
+
+def _own_shape_rules() -> list[str]:
+    return [name for name, each in SHAPE_RULES.items() if not is_external(each)]
 
 
 @rule("operator.differentiation", WARNING, ADDING, "set `differentiation` of each input and output")

@@ -180,7 +180,13 @@ def check_coverage_types(draft: Evaluated) -> Problems:
     return _uncovered_items(draft, "type")
 
 
-@rule("coverage.corners", WARNING, TESTS, "add an example of this case", unless=FAILED_EXAMPLES)
+@rule(
+    "coverage.corners",
+    WARNING,
+    TESTS,
+    "add an example of this case, unless the operator does not accept it",
+    unless=FAILED_EXAMPLES,
+)
 def check_coverage_corners(draft: Evaluated) -> Problems:
     """The examples cover the corner cases: empty tensor, scalar, negative axis, nan, inf."""
     return _uncovered_items(draft, "corner")

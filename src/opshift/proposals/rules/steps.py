@@ -29,7 +29,7 @@ def check_steps_change(draft: DefinedDraft) -> Problems:
     "steps.up",
     ERROR,
     VERSIONING,
-    "declare `up` as compatible, verbs or an adapter",
+    "declare `up` as compatible, as adapter, or as verbs, which docs/proposals.md lists",
     unless=("leaving.way",),
 )
 def check_steps_up(draft: DefinedDraft) -> Problems:
@@ -48,7 +48,7 @@ def check_steps_up(draft: DefinedDraft) -> Problems:
 
 @rule("steps.down", ERROR, VERSIONING, "declare the conversion, or refuse it with a reason: {refuse: reason}")
 def check_steps_down(draft: DefinedDraft) -> Problems:
-    """The downgrade to the previous opset is declared, or refused with a reason.
+    """The downgrade to the previous opset is declared, or refused with a reason; version 1 has none.
 
     Runtimes support new opsets late; until then they can only run downgraded models.
     """
@@ -57,6 +57,9 @@ def check_steps_down(draft: DefinedDraft) -> Problems:
         is_first_of_domain = version.since_version == 1
         if version.before is None and not is_first_of_domain:
             yield draft.at_version("no downgrade to the previous opset is declared in `before`", "before")
+        elif version.before is not None and is_first_of_domain and not draft.is_preview:
+            problem = draft.at_version("there is no opset before version 1", "before")
+            yield problem._replace(remedy="delete `before`")
     elif draft.adds_version and _step_action(draft, "down") is None and not is_derivable(previous, version):
         yield draft.at_version("no downgrade is declared", "step", "down")
 
@@ -101,7 +104,17 @@ def check_steps_sound(draft: Evaluated) -> Problems:
     try:
         build_version_graph([draft.operator], registered_adapters())
     except DefinitionError as error:
-        yield draft.at_version(error.reason, "step")
+        key = (
+            "step"
+            if draft.previous and not draft.version.removal
+            else "removal"
+            if draft.previous
+            else "before"
+        )
+        remedy = (
+            "register it in adapters.py with `@adapter`, see docs/private-domains.md" if error.remedy else ""
+        )
+        yield draft.at_version(error.reason, key)._replace(remedy=remedy)
 
 
 @rule(

@@ -1,0 +1,61 @@
+"""Schemas of releases of onnxruntime, which change operators without giving them a new version."""
+
+from functools import cache
+
+from opshift.checker.checked_nodes import CheckedNode
+from opshift.registry.models import OperatorVersion
+from opshift.registry.runtimes.files import get_runtime, runtime_files
+from opshift.registry.runtimes.schemas import SchemaDifference
+
+RUNTIME = "onnxruntime"
+
+PRIVATE = "__"
+"""Prefix of attributes that no operator has to define."""
+
+
+@cache
+def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
+    """Return the releases whose schema of an operator differs from its definition, and the differences."""
+    names = (name for name in runtime_files() if name.rpartition("-")[0] == RUNTIME)
+    found = ((name, get_runtime(name).schemas.get(operator)) for name in names)
+    return tuple((name, each) for name, each in found if each is not None and each != SchemaDifference())
+
+
+def adds_attribute(operator: OperatorVersion, name: str) -> bool:
+    """Return whether the schema of a release has an attribute that the definition lacks."""
+    return any(name in each.adds for _, each in _schemas(operator))
+
+
+def adds_type(operator: OperatorVersion, parameter: str, variable: str, kind: str) -> bool:
+    """Return whether the schema of a release accepts a type for a parameter with a type variable."""
+    return any(
+        kind in (*each.types.get(parameter, ()), *each.types.get(variable, ()))
+        for _, each in _schemas(operator)
+    )
+
+
+def accepting_releases(node: CheckedNode) -> list[str]:
+    """Return the releases with another schema that allows the attributes and numbers of values of a node."""
+    operator = node.operator
+    if operator is None or operator.domain not in node.container.model.registry.releases.open_domains:
+        return []
+    attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}
+    return [name for name, each in _schemas(operator) if _allows(each, operator, attributes, node)]
+
+
+def _schemas(operator: OperatorVersion) -> tuple[tuple[str, SchemaDifference], ...]:
+    return released_schemas(f"{operator.domain}.{operator.name}")
+
+
+def _allows(
+    schema: SchemaDifference, operator: OperatorVersion, attributes: set[str], node: CheckedNode
+) -> bool:
+    known = (operator.attributes.keys() - set(schema.lacks)) | set(schema.adds)
+    required = {*operator.required_attributes, *schema.requires} & known
+    least, most = schema.inputs or (operator.min_input, operator.max_input)
+    fewest, greatest = schema.outputs or (operator.min_output, operator.max_output)
+    return (
+        required <= attributes <= known
+        and least <= len(node.inputs) <= most
+        and fewest <= len(node.outputs) <= greatest
+    )
