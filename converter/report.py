@@ -114,8 +114,7 @@ class Report(FrozenRecord):
         unreleased: targets that are not released yet, a sentence each.
         notes: opsets that stay because the target supports them, and the release that is used in place of
             an unlisted one, a sentence each.
-        requested: those of the repairs that the caller requested: shapes, element types, folding, and removed
-            domains.
+        requested: the repairs that the caller requested: shapes, element types, folding, and removed domains.
         removed_imports: domains whose opset imports are removed, because no node needs them.
         recognized: nodes that replaced others, if recognition is requested.
         near_misses: nodes that match the pattern of an operator, and remain.
@@ -183,7 +182,7 @@ class Report(FrozenRecord):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Unreleased targets, repairs that nobody requested, and target runtimes that refuse the result."""
+        """Unreleased targets, repairs without a request, and target runtimes that refuse the result."""
         repairs = (each for each in self.repairs if each not in self.requested)
         return (*self.unreleased, *repairs, *self.unsupported)
 

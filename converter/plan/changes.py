@@ -274,9 +274,9 @@ class Plan(FrozenRecord):
     removed_imports: frozenset[str] = frozenset()
     """Domains with opset imports that the target does not know and no node needs."""
     requested: tuple[str, ...] = ()
-    """Those of the repairs that the caller requested: shapes, element types, folding, and removed domains."""
+    """The repairs that the caller requested: shapes, element types, folding, and removed domains."""
     requested_removals: frozenset[str] = frozenset()
-    """Domains whose imports folding and `without` remove."""
+    """Domains of the imports that folding and `without` remove."""
     nodes_before: int | None = None
     """Number of nodes before element types were converted and constants folded, if that was requested."""
     recognition: Recognition | None = None
