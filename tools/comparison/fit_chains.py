@@ -13,7 +13,7 @@ from opshift.analysis.fit.fit import fit
 from opshift.analysis.fit.result import FitReport
 from opshift.model.errors import OpshiftError
 from opshift.registry.runtimes.runtime import Runtime
-from random_graphs.execution import CannotRun, run_in_onnxruntime, run_in_reference
+from random_graphs.execution import CannotRun, run_anywhere, run_in_onnxruntime, run_in_reference
 
 if TYPE_CHECKING:
     import onnx
@@ -33,7 +33,8 @@ class FitOutcome(NamedTuple):
         (only the runtime has other outputs), `not loaded`, `not run`, `crash` (of the runtime), `recorded`
         (one of these, and the report warns of wrong results), `conflict` (instead of `conversion` and
         `kernel`, if the references disagree about a node of the chain or of the fitted model, which the
-        details name, and if the runtime has the outputs of one of them where the other agrees),
+        details name, and if the runtime has the outputs of one of them where the other agrees; or if the
+        original model has other outputs in another run of the reference),
         `uncertain` (the model does not run, and the report says that a node may not), `error` (of the fit),
         or `unknown` (no reference runs the fitted model).
     """
@@ -77,10 +78,21 @@ def _fit_and_run(chain: Chain, runtime: Runtime, worker: Worker) -> FitOutcome:
     problem = difference(found, chain.outputs, chain.tolerance)
     if not problem:
         return FitOutcome("same")
+    if not _repeats(chain):
+        return FitOutcome(
+            "conflict", f"the original model has other outputs in another run; {problem}", fitted
+        )
     kind, is_shared = _cause(chain, fitted, found, result.report)
     if is_shared and (conflict := _conflict(chain, fitted)):
         return FitOutcome("conflict", f"the references disagree about {conflict}; {problem}", fitted)
     return FitOutcome(kind, problem, fitted)
+
+
+def _repeats(chain: Chain) -> bool:
+    """Return whether the original model has the same outputs again: some kernels do not write all of them."""
+    with suppress(CannotRun):
+        return not difference(run_anywhere(chain.model, chain.feeds), chain.outputs, chain.tolerance)
+    return False
 
 
 def _cause(chain: Chain, fitted: onnx.ModelProto, found: list[Any], report: FitReport) -> tuple[str, bool]:
