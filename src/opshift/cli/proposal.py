@@ -150,7 +150,6 @@ KINDS_HELP = {
     "removal": "no version in later opsets",
     "promotion": "a preview or private operator that moves to the domain",
 }
-GUIDE_ADDRESS = "https://github.com/opshift/opshift/blob/main/docs/proposals.md"
 
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
@@ -166,11 +165,11 @@ EXAMPLES = {
 """Arguments of each subcommand, for its help."""
 
 proposal = subcommand_group(
-    f"""Write, check, review and accept operator proposals.
+    """Write, check, review and accept operator proposals.
 
     The usual order: `opshift opset copy TREE`, then new, check, render, sign (by two people) and accept, each
     with --opsets TREE, and in the end `opshift opset release`. A proposal for a private domain needs no copy
-    and no release. Guide, with all files and keys: {GUIDE_ADDRESS}
+    and no release. docs/proposals.md has all files and keys.
     """
 )
 
