@@ -3,7 +3,7 @@
 from functools import cache
 
 from opshift.checker.checked_nodes import CheckedNode
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import Parameter
 from opshift.registry.runtimes.files import get_runtime, runtime_files
 from opshift.registry.runtimes.schemas import SchemaDifference
 
@@ -21,35 +21,40 @@ def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
     return tuple((name, each) for name, each in found if each is not None and each != SchemaDifference())
 
 
-def adds_attribute(operator: OperatorVersion, name: str) -> bool:
+def adds_attribute(node: CheckedNode, name: str) -> bool:
     """Return whether the schema of a release has an attribute that the definition lacks."""
-    return any(name in each.adds for _, each in _schemas(operator))
+    return any(name in each.adds for _, each in _schemas(node))
 
 
-def adds_type(operator: OperatorVersion, parameter: str, variable: str, kind: str) -> bool:
-    """Return whether the schema of a release accepts a type for a parameter with a type variable."""
+def adds_type(node: CheckedNode, parameter: Parameter, kind: str) -> bool:
+    """Return whether the schema of a release accepts a type for a parameter."""
     return any(
-        kind in (*each.types.get(parameter, ()), *each.types.get(variable, ()))
-        for _, each in _schemas(operator)
+        kind in (*each.types.get(parameter.name, ()), *each.types.get(parameter.type, ()))
+        for _, each in _schemas(node)
     )
 
 
 def accepting_releases(node: CheckedNode) -> list[str]:
     """Return the releases with another schema that allows the attributes and numbers of values of a node."""
+    return [name for name, each in _schemas(node) if _allows(each, node)]
+
+
+def needs_release(node: CheckedNode) -> bool:
+    """Return whether the schemas of releases may allow a node that its definition does not allow."""
+    return bool(_schemas(node)) and not _allows(SchemaDifference(), node)
+
+
+def _schemas(node: CheckedNode) -> tuple[tuple[str, SchemaDifference], ...]:
     operator = node.operator
     if operator is None or operator.domain not in node.container.model.registry.releases.open_domains:
-        return []
-    attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}
-    return [name for name, each in _schemas(operator) if _allows(each, operator, attributes, node)]
-
-
-def _schemas(operator: OperatorVersion) -> tuple[tuple[str, SchemaDifference], ...]:
+        return ()
     return released_schemas(f"{operator.domain}.{operator.name}")
 
 
-def _allows(
-    schema: SchemaDifference, operator: OperatorVersion, attributes: set[str], node: CheckedNode
-) -> bool:
+def _allows(schema: SchemaDifference, node: CheckedNode) -> bool:
+    operator = node.operator
+    assert operator is not None
+    attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}
     known = (operator.attributes.keys() - set(schema.lacks)) | set(schema.adds)
     required = {*operator.required_attributes, *schema.requires} & known
     least, most = schema.inputs or (operator.min_input, operator.max_input)

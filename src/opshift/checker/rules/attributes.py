@@ -20,7 +20,6 @@ from opshift.model.attributes import (
 from opshift.model.element_types import BY_NUMBER
 from opshift.registry.attribute_values import Scalar
 from opshift.registry.models import Attribute as Declared
-from opshift.registry.models import OperatorVersion
 
 
 @rule("attribute.name", ERROR, "IR: Attributes", "name the attribute")
@@ -120,13 +119,8 @@ def known_attribute(attribute: CheckedAttribute) -> Problems:
     is_private = not name or name.startswith(PRIVATE)
     if operator is None or is_private or name in operator.attributes:
         return
-    if not _is_released(attribute, operator):
+    if not adds_attribute(attribute.node, name):
         yield f"is not an attribute of {operator.id}"
-
-
-def _is_released(attribute: CheckedAttribute, operator: OperatorVersion) -> bool:
-    open_domains = attribute.node.container.model.registry.releases.open_domains
-    return operator.domain in open_domains and adds_attribute(operator, attribute.proto.name)
 
 
 @rule("node.attribute-type", ERROR, SIGNATURE, "provide a value of the type that the operator defines")

@@ -80,11 +80,7 @@ def _invalid_outputs(typed: TypedNode) -> Iterator[str]:
 
 
 def _is_accepted(typed: TypedNode, formal: Parameter, actual: str) -> bool:
-    operator = typed.operator
-    if actual in operator.types_of(formal):
-        return True
-    open_domains = typed.node.container.model.registry.releases.open_domains
-    return operator.domain in open_domains and adds_type(operator, formal.name, formal.type, actual)
+    return actual in typed.operator.types_of(formal) or adds_type(typed.node, formal, actual)
 
 
 def _is_old_constant(operator: OperatorVersion) -> bool:

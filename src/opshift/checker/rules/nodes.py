@@ -6,7 +6,7 @@ from opshift.checker.checked_model import CheckedModel
 from opshift.checker.checked_nodes import CheckedCall, CheckedNode
 from opshift.checker.containers import CheckedFunction
 from opshift.checker.findings import ERROR, INFO, WARNING, Problem, list_names, repeated
-from opshift.checker.released_schemas import PRIVATE, accepting_releases
+from opshift.checker.released_schemas import accepting_releases, needs_release
 from opshift.checker.rule_table import NAMES, SIGNATURE, Problems, rule
 from opshift.inference.infer_types import parameter_at
 from opshift.inference.node_problems import choice_problem
@@ -177,23 +177,9 @@ def attribute_choice(node: CheckedCall) -> Problems:
 @rule("node.release", INFO, SIGNATURE, "run it with one of these releases, or see opshift runs")
 def released(node: CheckedCall) -> Problems:
     """A node of com.microsoft may differ from its definition if the schema of a release allows it."""
-    operator = node.operator
-    if operator is None or not _is_open(node):
-        return
-    attributes = {each.name for each in node.proto.attribute if not each.name.startswith(PRIVATE)}
-    is_defined = (
-        set(operator.required_attributes) <= attributes <= operator.attributes.keys()
-        and operator.min_input <= len(node.inputs) <= operator.max_input
-        and operator.min_output <= len(node.outputs) <= operator.max_output
-    )
-    releases = [] if is_defined else accepting_releases(node)
-    if releases:
-        yield f"only some releases accept this form of {operator.id}: {list_names(releases)}"
-
-
-def _is_open(node: CheckedCall) -> bool:
-    operator = node.operator
-    return operator is not None and operator.domain in node.container.model.registry.releases.open_domains
+    releases = accepting_releases(node) if node.operator and needs_release(node) else []
+    if node.operator and releases:
+        yield f"only some releases accept this form of {node.operator.id}: {list_names(releases)}"
 
 
 def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
