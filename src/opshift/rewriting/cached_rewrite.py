@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from opshift.inference.facts import Facts
 from opshift.model.messages import NodeProto
@@ -156,27 +156,35 @@ def answer_key(answer: object) -> object:
     return answer
 
 
-class Candidates:
-    """Cached rewrites of nodes with one key: by the questions of their steps, and the answers."""
+def questions_and_answers(asked: Mapping[Question, object]) -> tuple[tuple[Question, ...], Answers]:
+    """Return recorded questions, and their answers as a key."""
+    return tuple(asked), tuple(map(answer_key, asked.values()))
+
+
+Content = TypeVar("Content")
+
+
+class Candidates(Generic[Content]):
+    """Outcomes for nodes with one key: by the questions of their steps, and the answers."""
 
     __slots__ = ("_count", "_groups")
 
     def __init__(self) -> None:
         self._count = 0
-        self._groups: dict[tuple[Question, ...], dict[Answers, CachedRewrite]] = {}
+        self._groups: dict[tuple[Question, ...], dict[Answers, Content]] = {}
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, rewrite: CachedRewrite) -> None:
-        """Add a rewrite."""
-        self._groups.setdefault(rewrite.questions, {})[rewrite.answers] = rewrite
+    def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
+        """Add an outcome."""
+        self._groups.setdefault(questions, {})[answers] = content
         self._count += 1
 
-    def find(self, names: ValueNames, facts: Facts) -> CachedRewrite | None:
-        """Return the rewrite for a node with these names; `None` if no rewrite has its answers."""
-        for questions, rewrites in self._groups.items():
-            found = rewrites.get(answers_to(questions, names, facts) if questions else ())
+    def find(self, names: ValueNames, facts: Facts) -> Content | None:
+        """Return the outcome for a node with these names; `None` if none has its answers."""
+        for questions, outcomes in self._groups.items():
+            found = outcomes.get(answers_to(questions, names, facts) if questions else ())
             if found is not None:
                 return found
         return None
@@ -194,8 +202,7 @@ class CachedRewrite:
         ranked: Sequence[str] = (),
     ) -> None:
         node = result.original
-        self.questions = tuple(asked)
-        self.answers: Answers = tuple(map(answer_key, asked.values()))
+        self.questions, self.answers = questions_and_answers(asked)
         self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
         self.constants = tuple((constant_key(each), each) for each in constants.values())

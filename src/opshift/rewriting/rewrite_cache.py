@@ -35,15 +35,13 @@ from opshift.rewriting.attribute_moves import (
     with_moved_values,
 )
 from opshift.rewriting.cached_rewrite import (
-    Answers,
     CachedRewrite,
     CacheHit,
     Candidates,
     NodeRewrite,
     Question,
     ValueNames,
-    answer_key,
-    answers_to,
+    questions_and_answers,
 )
 from opshift.rewriting.result import ComputedRewrite, values_read
 from opshift.rewriting.rewrite_node import rewrite_node
@@ -104,13 +102,13 @@ class RewriteCache:
         self._scope = workspace.scope
         self._router = router
         self._shared = _shared_rewrites(router)
-        self._rewrites: dict[NodeKey, Candidates] = {}
+        self._rewrites: dict[NodeKey, Candidates[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
         """Numbers of nodes with a cached rewrite, and of stored rewrites, by domain and op_type."""
         self._moved: dict[object, tuple[CachedRewrite, ValueNames]] = {}
         """Rewrites of nodes with other attribute values, by node, without names; see `_with_moved_values`."""
-        self._too_large: dict[NodeKey, list[tuple[tuple[Question, ...], Answers, CannotConvert]]] = {}
+        self._too_large: dict[NodeKey, Candidates[CannotConvert]] = {}
         """Refusals of rewrites that exceed a limit, which take long, with the answers that they depend on."""
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
@@ -151,7 +149,7 @@ class RewriteCache:
         if rewrites is None:
             rewrites = self._rewrites[key] = Candidates()
             if shared := self._shared.rewrites.get((source, key)):
-                rewrites.add(shared)
+                rewrites.add(shared.questions, shared.answers, shared)
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
             counts[0] += 1
@@ -213,18 +211,15 @@ class RewriteCache:
         trace = AttributeTrace()
         is_traced = self._has_plain_nodes and bool(node.attributes)
         view = TracedNode(node, node.attributes, trace) if is_traced else node
-        for questions, answers, error in self._too_large.get(key, ()):
-            if answers_to(questions, names, self._scope) == answers:
-                raise copy(error)
+        refused = self._too_large.get(key)
+        if refused and (known := refused.find(names, self._scope)):
+            raise copy(known)
         try:
             result = rewrite_node(node, source, recorder, recorder, self._router, view)
         except CannotConvert as error:
             if error.code == "limit.exceeded" and recorder.is_complete:
-                questions, answers = (
-                    tuple(recorder.answers),
-                    tuple(map(answer_key, recorder.answers.values())),
-                )
-                self._too_large.setdefault(key, []).append((questions, answers, error))
+                refused = self._too_large.setdefault(key, Candidates())
+                refused.add(*questions_and_answers(recorder.answers), error)
             raise
         result = self._with_values_kept(result._replace(original=node))
         rewrites = self._rewrites[key]
@@ -233,7 +228,7 @@ class RewriteCache:
         cached = CachedRewrite(
             result, recorder.answers, recorder.fresh_names, recorder.constants, recorder.ranked
         )
-        rewrites.add(cached)
+        rewrites.add(cached.questions, cached.answers, cached)
         self._constant_names[cached] = (*recorder.constants, "")
         self._shared.add(key, source, cached)
         if trace.moves:
