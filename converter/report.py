@@ -12,7 +12,7 @@ from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
-from opshift.model.graphs import nested_nodes, root_graphs
+from opshift.model.graphs import count_model_nodes
 from opshift.model.messages import ModelProto
 from opshift.model.shared_data import FrozenRecord
 from opshift.rewriting.result import values_read
@@ -265,7 +265,7 @@ def _node_counts(plan: Plan, changed: Iterable[ChangedNode], result: ModelProto 
     removes_constant_nodes = plan.graph.has_constant_nodes and plan.graph.unread_inputs
     changes_constants = adds_constant_nodes or removes_constant_nodes
     if result is not None and (changes_constants or plan.ir.rewritten_features or plan.record):
-        return before, sum(1 for _ in nested_nodes(*root_graphs(result), *result.functions))
+        return before, count_model_nodes(result)
     after = sum(each.node_count - len(each.reversal.removed) for each in plan.containers())
     return before, after + sum(each.nodes - 1 for each in changed)
 

@@ -24,10 +24,9 @@ from opshift.model.errors import CannotConvert, InvalidModel, not_utf8_error
 from opshift.model.graphs import (
     ContainerProto,
     NodeRecord,
-    nested_nodes,
+    count_model_nodes,
     node_place,
     require_graph,
-    root_graphs,
     training_graphs,
 )
 from opshift.model.messages import ModelProto, NodeProto
@@ -298,7 +297,7 @@ def _plan_prepared(model: ModelProto, options: Options, *, owned: bool) -> tuple
     """Plan the conversion of a model after the changes that the caller requested."""
     from opshift.converter.prepare import prepare  # few conversions need it
 
-    nodes = sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
+    nodes = count_model_nodes(model)
     domains = {canonical_domain(each.domain) for each in model.opset_import}
     model, changes, refusals, allowances = prepare(model, options, owned=owned)
     ordered, plan = _plan_in_order(model, options)

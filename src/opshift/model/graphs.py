@@ -315,6 +315,11 @@ class TrainingGraph(NamedTuple):
         return f"training_info[{self.position}].{self.part}"
 
 
+def count_model_nodes(model: ModelProto) -> int:
+    """Return the number of nodes in all graphs, subgraphs and functions of a model."""
+    return sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
+
+
 def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
     """Yield the initialization and the algorithm of each `training_info`."""
     for position, info in enumerate(model.training_info):

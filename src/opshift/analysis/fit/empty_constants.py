@@ -6,7 +6,7 @@ from typing import Final
 
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import NAME_BY_NUMBER
-from opshift.model.graphs import graphs_of, remove_messages, root_graphs, sort_by_keys
+from opshift.model.graphs import nested_containers, remove_messages, root_graphs, sort_by_keys
 from opshift.model.messages import GraphProto, ModelProto, TensorProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports
@@ -30,10 +30,7 @@ def compute_empty_constants(model: ModelProto) -> None:
         return
     names = FreshNames()
     names.avoid(*root_graphs(model))
-    graphs = [*root_graphs(model)]
-    while graphs:
-        graph = graphs.pop()
-        graphs += (each for node in graph.node for each in graphs_of(node))
+    for graph in nested_containers(root_graphs(model)):
         _replace_nodes(graph, names)
         _replace_initializers(graph, names)
 

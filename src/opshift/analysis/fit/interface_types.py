@@ -9,7 +9,7 @@ from opshift.converter.functions.inlining import inline_functions, inlining_obst
 from opshift.converter.internal_types.narrow_results import NUMERIC_SOURCES, Widening
 from opshift.converter.internal_types.widen_types import types_in_model, widen_types
 from opshift.model.element_types import type_string
-from opshift.model.graphs import nested_nodes, root_graphs
+from opshift.model.graphs import count_model_nodes
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.shared_data import FrozenRecord
@@ -73,11 +73,7 @@ def without_lacking_types(model: ModelProto, runtime: Runtime, registry: Registr
     if widened is None:
         return None
     replacements = tuple(f"all operators: {wide} instead of {narrow}" for narrow, wide in wider.items())
-    return WidenedModel(widened, replacements, _node_count(widened) - _node_count(model))
-
-
-def _node_count(model: ModelProto) -> int:
-    return sum(1 for _ in nested_nodes(*root_graphs(model), *model.functions))
+    return WidenedModel(widened, replacements, count_model_nodes(widened) - count_model_nodes(model))
 
 
 def _casts(element_type: str, runtime: Runtime, registry: Registry) -> bool:
