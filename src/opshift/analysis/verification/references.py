@@ -63,13 +63,7 @@ def load_references(source: Path | str) -> None:
         DuplicateReference: two functions are registered for the same operator version.
     """
     path = Path(source)
-    files = (
-        sorted(path.glob("[!_]*.py"))
-        if path.is_dir()
-        else [path]
-        if path.suffix == ".py" or path.is_file()
-        else []
-    )
+    files = _python_files(path)
     current = path
     try:
         for current in files:
@@ -84,6 +78,13 @@ def load_references(source: Path | str) -> None:
         place = Place(str(current), error_line(error, current) if files else 0)
         remedy = "name an importable module, or a Python file or a folder of them"
         raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy=remedy) from error
+
+
+def _python_files(path: Path) -> list[Path]:
+    """Return a file, or the files of a folder; none for the name of a module."""
+    if path.is_dir():
+        return sorted(path.glob("[!_]*.py"))
+    return [path] if path.suffix == ".py" or path.is_file() else []
 
 
 OPERATOR_NAME = "OPERATOR"
