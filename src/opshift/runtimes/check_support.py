@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from opshift.inference.infer_types import infer_types
@@ -222,11 +223,15 @@ class RuntimeCheck:
         self._bodies: dict[ModelNodes, str] = {}
         self._notes = _Notes()
 
-    def check(self, model: ModelNodes) -> ModelSupport:
-        """Return whether the runtime implements a model, and which nodes prevent it."""
+    def check(self, model: ModelNodes, *, lists_all: bool = True) -> ModelSupport:
+        """Return whether the runtime implements a model, and which nodes prevent it.
+
+        Without `lists_all`, the answer ends with the first cause that prevents it.
+        """
         self._notes = notes = _Notes()
         self._add_model_notes(model)
-        missing = (*self._model_problems(model), *self._missing_kernels(model))
+        causes = chain(self._model_problems(model), self._missing_kernels(model))
+        missing = tuple(causes if lists_all else islice(causes, 1))
         lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback))
         return ModelSupport(missing, *lists)
 

@@ -130,13 +130,20 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     if restriction.when is None and restriction.unless is None:
         return None
     applies = _holds(restriction.when or Condition(), node)
-    excepted = False if restriction.unless is None else _holds(restriction.unless, node)
+    if applies is False or restriction.unless is None:
+        return applies
+    excepted = _holds(restriction.unless, node)
     return _all((applies, None if excepted is None else not excepted))
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    found = set(answers)
-    return False if False in found else None if None in found else True
+    """Return whether all answers are true; `None` if one is unknown and none is false."""
+    is_known = True
+    for each in answers:
+        if each is False:
+            return False
+        is_known &= each is not None
+    return True if is_known else None
 
 
 def _holds(condition: Condition, node: ModelNode) -> bool | None:
