@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case
+from fuzzing.calls import MODEL_CALLS, Case, case_at, large_case_at, run_case, text_case_at
 from fuzzing.corpus import text_models
 from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.registry.registry import default_registry
@@ -99,15 +99,24 @@ class Worker:
         self._connection.close()
 
 
-def run_cases(
-    seed: int, start: int, step: int, is_over: Callable[[], bool], *, large: bool = False
-) -> Iterator[Outcome]:
+class Kind(NamedTuple):
+    """Kind of cases: the function that returns one by a seed and a number, and the limits of a case."""
+
+    case_at: Callable[[int, int], Case]
+    limits: Limits
+
+
+MUTATED_FILES = Kind(case_at, MUTATED)
+LARGE_FILES = Kind(large_case_at, LARGE)
+TEXTS = Kind(text_case_at, MUTATED)
+
+
+def run_cases(kind: Kind, seed: int, start: int, step: int, is_over: Callable[[], bool]) -> Iterator[Outcome]:
     """Run the cases `start`, `start + step` and so on in one process until the time is over."""
-    worker, index = Worker(LARGE if large else MUTATED), start
-    case = large_case_at if large else case_at
+    worker, index = Worker(kind.limits), start
     try:
         while not is_over():
-            yield worker.run(case(seed, index))
+            yield worker.run(kind.case_at(seed, index))
             index += step
     finally:
         worker.close()
