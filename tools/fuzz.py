@@ -8,8 +8,8 @@ the file to `tests/regressions/<call>/`, and `tests/test_regressions.py` runs it
 only.
 
 With `--large`, the cases are models and texts of at most 100 KB with long lists, deep nesting and huge
-declared sizes, and have stricter limits: 2 seconds of CPU time, and 500 MiB. With `--texts`, they are texts of
-nodes and models, definitions and documents.
+declared sizes, and have stricter limits: 2 seconds of CPU time, and 500 MiB. With `--texts`, they are texts
+of nodes and models, definitions and documents.
 """
 
 from __future__ import annotations
