@@ -125,6 +125,7 @@ def run_cases(kind: Kind, seed: int, start: int, step: int, is_over: Callable[[]
 def _serve(connection: Connection, limits: Limits) -> None:
     # A valid model, because the first one compiles the definitions.
     run_case(Case("plan", ".onnx", text_models()[0], "start"))
+    _compile_patterns()
     # prints where the time is spent, then ends the process
     faulthandler.register(signal.SIGPROF, chain=True)
     connection.send(None)
@@ -139,8 +140,6 @@ def _serve(connection: Connection, limits: Limits) -> None:
             _unlimited_memory()
             for seed in range(3):
                 run_case(Case(case.call, ".onnx", text_models()[0], f"start:{seed}"))
-            if case.call == "convert with options":
-                _compile_patterns()
         started.add(case.call)
         _limit_memory(limits.memory)
         signal.setitimer(signal.ITIMER_PROF, limits.cpu * FACTORS.get(case.call, 1))
