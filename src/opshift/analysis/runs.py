@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
+from opshift.analysis.refused_opsets import RefusedOpsets
 from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
@@ -263,8 +264,7 @@ class _Candidates:
         self._model = model
         self._registry = registry
         self._converted: dict[Hashable, _Candidate] = {}
-        self._refused: set[Hashable] = set()
-        """Directions in which a conversion was refused, see `_direction`."""
+        self._refused = RefusedOpsets(self._opsets)
 
     def results(self, runtimes: Iterable[Runtime]) -> Iterator[RuntimeResult]:
         """Yield whether each runtime runs the model, as it is or after a conversion to the nearest opset."""
@@ -298,14 +298,8 @@ class _Candidates:
             opsets = each.promising.get(opset)
             if opsets is None or self._fails_again(each, opsets):
                 continue
-            # A conversion takes all steps of those to nearer opsets, and is refused where they are.
-            if each.reports_failure or self._direction(opsets) not in self._refused:
+            if each.reports_failure or opsets not in self._refused:
                 each.add(self._attempt(each, opsets))
-
-    def _direction(self, opsets: Mapping[str, int]) -> Hashable:
-        """Return whether an opset of the default domain is newer than that of the model, and the others."""
-        others = tuple(each for each in opsets.items() if each[0] != DEFAULT_DOMAIN)
-        return opsets.get(DEFAULT_DOMAIN, 0) > self._opsets.get(DEFAULT_DOMAIN, 0), others
 
     def _fails_again(self, search: _Search, opsets: Mapping[str, int]) -> bool:
         """Return whether a node will lack a kernel after a conversion, as after an earlier one."""
@@ -321,7 +315,7 @@ class _Candidates:
         newest_ir = search.runtime.ir_version
         ir_version, found = None, self._convert(opsets, None)
         if found.nodes is None:
-            self._refused.add(self._direction(opsets))
+            self._refused.add(opsets)
         elif newest_ir and found.nodes.ir_version > newest_ir:
             ir_version, found = newest_ir, self._convert(opsets, newest_ir)
         support = None
