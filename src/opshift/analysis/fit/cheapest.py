@@ -237,6 +237,9 @@ MAX_AVOIDING = 5
 MAX_FAILED = 5
 """Maximum number of opsets without a fit that are compared to find the one with the fewest missing nodes."""
 
+MAX_COMPLETED = 2
+"""Maximum number of these whose refused conversions are completed, to list the other nodes, too."""
+
 
 class _Failures:
     """Nodes that prevented the fits at some opsets, and that will prevent those at others."""
@@ -343,7 +346,7 @@ def _compare(
 
 def _nearest(runtime: Runtime, failed: Sequence[Attempt]) -> DoesNotFit:
     """Return the error of the opset at which the fewest nodes prevent the model from running."""
-    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_FAILED]
+    nearest = sorted(failed, key=lambda each: _count_nodes(each.missing))[:MAX_COMPLETED]
     found = [(each.opset, each.missing_with_others()) for each in nearest]
     opset, missing = min(found, key=lambda each: _count_nodes(each[1]))
     return DoesNotFit(
