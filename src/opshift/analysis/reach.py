@@ -87,7 +87,7 @@ def reach(
     infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> Reach:
-    """Return the opsets of a domain that a model can be converted to, by planning for each of them.
+    """Return the opsets of a domain that a model can be converted to, by planning conversions.
 
     Parameters and errors are those of `common_opset`, with `shapes` and `infer_shapes` of `convert_version`.
     """
