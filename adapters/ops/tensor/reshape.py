@@ -122,11 +122,14 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
 def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or copy zeros."""
     attributes = node.without("allowzero")
+    if not node.attribute("allowzero", 0):
+        out.replace(node, attributes=attributes)
+        return
     data, shape = node.inputs
     known = out.constant_value(shape)
     # Data that is not empty cannot get a shape with a 0.
     nonzero_sizes = known.values if known is not None else out.shape(data)
-    if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
+    if nonzero_sizes is not None and all(nonzero_sizes):
         out.replace(node, attributes=attributes)
     elif known is None:
         _reshape_to_computed_shape(node, out)
