@@ -127,12 +127,10 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
         return
     data, shape = node.inputs
     known = out.constant_value(shape)
-    # Data that is not empty cannot get a shape with a 0.
-    nonzero_sizes = known.values if known is not None else out.shape(data)
-    if nonzero_sizes is not None and all(nonzero_sizes):
-        out.replace(node, attributes=attributes)
-    elif known is None:
+    if known is None:
         _reshape_to_computed_shape(node, out)
+    elif all(known.values):
+        out.replace(node, attributes=attributes)
     else:
         # A constant shape with a 0 means that the result is empty, whatever the data is.
         sizes = tuple(max(size, 0) for size in known.values)
@@ -146,7 +144,7 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
     attributes, sizes = node.without("allowzero"), out.listed_sizes(data, shape) or ()
     reason = f"{data!r} is assumed not to be empty, so that {shape!r} contains no 0"
     aligned = align_sizes(sizes)
-    if copies_zeros(sizes):
+    if copies_zeros(sizes) or _has_elements(data, out):
         out.replace(node, attributes=attributes)
     elif has_one_unknown(sizes):
         # Even if the size is 0, the others are not, so that it can be inferred.
@@ -162,6 +160,12 @@ def _reshape_to_computed_shape(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
     else:
         _reshape_empty_or_not(node, out)
+
+
+def _has_elements(data: str, out: Rewriter) -> bool:
+    """Return whether data is known not to be empty, so that it cannot get a shape with a 0."""
+    shape = out.known_shape(data)
+    return shape is not None and all(shape)
 
 
 def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:

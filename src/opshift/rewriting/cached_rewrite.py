@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -139,14 +139,10 @@ Answers = tuple[object, ...]
 """Answers to questions, in a form in which equal answers are the same value."""
 
 
-def answers_to(questions: Iterable[Question], names: ValueNames, facts: Facts) -> Answers:
-    """Return the answers for a node with these names."""
-    return tuple(
-        [
-            answer_key(getattr(facts, question)(names[start] if stop is None else names[start:stop]))
-            for question, start, stop in questions
-        ]
-    )
+def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
+    """Return the answer for a node with these names, as a key."""
+    method, start, stop = question
+    return answer_key(getattr(facts, method)(names[start] if stop is None else names[start:stop]))
 
 
 def answer_key(answer: object) -> object:
@@ -165,29 +161,38 @@ Content = TypeVar("Content")
 
 
 class Candidates(Generic[Content]):
-    """Outcomes for nodes with one key: by the questions of their steps, and the answers."""
+    """Outcomes for nodes with one key, found by the questions of their steps, one after the other.
 
-    __slots__ = ("_count", "_groups")
+    The key and the answers so far determine what steps ask next. A search therefore asks nothing that the
+    steps would not ask: other answers may need more inference than the rest of the conversion.
+    """
+
+    __slots__ = ("_count", "_next")
 
     def __init__(self) -> None:
         self._count = 0
-        self._groups: dict[tuple[Question, ...], dict[Answers, Content]] = {}
+        self._next: dict[Answers, Question | Content] = {}
+        """The next question, or the outcome, by the answers so far."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome."""
-        self._groups.setdefault(questions, {})[answers] = content
-        self._count += 1
+        """Add an outcome, unless steps with other allowances asked something else after the same answers."""
+        for position, question in enumerate(questions):
+            if self._next.setdefault(answers[:position], question) != question:
+                return
+        if self._next.setdefault(answers, content) is content:
+            self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
         """Return the outcome for a node with these names; `None` if none has its answers."""
-        for questions, outcomes in self._groups.items():
-            found = outcomes.get(answers_to(questions, names, facts) if questions else ())
-            if found is not None:
-                return found
-        return None
+        answers: Answers = ()
+        found = self._next.get(answers)
+        while isinstance(found, Question):
+            answers = (*answers, answer_to(found, names, facts))
+            found = self._next.get(answers)
+        return found
 
 
 class CachedRewrite:
@@ -236,7 +241,8 @@ class CachedRewrite:
 
     def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all queries have the same answers for a node with other names."""
-        return not self.questions or answers_to(self.questions, names, facts) == self.answers
+        pairs = zip(self.questions, self.answers, strict=True)
+        return all(answer_to(question, names, facts) == answer for question, answer in pairs)
 
 
 class CacheHit:
