@@ -99,9 +99,13 @@ def insert_and_erase_element(node: Node, out: Rewriter) -> None:
 @adapter("Shape", 15, 13)
 def slice_whole_shape(node: Node, out: Rewriter) -> None:
     """Emit the whole shape and a Slice from `start` to `end`."""
-    rank = out.known_rank(node.inputs[0])
-    start, end = (_nonnegative_bound(node.attribute(name), rank) for name in ("start", "end"))
-    if not start and end in (None, rank):
+    start, end = node.attribute("start"), node.attribute("end")
+    is_whole = not start and end is None
+    if not is_whole:
+        rank = out.known_rank(node.inputs[0])
+        start, end = _nonnegative_bound(start, rank), _nonnegative_bound(end, rank)
+        is_whole = not start and end in (None, rank)
+    if is_whole:
         out.replace(node, attributes={})
         return
     whole = out.fresh("shape")

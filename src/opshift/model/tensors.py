@@ -21,6 +21,9 @@ DATA_FIELDS = (
 """The fields of a TensorProto that hold elements."""
 
 
+SIZES = {kind.code: struct.calcsize(f"<{kind.code}") for kind in BY_NAME.values() if kind.code}
+"""Sizes of elements in bytes, by their `struct` format."""
+
 MAX_COUNT = 1 << 127
 """Maximum number of elements that is computed.
 
@@ -44,7 +47,8 @@ def element_count(tensor: TensorProto) -> int | None:
 
     `None` if a dimension is negative.
     """
-    return None if any(dim < 0 for dim in tensor.dims) else count_elements(tensor.dims)
+    dims = tensor.dims[:]
+    return None if dims and min(dims) < 0 else count_elements(dims)
 
 
 def read_tensor(proto: TensorProto) -> Tensor | None:
@@ -56,14 +60,15 @@ def read_tensor(proto: TensorProto) -> Tensor | None:
     if kind is None or proto.data_location == EXTERNAL:
         return None
     dims = tuple(proto.dims[:])
+    count = count_elements(dims)
     values: tuple[Any, ...] | None
     if kind.name in PACKED_BITS:
         unpacked = unpacked_bytes(proto)
         is_signed = kind.name.startswith("int")
         values = None if unpacked is None else tuple(array("b" if is_signed else "B", unpacked))
     else:
-        values = _values(with_payload(proto), kind, count_elements(dims))
-    is_complete = values is not None and len(values) == count_elements(dims)
+        values = _values(with_payload(proto), kind, count)
+    is_complete = values is not None and len(values) == count
     return Tensor(kind.name, dims, values) if values is not None and is_complete else None
 
 
@@ -88,9 +93,7 @@ def _values(proto: TensorProto, kind: ElementType, count: int) -> tuple[Any, ...
     _, name, code, field = kind
     if code and proto.HasField("raw_data"):
         raw = proto.raw_data
-        if len(raw) != count * struct.calcsize(f"<{code}"):
-            return None
-        return struct.unpack(f"<{count}{code}", raw)
+        return struct.unpack(f"<{count}{code}", raw) if len(raw) == count * SIZES[code] else None
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":

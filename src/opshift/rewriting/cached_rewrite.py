@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from opshift.inference.facts import Facts
 from opshift.model.messages import NodeProto
@@ -147,7 +147,7 @@ def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
 
 def answer_key(answer: object) -> object:
     """Return an answer as a key: floats also by their text, because 0.0 equals -0.0, and NaN not itself."""
-    if isinstance(answer, Tensor) and float in map(type, answer.values):
+    if type(answer) is Tensor and float in map(type, answer.values):
         return answer.element_type, answer.dims, repr(answer.values)
     return answer
 
@@ -160,6 +160,13 @@ def questions_and_answers(asked: Mapping[Question, object]) -> tuple[tuple[Quest
 Content = TypeVar("Content")
 
 
+class _Branch(NamedTuple):
+    """Question of a step, and by its answer the next branch, or the outcome."""
+
+    question: Question
+    outcomes: dict[object, Any]
+
+
 class Candidates(Generic[Content]):
     """Outcomes for nodes with one key, found by the questions of their steps, one after the other.
 
@@ -167,32 +174,33 @@ class Candidates(Generic[Content]):
     steps would not ask: other answers may need more inference than the rest of the conversion.
     """
 
-    __slots__ = ("_count", "_next")
+    __slots__ = ("_count", "_outcomes")
 
     def __init__(self) -> None:
         self._count = 0
-        self._next: dict[Answers, Question | Content] = {}
-        """The next question, or the outcome, by the answers so far."""
+        self._outcomes: dict[object, Any] = {}
+        """The first branch, or the only outcome."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
         """Add an outcome, unless steps with other allowances asked something else after the same answers."""
-        for position, question in enumerate(questions):
-            if self._next.setdefault(answers[:position], question) != question:
+        outcomes, answer = self._outcomes, None
+        for question, next_answer in zip(questions, answers, strict=True):
+            branch = outcomes.setdefault(answer, _Branch(question, {}))
+            if type(branch) is not _Branch or branch.question != question:
                 return
-        if self._next.setdefault(answers, content) is content:
+            outcomes, answer = branch.outcomes, next_answer
+        if outcomes.setdefault(answer, content) is content:
             self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
         """Return the outcome for a node with these names; `None` if none has its answers."""
-        answers: Answers = ()
-        found = self._next.get(answers)
-        while isinstance(found, Question):
-            answers = (*answers, answer_to(found, names, facts))
-            found = self._next.get(answers)
-        return found
+        found = self._outcomes.get(None)
+        while type(found) is _Branch:
+            found = found.outcomes.get(answer_to(found.question, names, facts))
+        return found  # type: ignore[no-any-return]
 
 
 class CachedRewrite:

@@ -149,6 +149,14 @@ class Contents:
         self.value_lists += [(path, values) for values in (graph.input, graph.output, graph.value_info)]
         self._nodes(path, graph.node)
 
+    @property
+    def has_newer_values(self) -> bool:
+        """Whether initializers of the main graph, or the types that it declares, may use newer features."""
+        return any((owner.path, owner.role) == ("graph", "initializer") for owner, _ in self.tensors) or any(
+            each.type.tensor_type.elem_type not in BASE_TYPES or getattr(each, "metadata_props", ())
+            for each in self.model.graph.value_info
+        )
+
     def leave_out(self, names: Collection[str]) -> None:
         """Remove initializers of the main graph, and the types that the graph declares for them."""
         if names:
