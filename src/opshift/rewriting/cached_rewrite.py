@@ -185,7 +185,7 @@ class Candidates(Generic[Content]):
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome, unless steps with other allowances asked something else after the same answers."""
+        """Add an outcome, unless private steps, which may vary, asked something else after equal answers."""
         outcomes, answer = self._outcomes, None
         for question, next_answer in zip(questions, answers, strict=True):
             branch = outcomes.setdefault(answer, _Branch(question, {}))

@@ -90,7 +90,8 @@ class _SharedRewrites:
 
 
 @lru_cache(maxsize=64)
-def _shared_rewrites(router: Router) -> _SharedRewrites:
+def _shared_rewrites(router: Router, allowed: frozenset[Allow]) -> _SharedRewrites:
+    """Return the rewrites of all models that are converted by a router with the same allowances."""
     return _SharedRewrites()
 
 
@@ -101,7 +102,7 @@ class RewriteCache:
         self._workspace = workspace
         self._scope = workspace.scope
         self._router = router
-        self._shared = _shared_rewrites(router)
+        self._shared = _shared_rewrites(router, workspace.allowances.allowed)
         self._rewrites: dict[NodeKey, Candidates[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
@@ -230,9 +231,8 @@ class RewriteCache:
         )
         rewrites.add(cached.questions, cached.answers, cached)
         self._constant_names[cached] = (*recorder.constants, "")
-        if recorder.is_shareable:
-            self._shared.add(key, source, cached)
-        if trace.moves and recorder.is_shareable:
+        self._shared.add(key, source, cached)
+        if trace.moves:
             found, open_names = with_moved_values(cached, node, trace, recorder)
             if open_names:
                 self._shared.add_moved_values(line, self._scope.nodes[line[0]], source, found, open_names)
@@ -269,8 +269,7 @@ class _FactRecorder:
 
     `fresh_names` maps the fresh names that the steps requested to hints. The outcome is the same for nodes
     with the same answers if `is_complete`: it depends only on recorded facts about the node's inputs and
-    outputs. A rewrite can be cached if it also `is_reusable`: no part of it is specific to the node. Other
-    conversions share it if it `is_shareable`: no allowance affects it.
+    outputs. A rewrite can be cached if it also `is_reusable`: no part of it is specific to the node.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
@@ -288,7 +287,6 @@ class _FactRecorder:
         # A name that occurs twice has no unique position.
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
         self.is_reusable = True
-        self.is_shareable = True
 
     def element_type(self, name: str) -> str | None:
         if name not in self.fresh_names:
@@ -360,10 +358,9 @@ class _FactRecorder:
             self._workspace.declare_rank(name)
 
     def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether an inexact conversion is allowed; then not cached, as uses are recorded per node."""
+        """Return whether an inexact conversion is allowed; if so, not cached: uses are recorded per node."""
         is_allowed = self._workspace.allow(kind, reason)
         self.is_reusable &= not is_allowed
-        self.is_shareable = False
         return is_allowed
 
     def is_allowed(self, kind: Allow) -> bool:
