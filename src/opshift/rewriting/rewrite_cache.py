@@ -54,15 +54,15 @@ MAX_REWRITES_PER_KEY = 512
 MIN_STORED = 64
 """Number of rewrites of an operator that are stored, even if no later node uses one of them."""
 
-MAX_SHARED_KEYS = 512
-"""Maximum number of node keys whose first rewrite is shared with later models."""
+MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
+"""Maximum number of node keys with rewrites that later models share, and of these rewrites per key."""
 
 
 class _SharedRewrites:
-    """First rewrite of each node key, and operators with attributes cheap to compare, for all models."""
+    """First rewrites of each node key, and operators with attributes cheap to compare, for all models."""
 
     def __init__(self) -> None:
-        self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
+        self.rewrites: dict[tuple[int, NodeKey], tuple[CachedRewrite, ...]] = {}
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
         self.moved_values: dict[tuple[object, ...], MovedValuesTable] = {}
         """Rewrites with open attribute values, by operator, arity, and names and types of attributes."""
@@ -73,8 +73,9 @@ class _SharedRewrites:
         # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
-        if is_small_key(key) and cached.is_small and (source, key) not in self.rewrites:
-            self.rewrites[source, key] = cached
+        known = self.rewrites.get((source, key), ())
+        if len(known) < MAX_SHARED_REWRITES and is_small_key(key) and cached.is_small:
+            self.rewrites[source, key] = (*known, cached)
 
     def add_moved_values(
         self, line: NodeRecord, proto: NodeProto, source: int, found: MovedValues, open_names: frozenset[str]
@@ -149,7 +150,7 @@ class RewriteCache:
         rewrites = self._rewrites.get(key)
         if rewrites is None:
             rewrites = self._rewrites[key] = Candidates()
-            if shared := self._shared.rewrites.get((source, key)):
+            for shared in self._shared.rewrites.get((source, key), ()):
                 rewrites.add(shared.questions, shared.answers, shared)
         counts = self._counts.setdefault((domain, op_type), [0, 0])
         if cached := rewrites.find(names, self._scope):
