@@ -285,8 +285,7 @@ class _FactRecorder:
         """Number of times that the steps added each constant."""
         self.inspected: set[str] = set()
         """Constants that the steps add and about whose values they ask."""
-        # A name that occurs twice has no unique position.
-        self.is_complete = len(self._positions) == len(list(filter(None, names)))
+        self.is_complete = True
         self.is_reusable = True
 
     def element_type(self, name: str) -> str | None:
