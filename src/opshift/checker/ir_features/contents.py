@@ -5,7 +5,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
+from opshift.model.attributes import ATTRIBUTE_TYPES, INT, TENSOR, graphs_in, tensors_in
 from opshift.model.graphs import node_place, training_graphs
 from opshift.model.messages import (
     AttributeProto,
@@ -77,7 +77,7 @@ class Contents:
         functions: the functions of the model, by path.
         node_lists, value_lists: the nodes and the ValueInfoProtos of each graph and function, by path.
         calls: the nodes that call a function of the model.
-        attributes: the attributes that hold tensors, graphs or types, or name an element type.
+        attributes: the attributes that hold newer tensors, graphs or types, or name an element type.
         tensors: tensors with metadata, external data or a newer element type, and their owners; the values
             and indices of sparse tensors are included.
     """
@@ -232,7 +232,13 @@ class Contents:
     def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
-            if kind in MESSAGE_TYPES or (kind == INT and attribute.name in names):
+            # Most attributes with messages are tensors, of types that all IR versions have.
+            is_examined = (
+                self._is_relevant(attribute.t)
+                if kind == TENSOR
+                else kind in MESSAGE_TYPES or (kind == INT and attribute.name in names)
+            )
+            if is_examined:
                 self._attribute(Located(path, attribute, node, "attribute"))
 
     def _attribute(self, held: Located[AttributeProto]) -> None:
