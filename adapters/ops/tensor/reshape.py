@@ -19,6 +19,10 @@ from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 from opshift.inference.facts import ListedSize
 
 
+SIGN_OPSET = 9
+"""Opset that introduced Sign."""
+
+
 class AlignedSizes(NamedTuple):
     """Reshape that copies each size known only at run time from its own position.
 
@@ -181,9 +185,12 @@ def _reshape_empty_or_not(node: Node, out: Rewriter) -> None:
     flat = data if out.known_rank(data) == 1 else reshape(data, (-1,), out)
     # 0 for each 0 of the shape, and 1 for other sizes: broadcasting (n) to it yields (1, ..., 1, n) for n
     # elements. Data without elements broadcasts to any of these sizes.
-    # Not Cast to bool and back: shape inference of onnx takes the result for the sizes themselves.
-    is_zero = out.emit("Equal", [shape, out.int64([0])])
-    sizes = out.cast(out.emit("Not", [is_zero]), "int64")
+    if out.default_opset >= SIGN_OPSET and out.is_nonnegative(shape):
+        sizes = out.emit("Sign", [shape], opset=SIGN_OPSET)
+    else:
+        # Not Cast to bool and back: shape inference of onnx takes the result for the sizes themselves.
+        is_zero = out.emit("Equal", [shape, out.int64([0])])
+        sizes = out.cast(out.emit("Not", [is_zero]), "int64")
     out.emit("Reshape", [out.emit("Expand", [flat, sizes]), shape], node.outputs)
 
 
