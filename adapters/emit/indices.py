@@ -129,8 +129,8 @@ def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
 
 
 def _nonnegative_column(column: str, indices: str, data: str, axis: int, out: Rewriter) -> str:
-    """Return indices into one dimension of `data`, a part of `indices`, with its size added to negative ones."""
-    # First the input of the node: a rewrite that asks about emitted values is not cached.
+    """Return a part of `indices`, into one dimension of `data`, with its size added to negative ones."""
+    # The input comes first: a rewrite that queries facts about emitted values is not cached.
     if out.is_nonnegative(indices) or out.is_nonnegative(column):
         return column
     return add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out)

@@ -54,9 +54,9 @@ def plan_lowering(
 ) -> IrChange:
     """Plan to lower the IR version of a model to `least`, after its domains are converted to the target.
 
-    `find_removed` returns the initializers that the conversion removes. Features are dropped only if the caller allows it. With
-    `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps the IR version as high
-    as they require.
+    `find_removed` returns the initializers that the conversion removes. Features are dropped only if the
+    caller allows it. With `is_strict`, uses that cannot be rewritten are refused; otherwise, the plan keeps
+    the IR version as high as they require.
     """
     versions = ir_versions()
     before = model.ir_version

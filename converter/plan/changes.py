@@ -139,7 +139,9 @@ class ContainerPlan:
     def constant_sizes(self) -> dict[str, int]:
         """Size of each constant in bytes."""
         payloads = self.payloads.items()
-        return {name: sum(map(len, each)) if isinstance(each, tuple) else len(each) for name, each in payloads}
+        return {
+            name: sum(map(len, each)) if isinstance(each, tuple) else len(each) for name, each in payloads
+        }
 
     @property
     def has_subgraphs(self) -> bool:

@@ -18,7 +18,6 @@ from opshift.adapters.emit.indices import axis_count, count_axes, kept_axes_mask
 from opshift.adapters.emit.shapes import ALLOWZERO_OPSET, SLICE_END, reshape
 from opshift.inference.facts import ListedSize
 
-
 SIGN_OPSET = 9
 """Opset that introduced Sign."""
 

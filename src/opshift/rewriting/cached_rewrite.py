@@ -170,8 +170,8 @@ class _Branch(NamedTuple):
 class Candidates(Generic[Content]):
     """Outcomes for nodes with one key, found by the questions of their steps, one after the other.
 
-    The key and the answers so far determine what steps ask next. A search therefore asks nothing that the
-    steps would not ask: other answers may need more inference than the rest of the conversion.
+    The key and the answers so far determine what steps query next. A search therefore queries only what the
+    steps would query: other answers may need more inference than the rest of the conversion.
     """
 
     __slots__ = ("_count", "_outcomes")
@@ -185,7 +185,7 @@ class Candidates(Generic[Content]):
         return self._count
 
     def add(self, questions: tuple[Question, ...], answers: Answers, content: Content) -> None:
-        """Add an outcome, unless private steps, which may vary, asked something else after equal answers."""
+        """Add an outcome, unless a private step, which may vary, queried other facts after equal answers."""
         outcomes, answer = self._outcomes, None
         for question, next_answer in zip(questions, answers, strict=True):
             branch = outcomes.setdefault(answer, _Branch(question, {}))

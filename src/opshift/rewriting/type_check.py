@@ -58,7 +58,7 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
 
 
-# Most rewrites end with one node with the same inputs; the search for a problem takes a tenth of their time.
+# Most rewrites emit one node with the same inputs, and the search for a problem takes a tenth of their time.
 @lru_cache(maxsize=4096)
 def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, count: int) -> bool:
     """Return whether an operator supports all types of the first inputs of another one."""
