@@ -25,7 +25,7 @@ MAX_MOVED_ELEMENTS = 1024
 class OpenConstant(NamedTuple):
     """Constant with the value of an attribute, which differs between nodes."""
 
-    index: int
+    place: int
     """Position among the constants of the rewrite."""
     position: int
     """Position of the attribute."""
@@ -60,12 +60,12 @@ class MovedValues(NamedTuple):
             if is_same_value(values[position], value) is not is_same:
                 return None
         constants = list(self.rewrite.constants)
-        for index, position, element_type, rank in self.open_constants:
+        for place, position, element_type, rank in self.open_constants:
             found = values[position]
             if isinstance(found, tuple) and len(found) > MAX_MOVED_ELEMENTS:
                 return None
             tensor = constant_tensor(found, element_type, rank)
-            constants[index] = constant_key(tensor), tensor
+            constants[place] = constant_key(tensor), tensor
         return constants
 
 

@@ -200,7 +200,7 @@ class Candidates(Generic[Content]):
         found = self._outcomes.get(None)
         while type(found) is _Branch:
             found = found.outcomes.get(answer_to(found.question, names, facts))
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 class CachedRewrite:

@@ -276,6 +276,7 @@ class _FactRecorder:
     def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
         self._scope = workspace.scope
         self._workspace = workspace
+        self._names = names
         self._positions = {name: position for position, name in enumerate(names) if name}
         self.answers: dict[Question, Any] = {}
         self.fresh_names: dict[str, str] = {}
@@ -395,9 +396,9 @@ class _FactRecorder:
 
     def _query_jointly(self, question: str, names: Sequence[str]) -> Any:
         answer = getattr(self._scope, question)(names)
-        start = self._positions.get(names[0]) if names else None
-        if start is None or any(self._positions.get(name) != start + i for i, name in enumerate(names)):
-            self.is_complete = False
-        else:
+        start = self._names.index(names[0]) if names and names[0] in self._positions else None
+        if start is not None and self._names[start : start + len(names)] == tuple(names):
             self.answers[Question(question, start, start + len(names))] = answer
+        else:
+            self.is_complete = False
         return answer
