@@ -46,12 +46,12 @@ def type_inputs(operator: OperatorVersion) -> tuple[int, ...] | None:
 
 
 def type_shortcut(operator: OperatorVersion) -> Shortcut[str] | None:
-    """Return a shortcut for Constant, of which models have many."""
-    return _type_of_tensor if operator.shape == "constant" else None
+    """Return a shortcut for the operators of constants, of which models have many nodes."""
+    return _type_of_tensor if operator.shape in ("constant", "constant_of_shape") else None
 
 
 def _type_of_tensor(scope: InferenceScope, name: str) -> str | None:
-    """Return the element type of the only attribute of a Constant if it is a tensor."""
+    """Return the element type of the attribute `value`, if the node has only this one, and it is a tensor."""
     attributes = scope.proto_of(scope.producing_records[name]).attribute[:]
     is_tensor = len(attributes) == 1 and attributes[0].name == "value" and attributes[0].HasField("t")
     return NAME_BY_NUMBER.get(attributes[0].t.data_type) if is_tensor else None
