@@ -62,11 +62,12 @@ def key_of_serialized(record: NodeRecord, proto: NodeProto, remainder: bytes | N
 
 def arity_of(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[int, int, tuple[int, ...]]:
     """Return the number of inputs, the number of outputs, and the pattern of names of a node key."""
-    names = inputs + outputs
-    if "" not in names and len(set(names)) == len(names):
-        return len(inputs), len(outputs), ()
+    names, count = inputs + outputs, len(inputs)
+    # Outputs always differ from other values.
+    if "" not in names and (count < 2 or len(set(inputs)) == count):
+        return count, len(outputs), ()
     numbers = {"": 0}
-    return len(inputs), len(outputs), tuple([numbers.setdefault(name, len(numbers)) for name in names])
+    return count, len(outputs), tuple([numbers.setdefault(name, len(numbers)) for name in names])
 
 
 def has_small_tensors(proto: NodeProto) -> bool:
