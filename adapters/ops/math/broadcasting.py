@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from opshift.adapters import Node, Rewriter, Tensor, UnknownShape, adapter, require_supported_types
 from opshift.adapters.emit.expression import ARITHMETIC_TYPES, cast, cast_between, cast_output, fold
 from opshift.adapters.emit.shapes import reshape
+from opshift.inference.facts import ListedSize
 
 OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")
 """Operators that change from version 6 to version 7."""
@@ -300,22 +301,21 @@ def _repeats(node: Node, rank: int, length: int, out: Rewriter) -> list[int | No
     """Return the number of repetitions of each dimension of the result; `None` if its size may not be 1."""
     data, shape = node.inputs
     result_rank = max(rank, length)
-    constant = out.constant_value(shape)
-    targets = constant.values if constant is not None else [None] * length
-    before, after = out.comparable_shapes([data, node.outputs[0]])
-    sizes = (*[1] * (result_rank - rank), *(before or [None] * rank))
-    results = after if after is not None and len(after) == result_rank else [None] * result_rank
-    dimensions = zip(sizes, (*[1] * (result_rank - length), *targets), results, strict=True)
-    return [_repetitions(*each) for each in dimensions]
+    first_axis = result_rank - rank
+    sizes = (*[1] * first_axis, *(out.shape(data) or [None] * rank))
+    targets = (*[1] * (result_rank - length), *(out.listed_sizes(data, shape) or [None] * length))
+    return [
+        _repetitions(size, target, axis - first_axis)
+        for axis, (size, target) in enumerate(zip(sizes, targets, strict=True))
+    ]
 
 
-def _repetitions(size: int | None, target: int | None, result: int | None) -> int | None:
-    """Return the number of repetitions of one dimension; negative sizes are unknown, but comparable."""
+def _repetitions(size: int | None, target: ListedSize, axis: int) -> int | None:
+    """Return the number of repetitions of one dimension, the axis of the data; `None` if it is unknown."""
     if size == 1:
-        known = result if target is None else target
-        return REPEATED if known is None or known < 0 else known
-    # A target of 1 never repeats a dimension, even if its size is unknown.
-    never = target == 1 or (size is not None and (size >= 0 or size == result))
+        return target if isinstance(target, int) else REPEATED
+    # A target of 1, or of the size of the dimension, never repeats it, even if this size is unknown.
+    never = target == 1 or size is not None or (isinstance(target, tuple) and axis in target)
     return 1 if never else None
 
 
