@@ -18,9 +18,8 @@ from typing import Any, Final, TypeVar, cast
 from opshift.model.errors import CannotWrite
 from opshift.model.shared_data import ReadOnlyDict
 from opshift.opsets import OPSETS
-from opshift.registry.described import DETAILS, DETAILS_LOADER
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import Record
+from opshift.registry.record import DETAILS, DETAILS_LOADER, Record
 
 CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple, cast
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER, element_bits
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shape_context import InvalidFlag, ShapeContext
 from opshift.registry.shapes.dims import product
+from opshift.registry.shapes.shape_context import InvalidFlag, ShapeContext
 
 Scalar = int | float | str | None
 

@@ -1,9 +1,8 @@
 """QuantizeLinear to narrow floats, and DequantizeLinear of them, as arithmetic on float."""
 
 from opshift.converter.internal_types.float_formats import FORMATS
-from opshift.converter.internal_types.narrow_results import Widening
+from opshift.converter.internal_types.narrow_results import Widening, emit_rounded
 from opshift.converter.internal_types.node_writer import NodeWriter
-from opshift.converter.internal_types.round_floats import emit_rounded
 from opshift.inference.scope import Scope
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert

@@ -1,17 +1,19 @@
 """Pass over a model that replaces narrow element types by wider ones with the same values."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from math import prod
 
+from opshift.converter.internal_types.float_formats import all_numbers
 from opshift.converter.internal_types.float_quantization import emit_quantization, quantizes_floats
-from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRIDGES, Widening
+from opshift.converter.internal_types.narrow_results import CASTS, COMPUTING_BRIDGES, Widening, emit_low_bits
 from opshift.converter.internal_types.node_writer import NodeWriter
-from opshift.converter.internal_types.unpack_external import emit_unpacked
 from opshift.converter.internal_types.widen_tensors import type_numbers, widen_tensor, widen_type
 from opshift.inference.function_scope import CallScope
 from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.root_scopes import root_scopes
 from opshift.model.attributes import graphs_in, tensors_in, types_in
+from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
 from opshift.model.errors import CannotConvert, UnknownElementType
 from opshift.model.graphs import (
     ContainerProto,
@@ -25,6 +27,7 @@ from opshift.model.messages import AttributeProto, ModelProto, NodeProto, Tensor
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import PACKED_BITS
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.rewriting.validation import validate_node
@@ -160,3 +163,32 @@ class _Pass:
             reason = f"tensor {tensor.name!r} has external or invalid data"
             remedy = "load the external data into the model"
             self._reasons[place] = CannotConvert(reason, "tensor.unreadable", remedy=remedy)
+
+
+def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWriter) -> None:
+    """Add the nodes that decode an external tensor, and turn it into one of unsigned integers."""
+    element_type, dims, name = BY_NUMBER[tensor.data_type].name, tuple(tensor.dims), tensor.name
+    tensor.name = writer.names.fresh(f"{name}_packed")
+    bits, wide = ELEMENT_BITS[element_type], wider[element_type]
+    tensor.data_type = BY_NAME["uint16" if bits > 8 else "uint8"].number
+    codes = writer.emit("Cast", [tensor.name], to=BY_NAME["int32"].number)
+    if bits < 8:
+        tensor.dims[:] = [-(-prod(dims) * bits // 8)]
+        integers = element_type if element_type in PACKED_BITS else f"uint{bits}"
+        codes = _emit_unpacked_integers(codes, integers, dims, writer)
+    if element_type in PACKED_BITS:
+        writer.emit("Cast", [codes], name, to=BY_NAME[wide].number)
+    else:
+        numbers = all_numbers(element_type)
+        writer.emit("Gather", [writer.shared_constant(wide, numbers), codes], name)
+
+
+def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...], writer: NodeWriter) -> str:
+    """Emit the integers in packed bytes."""
+    column = writer.emit("Reshape", [packed, writer.constant("int64", (2,), -1, 1)])
+    divisors = [1 << shift for shift in range(0, 8, PACKED_BITS[element_type])]
+    rows = writer.emit("Div", [column, writer.constant("int32", (len(divisors),), *divisors)])
+    flat = writer.emit("Reshape", [rows, writer.constant("int64", (1,), -1)])
+    bounds = [writer.constant("int64", (1,), each) for each in (0, prod(dims))]
+    integers = emit_low_bits(writer.emit("Slice", [flat, *bounds]), element_type, writer)
+    return writer.emit("Reshape", [integers, writer.constant("int64", (len(dims),), *dims)])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opshift.checker.ir_features.use import STANDALONE, since
+from opshift.checker.ir_features.contents import STANDALONE, since
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.refusals import Refusal
 from opshift.model.graphs import NodeRecord, node_label

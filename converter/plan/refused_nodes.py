@@ -11,7 +11,7 @@ from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
 from opshift.model.errors import NodeError, UnknownShape
 from opshift.model.graphs import node_place
 from opshift.model.operator_ids import canonical_domain
-from opshift.registry.explanations.refusal_causes import refusal_cause
+from opshift.registry.explanations import refusal_cause
 
 if TYPE_CHECKING:
     from opshift.converter.options import Options

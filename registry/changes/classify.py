@@ -5,12 +5,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from opshift.model.plain_data import Json
-from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
+from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, ChangeClass
+from opshift.registry.changes.diff import Change, diff, field_changes
 from opshift.registry.changes.rule_selection import select_rule
-from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.changes.versions import Versions
 from opshift.registry.descriptions import texts_of
-from opshift.registry.diff import Change, diff, field_changes
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 from opshift.registry.steps import Step
 

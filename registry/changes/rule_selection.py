@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from opshift.registry.changes.diff import Change
 from opshift.registry.changes.versions import Versions
-from opshift.registry.diff import Change
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.step_rules import is_stricter, loses_legal_values, min_values
 from opshift.registry.steps import AddAttribute, IgnoreAttribute, Refuse, RenameValue

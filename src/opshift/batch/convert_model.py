@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import FileStates, are_unchanged, full_name, states_of
-from opshift.batch.outcome import ModelError, ModelOutcome, Status
+from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelError, ModelOutcome, Status, Task
 from opshift.batch.outputs import require_no_link
 from opshift.batch.settings import Settings, options_of
-from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused

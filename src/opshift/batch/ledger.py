@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opshift.batch.file_states import full_name
-from opshift.batch.outcome import ModelOutcome
+from opshift.batch.outcome import STARTED, WRITTEN, Entry, ModelOutcome, Task
 from opshift.batch.run_chunks import WORKER_LOST
-from opshift.batch.task import STARTED, WRITTEN, Entry, Task
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.model.errors import CannotWrite, InvalidModel, UsageError
 from opshift.model.locations import is_url, without_secrets

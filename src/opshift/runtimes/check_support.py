@@ -19,8 +19,7 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Restriction
-from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
-from opshift.registry.runtimes.schemas import SchemaDifference
+from opshift.registry.runtimes.runtime import Kernel, Runtime, SchemaDifference, Support
 from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, NodeGroup, loses_shape, ordered
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.facts import OperatorStatus
 from opshift.inference.function_scope import MAX_CALL_DEPTH, FunctionTable
 from opshift.inference.infer_types import parameter_at

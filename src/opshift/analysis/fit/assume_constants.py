@@ -8,7 +8,7 @@ from operator import mul
 from typing import Final, NamedTuple
 
 from opshift.analysis.fit.known_node import KnownNode, Sizes
-from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.facts import InferenceScope
 from opshift.inference.infer_shapes import shape_link
 from opshift.inference.infer_types import parameter_at
@@ -21,7 +21,7 @@ from opshift.model.tensors import write_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.rewriting.workspace import FreshNames
-from opshift.runtimes.constant_values import is_constant
+from opshift.runtimes.conditions import is_constant
 
 MAX_REDUCED_RANK: Final = 8
 """Maximum rank of data for which all choices of axes are compared."""
