@@ -59,7 +59,7 @@ class InternalDomain(Record):
     """Domain of operators that a runtime uses for one kind of device."""
 
     meaning: str
-    """What its operators are, as a clause about the domain."""
+    """Description of its operators, as a clause about the domain."""
     remedy: str
     """How to get a model without them."""
 

@@ -46,7 +46,7 @@ from opshift.rewriting.allowances import Allowances
 from opshift.rewriting.workspace import FreshNames
 
 MAX_PASSES = 3
-"""Maximum number of passes: recognized nodes may be parts of the nodes of another operator."""
+"""Maximum number of passes: recognized nodes may be parts of the pattern of a larger operator."""
 
 
 def recognize(model: ModelProto, options: Options) -> Recognition:

@@ -51,7 +51,7 @@ MERGED_KEYS: Final = ("internal_operators", "operators", "restrictions", "schema
 
 
 NEVER_RUN: Final = "ai.onnx.Constant"
-"""Operator whose nodes become initializers when a model is loaded."""
+"""Operator of the nodes that become initializers when a model is loaded."""
 
 
 @cache

@@ -111,7 +111,7 @@ class Runtime(Record):
     needs_input_ranks: bool = False
     """Whether it refuses models with inputs of unknown rank."""
     may_need_input_sizes: bool = False
-    """Whether it refuses some models with inputs of unknown sizes; it is not known which ones."""
+    """Whether it refuses some models with inputs of unknown sizes; it is unknown which ones."""
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
     """Element types whose results may differ from the definitions in all kernels, with the difference."""
     unread_types: tuple[ElementName, ...] = ()

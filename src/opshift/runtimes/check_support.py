@@ -193,7 +193,7 @@ class _Notes(FrozenRecord):
 
 
 class _Asked(NamedTuple):
-    """What the answers of a runtime for nodes with equal types depend on."""
+    """Facts that determine the answers of a runtime for nodes with equal types."""
 
     restrictions: tuple[Restriction, ...]
     """Restrictions and known errors of the kernels."""
@@ -429,8 +429,8 @@ class RuntimeCheck:
         """Return whether the runtime computes a node in a type that differs from that of the node.
 
         It casts inputs to a wider type if it has a kernel of Cast at this opset, unless the node has a
-        function body: then it casts the inputs of the nodes in the body. Values of wider types than those
-        that the runtime has are narrow everywhere.
+        function body: then it casts the inputs of the nodes in the body. Values of types that are wider
+        than all types of the runtime are narrow everywhere.
         """
         runtime, opset = self._runtime, node.scope.opsets.get(DEFAULT_DOMAIN, FIRST_CAST_TO_NUMBERS)
         names = filter(None, (*node.node.inputs, *node.node.outputs))

@@ -204,7 +204,7 @@ def _body_opset(version: OperatorVersion) -> int:
 
 
 def constant_of(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; `None` for another node, and for a value in another form."""
+    """Return the tensor of a Constant node; `None` for other nodes, and for a value in a different form."""
     if node.op_type != "Constant" or canonical_domain(node.domain) != DEFAULT_DOMAIN:
         return None
     return next((each.t for each in node.attribute if each.name == "value"), None)
