@@ -145,7 +145,7 @@ def _read_cached(path: str) -> str | None:
 
 def _write_cached(path: Path, text: str) -> None:
     """Write a file if possible, and remove those of the oldest other states."""
-    from opshift.model.atomic_files import AtomicFiles, write_all
+    from opshift.model.atomic_files import AtomicFiles, write_all  # the cache is rarely written
 
     with suppress(OSError, CannotWrite), AtomicFiles() as files, files.new(path) as (file, _):
         write_all(file, f"{text}\n".encode("ascii"))

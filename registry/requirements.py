@@ -220,7 +220,7 @@ def _shape_of(name: str) -> Evaluate:
 
 
 def _element_type_of(name: str) -> Evaluate:
-    """Return the element type of an input or of a sequence, or the one that an attribute names by its number."""
+    """Return the element type of an input or of a sequence, or the one with the number in an attribute."""
 
     def evaluate(node: ShapeContext) -> Value:
         if name in node.version.attributes:

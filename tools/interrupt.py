@@ -87,7 +87,7 @@ class Trial(NamedTuple):
     Attributes:
         command: the arguments.
         moment: seconds after its start.
-        outcome: `interrupted`, `finished`, `other`, or `in Python` if the signal arrived before opshift started.
+        outcome: `interrupted`, `finished`, `other`, or `in Python` for a signal before opshift started.
         faults: descriptions of the faults.
     """
 

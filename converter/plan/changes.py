@@ -17,6 +17,7 @@ from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Tensor, Value
 from opshift.model.operator_ids import OperatorId
 from opshift.model.shared_data import FrozenRecord
+from opshift.registry.ir_versions import ir_versions
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.result import ComputedRewrite
 
@@ -221,8 +222,6 @@ class IrChange(FrozenRecord):
             yield f"{subject} not graph inputs any more, and callers cannot override them"
 
     def _describe(self, lowering: Lowering) -> str:
-        from opshift.registry.ir_versions import ir_versions
-
         meaning = ir_versions().meaning(lowering.feature)
         replacement = "" if lowering.feature in self.dropped else lowering.replacement
         return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"

@@ -18,8 +18,10 @@ from opshift.converter.errors import ConversionRefused
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
+from opshift.converter.streaming.external_weights import relocate_external_data
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import unreadable
+from opshift.model.files import read_model
 from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
 from opshift.stores.locations import exists, folder_location, join, metadata_of
@@ -167,8 +169,6 @@ def _convert(
             raise UsageError(reason, place=task.source, remedy=remedy)
         states = {**states_of(_with_data(task.source, data)[1:]), **states}
         if settings.verify and written.path:
-            from opshift.model.files import read_model
-
             result = read_model(written.path)
             verification = verify_file(
                 task.source, result, settings, options.registry, data_file=written.data_file
@@ -213,8 +213,6 @@ def verify_file(
         if tolerance is None:
             tolerance = tolerance_for(each for pair in settings.types for each in pair.split("="))
     if data_file is not None:
-        from opshift.converter.streaming.external_weights import relocate_external_data
-
         relocate_external_data(converted, data_file.name)
     inputs: dict[str, object] = {}
     if settings.inputs:

@@ -244,11 +244,7 @@ class Ledger:
 
 def ledger_storage(location: str) -> LedgerFile | LedgerSegments:
     """Return the storage of a ledger: a file, or segments below a URL."""
-    if not is_url(location):
-        return LedgerFile(location)
-    from opshift.batch.ledger import LedgerSegments  # few ledgers have a URL
-
-    return LedgerSegments(location)
+    return LedgerSegments(location) if is_url(location) else LedgerFile(location)
 
 
 def _key(name: str) -> bytes:

@@ -15,7 +15,9 @@ from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import remove_abandoned_files, temporary_files
 from opshift.model.errors import UsageError
 from opshift.model.locations import is_url
+from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
+from opshift.stores.uploads import remove_unfinished as abort_uploads
 
 
 def output_location(out: str, relative: str) -> str:
@@ -48,8 +50,6 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
     """
     if not is_url(out) or not exists(out):
         return ()
-    from opshift.stores.list_objects import objects_below  # few outputs have a URL
-
     names = (name for name in objects_below(out) if not name.startswith(f"{LEDGER_FOLDER}/"))
     locations = (join(out, name) for name in names)
     owned = ((location, ledger.entry(location)) for location in locations)
@@ -59,8 +59,6 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
 def remove_unfinished(output: str) -> None:
     """Remove what killed processes left of an output, which no process may write at the moment."""
     if is_url(output):
-        from opshift.stores.uploads import remove_unfinished as abort_uploads
-
         abort_uploads(output)
     else:
         remove_abandoned_files(Path(output).parent)

@@ -252,7 +252,7 @@ class Walk:
 
 
 def _count_undefined(node: CheckedNode) -> None:
-    """Count a node of an operator without a definition; other rules report further nodes that do not resolve."""
+    """Count a node of an operator without a definition; other rules report further unresolved nodes."""
     domain = canonical_domain(node.proto.domain)
     if node.function is None and node.error is None and domain in node.container.opsets:
         registry, opset = node.container.model.registry, node.container.opsets[domain]
