@@ -10,6 +10,7 @@ from opshift.model.message_text import similar_names
 from opshift.registry.definition_files import RELEASES
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, requirement, rule
 from opshift.registry.models import Operator
+from opshift.registry.requirements import InvalidRequirement, parse_requirement
 from opshift.registry.shapes.rule_table import TABLE
 from opshift.registry.steps import RenameOp
 
@@ -186,3 +187,17 @@ def unknown_shapes(operator: Operator) -> Iterator[tuple[Keys, str]]:
 def is_private_shape(name: str) -> bool:
     """Return whether an unknown shape rule may be registered later: it resembles no other."""
     return not similar_names(name, TABLE.registered)
+
+
+@rule("requires.invalid", "write a comparison, such as `rank(X) >= 3`")
+def requirement_syntax(operator: Operator) -> Iterator[Problem]:
+    """Requirements are expressions about attributes and inputs.
+
+    A name that no version has is not a mistake: a set of operators may contain some of the versions only.
+    """
+    texts = (*operator.requires, *(each for version in operator.versions for each in version.requires))
+    for text in dict.fromkeys(texts):
+        try:
+            parse_requirement(text)
+        except InvalidRequirement as error:
+            yield Problem(f"{text!r}: {error}", ("requires",))

@@ -126,7 +126,7 @@ def read_runtime(path: Path, registry: Registry) -> Runtime:
     Raises:
         DefinitionError: the file cannot be read, or is invalid.
     """
-    from opshift.registry.runtimes.lint import runtime_findings  # compiled runtimes are valid
+    from opshift.registry.lint.runtimes import runtime_findings  # compiled runtimes are valid
 
     runtime = load_runtime(path)
     findings = runtime_findings(runtime, path, registry)

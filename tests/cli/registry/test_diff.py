@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from opshift.registry.changes.classes import CHANGE_RULES
-from opshift.registry.changes.policies import POLICIES
+from opshift.registry.changes.classes import CHANGE_RULES, POLICIES
 
 Run = Callable[..., Result]
 
