@@ -22,6 +22,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_dom
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
+from opshift.registry.steps import Allow
 from opshift.rewriting.cached_rewrite import NodeRewrite
 from opshift.rewriting.result import ComputedRewrite
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from opshift.converter.recognition.result import Recognition
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
-    from opshift.registry.steps import Allow
 
 
 METADATA_KEY: Final = "opshift.reversible"

@@ -15,23 +15,22 @@ from opshift.batch.settings import Settings, options_of
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_with
 from opshift.converter.errors import ConversionRefused
+from opshift.converter.options import Options
 from opshift.converter.report import Report, conversion_report
 from opshift.converter.streaming.convert_file import converting
 from opshift.converter.streaming.external_data import external_locations, require_files
 from opshift.converter.streaming.external_weights import relocate_external_data
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.file_formats import unreadable
-from opshift.model.files import read_model
+from opshift.model.files import FileLike, read_model
 from opshift.model.locations import is_url, without_secrets
 from opshift.model.messages import ModelProto
+from opshift.model.progress import Progress
+from opshift.registry.registry import Registry
 from opshift.stores.locations import exists, folder_location, join, metadata_of
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
-    from opshift.converter.options import Options
-    from opshift.model.files import FileLike
-    from opshift.model.progress import Progress
-    from opshift.registry.registry import Registry
 
 OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
 """Metadata of an object: the digest of the options, and that of the model that it was converted from."""

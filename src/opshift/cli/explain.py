@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,15 @@ from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result
 from opshift.cli.page import Page
 from opshift.model.message_text import hint_at_similar
-from opshift.registry.explanations import commands_about, refusal_causes, tool_errors
+from opshift.registry.explanations import (
+    Cause,
+    Solution,
+    ToolError,
+    commands_about,
+    refusal_causes,
+    tool_errors,
+)
 from opshift.registry.record import to_plain_data
-
-if TYPE_CHECKING:
-    from opshift.registry.explanations import Cause, Solution, ToolError
 
 
 def explain(
