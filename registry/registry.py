@@ -364,7 +364,8 @@ class Registry(Sources):
         from opshift.registry.selection import Filters, select  # conversions do not need it
 
         filters = Filters(accepts, produces, parameter, attribute, function)
-        return select(self, name, filters, domain, opset, versions, status, changed)
+        # pyright finds this class under two names, because the folder is linked
+        return select(self, name, filters, domain, opset, versions, status, changed)  # pyright: ignore
 
 
 @share_results

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
-from opshift.registry.changes.classes import ChangeClass, Mode
+from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.classify import (
     ClassifiedChange,
     changes_between,
@@ -15,6 +15,7 @@ from opshift.registry.changes.classify import (
 )
 from opshift.registry.changes.diff import Change
 from opshift.registry.changes.findings import ChangeFinding
+from opshift.registry.changes.policies import Mode
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 

@@ -114,7 +114,7 @@ def complete_refusal_code() -> Iterable[str]:
 
 def complete_policy() -> Iterable[str]:
     """Return the names of the policies for changes."""
-    from opshift.registry.changes.classes import POLICIES
+    from opshift.registry.changes.policies import POLICIES
 
     return POLICIES
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.changes.classes import ChangeClass, Mode
+from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.history import history_findings, history_steps
+from opshift.registry.changes.policies import Mode
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry

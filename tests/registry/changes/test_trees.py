@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.changes.classes import POLICIES, Mode
+from opshift.registry.changes.policies import POLICIES, Mode
 from opshift.registry.changes.trees import Tree, compare_trees, read_tree
 from opshift.registry.errors import DefinitionError
 
