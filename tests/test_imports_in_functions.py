@@ -60,7 +60,7 @@ OPTIONAL = frozenset(
 """Packages that are not always installed, or that few calls need."""
 
 
-class Statement(NamedTuple):
+class FunctionImport(NamedTuple):
     """Import statement: importing module, line, imported modules, and whether it has a comment."""
 
     module: str
@@ -132,9 +132,9 @@ def loaded_with(module: str) -> set[str]:
 
 
 @cache
-def imports_in_functions() -> tuple[Statement, ...]:
+def imports_in_functions() -> tuple[FunctionImport, ...]:
     """Return the imports in functions."""
-    found: dict[tuple[str, int], Statement] = {}
+    found: dict[tuple[str, int], FunctionImport] = {}
     for module, source in sources().items():
         lines = source.splitlines()
         functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
@@ -142,7 +142,7 @@ def imports_in_functions() -> tuple[Statement, ...]:
             if imported := imported_by(node):
                 assert isinstance(node, ast.Import | ast.ImportFrom)
                 has_comment = any("#" in line for line in lines[node.lineno - 2 : node.end_lineno])
-                found[module, node.lineno] = Statement(module, node.lineno, imported, has_comment)
+                found[module, node.lineno] = FunctionImport(module, node.lineno, imported, has_comment)
     return tuple(found.values())
 
 
@@ -151,7 +151,7 @@ def row_of(module: str, rows: Iterable[str]) -> str | None:
     return next((row for row in rows if module == row or module.startswith(f"{row}.")), None)
 
 
-def has_reason(each: Statement) -> bool:
+def has_reason(each: FunctionImport) -> bool:
     """Return whether a comment or a table has the reason for an import."""
     return (
         each.has_comment

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import copysign
 
-from opshift.converter.element_types.choose_types import has_stated_type
+from opshift.converter.element_types.choose_types import has_declared_type
 from opshift.converter.element_types.graph_types import GraphTypes, TypedValue
 from opshift.converter.internal_types.float_formats import widened_floats
 from opshift.converter.internal_types.node_writer import NodeWriter
@@ -182,7 +182,7 @@ class TypeChange:
         name = formal.type_attribute
         stated = next((each for each in proto.attribute if each.name == name), None)
         is_stated = stated is not None
-        if not (is_stated or has_stated_type(operator, node, formal)):
+        if not (is_stated or has_declared_type(operator, node, formal)):
             return
         attribute = proto.attribute.add(name=name) if stated is None else stated
         if operator.attributes[name].type == "TENSOR":

@@ -305,7 +305,7 @@ def _outputs(node: Node, operator: OperatorVersion, graph: GraphTypes) -> Iterat
         formal, value = parameter_at(operator.outputs, position), graph.values.get(name) if name else None
         if formal is None or value is None:
             continue
-        stated = has_stated_type(operator, node, formal)
+        stated = has_declared_type(operator, node, formal)
         is_fixed = operator.name != "Constant" and any(map(node.attribute, formal.element_attributes))
         key: GroupKey = variables.get(formal.absent_type or "", formal.type)
         if stated or not formal.homogeneous:
@@ -318,7 +318,7 @@ def _is_container(old: str | None) -> bool:
     return old is not None and old.startswith(CONTAINER_PREFIXES)
 
 
-def has_stated_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
+def has_declared_type(operator: OperatorVersion, node: Node, formal: Parameter) -> bool:
     """Return whether attributes of a node, or their absence, determine the type of an output."""
     if operator.name == "Constant" or type_from_attributes(operator, node, formal) is not None:
         return True

@@ -77,7 +77,7 @@ def fold(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[M
     if not owned:
         result = deepcopy(model)
         pairs = zip(decisions, _containers(result), strict=True)
-        decisions = [_moved(each, copy) for each, copy in pairs]
+        decisions = [_for_copy(each, copy) for each, copy in pairs]
     constants = _apply(result, decisions, options)
     if not constants and _node_count(result) == nodes and result.ByteSize() == size:
         return original, ()
@@ -190,10 +190,10 @@ def _is_ordered(container: ContainerProto) -> bool:
     return True
 
 
-def _moved(decisions: Decisions, container: ContainerProto) -> Decisions:
+def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
     """Return decisions about a copy of their container."""
     graphs = [graph for node in container.node for graph in graphs_of(node)]
-    nested = [_moved(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
+    nested = [_for_copy(each, graph) for each, graph in zip(decisions.nested, graphs, strict=True)]
     return decisions._replace(container=container, nested=nested)
 
 
