@@ -6,6 +6,7 @@ Several models have a highest common one.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -117,15 +118,33 @@ def reach(
 
 
 def _limits(
-    model: ModelProto, domain: str, targets: Iterable[int], options: Options
+    model: ModelProto, domain: str, targets: Sequence[int], options: Options
 ) -> dict[str, tuple[int, Refusal]]:
-    """Return the first of the targets that a node does not reach, and its refusal, by place of the node."""
+    """Return the first of the targets that a node does not reach, and its refusal, by place of the node.
+
+    A conversion takes all steps of those to nearer opsets, and is refused where they are. So nodes that reach
+    the last target reach all of them, and a bisection finds the limits of the others.
+    """
+
+    @cache
+    def refusals(position: int) -> dict[str, Refusal]:
+        """Return the refusals at a target by place; position -1 stands for the opset of the model."""
+        if position < 0:
+            return {}
+        plan = plan_with(model, replace(options, target=Target({domain: targets[position]})))
+        return {each.place: each for each in reversed(plan.refusals)}  # the first one of a place
+
     found: dict[str, tuple[int, Refusal]] = {}
-    for opset in targets:
-        target = Target({domain: opset})
-        plan = plan_with(model, replace(options, target=target, skipped=frozenset(found)))
-        for refusal in plan.refusals:
-            found.setdefault(refusal.place, (opset, refusal))
+    spans = [(-1, len(targets) - 1)] if targets else []
+    while spans:
+        near, far = spans.pop()
+        new = refusals(far).keys() - refusals(near).keys()
+        if new and far - near == 1:
+            places = [each for each in reversed(refusals(far)) if each in new]
+            found.update((place, (targets[far], refusals(far)[place])) for place in places)
+        elif new:
+            middle = (near + far) // 2
+            spans += [(middle, far), (near, middle)]
     return found
 
 

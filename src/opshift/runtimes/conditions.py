@@ -19,6 +19,7 @@ from opshift.model.types import Shape, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
 from opshift.registry.runtimes.restrictions import Condition, Restriction
+from opshift.runtimes.constant_values import ConstantValues, has_known_sizes, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 
 COMMUTATIVE: Final = ("Add", "Mul")
@@ -28,25 +29,11 @@ Bound = Mapping[str, str]
 """Values of the model by name in the pattern."""
 
 
-MAX_VISITED: Final = 256
-"""Maximum number of values that are visited to find out whether one is constant."""
-
-SIZED_BY_VALUES: Final = frozenset(
-    {
-        "Compress", "NonMaxSuppression", "NonZero", "OneHot", "Range", "Resize", "StringSplit", "Unique",
-        "Upsample",
-    }
-)  # fmt: skip
-"""Operators with output sizes that depend on elements of other inputs than integers."""
-
-INTEGERS: Final = ("int32", "int64")
-"""Element types of inputs, such as `shape`, with elements that output sizes depend on."""
-
-
 class PatternSearch:
     """Search for nodes of a graph that form a pattern."""
 
-    def __init__(self, pattern: Pattern, scope: Scope) -> None:
+    def __init__(self, pattern: Pattern, scope: Scope, constants: ConstantValues) -> None:
+        """`constants` are the values of the model that are the same in every run."""
         *inner, self._last = pattern_nodes(pattern.nodes)
         self._producers = {name: each for each in inner for name in each.outputs}
         self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
@@ -58,6 +45,7 @@ class PatternSearch:
         self._scalars = pattern.scalars
         self._skipped = (*pattern.skips, "Identity")  # optimizers remove Identity first
         self._scope = scope
+        self._constants = constants
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
         """Return whether a node with this operator version is the one with the condition."""
@@ -127,7 +115,7 @@ class PatternSearch:
             has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > reads
             if value in scope.outputs or (has_other_readers and name not in self._shared):
                 return None
-            if is_constant(scope, value):
+            if self._constants.contain(scope, value):
                 return None
             if found.node.op_type not in self._skipped or found.node.domain:
                 return found
@@ -144,13 +132,20 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
     if restriction.when is None and restriction.unless is None:
         return None
     applies = _holds(restriction.when or Condition(), node)
-    excepted = False if restriction.unless is None else _holds(restriction.unless, node)
+    if applies is False or restriction.unless is None:
+        return applies
+    excepted = _holds(restriction.unless, node)
     return _all((applies, None if excepted is None else not excepted))
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    found = set(answers)
-    return False if False in found else None if None in found else True
+    """Return whether all answers are true; `None` if one is unknown and none is false."""
+    is_known = True
+    for each in answers:
+        if each is False:
+            return False
+        is_known &= each is not None
+    return True if is_known else None
 
 
 def _holds(condition: Condition, node: ModelNode) -> bool | None:
@@ -164,17 +159,17 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
     yield all(name in node.node.attributes for name in condition.stated)
     first, last = condition.opsets or (0, NEWEST)
     yield first <= node.scope.opset_of(DEFAULT_DOMAIN) <= last
-    values = {name: value for value, name, _ in node.parameters()}
+    values = node.values
     if node.operator is None and (condition != Condition(attributes=condition.attributes)):
         yield None
         return
-    scope = node.scope
+    scope, constants = node.scope, node.constants
     yield all(name in values for name in condition.present)
     yield all(name not in values for name in condition.absent)
-    yield all(name in values and is_constant(scope, values[name]) for name in condition.constant)
-    yield all(name in values and not is_constant(scope, values[name]) for name in condition.computed)
+    yield all(name in values and constants.contain(scope, values[name]) for name in condition.constant)
+    yield all(name in values and not constants.contain(scope, values[name]) for name in condition.computed)
     for name in condition.fed:
-        yield name in values and not is_constant(scope, values[name], knows_sizes=True)
+        yield name in values and not constants.contain(scope, values[name], knows_sizes=True)
     yield all(_captures_values(name, node) for name in condition.captures)
     yield all(_has_untyped_inputs(node.node.attribute(name)) for name in condition.untyped)
     yield from _shape_parts(condition, values, scope)
@@ -190,7 +185,10 @@ def _parts(condition: Condition, node: ModelNode) -> Iterator[bool | None]:
         found = (scope.element_type(value) for value, each, _ in node.parameters() if each == name)
         yield any(each is not None and type_string(each) in accepted for each in found)
     if condition.patterns:
-        yield any(PatternSearch(each, scope).finds(node.node, node.operator) for each in condition.patterns)
+        yield any(
+            PatternSearch(each, scope, constants).finds(node.node, node.operator)
+            for each in condition.patterns
+        )
 
 
 def _shape_parts(
@@ -283,52 +281,3 @@ def _attribute_is(node: ModelNode, name: str, allowed: Collection[object]) -> bo
     return all(
         (each.decode(errors="replace") if isinstance(each, bytes) else each) in allowed for each in elements
     )
-
-
-def is_constant(scope: InferenceScope, name: str, *, knows_sizes: bool = False) -> bool:
-    """Return whether a value is the same in every run.
-
-    Runtimes compute values in advance that depend on constants and on known sizes only. With `knows_sizes`,
-    they compute with sizes that are known only at run time, too.
-    """
-    pending, visited = [(scope, name, False)], {(name, False)}
-    while pending:
-        scope, name, is_about_sizes = pending.pop()
-        while not scope.is_local(name) and scope.parent is not None:
-            scope = scope.parent
-        # runtimes treat defaults of graph inputs as constants, too
-        if scope.initializer(name) is not None or scope.constant(name) is not None:
-            continue
-        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
-            continue
-        producer = scope.producer(name)
-        if producer is None or producer.operator is None or len(visited) > MAX_VISITED:
-            return False
-        if producer.operator.holds_graphs or producer.operator.determinism != "deterministic":
-            return False
-        op_type = producer.node.op_type
-        for each in filter(None, producer.node.inputs):
-            wanted = [op_type in ("Shape", "Size")]
-            if is_about_sizes:
-                depends_on_elements = op_type in SIZED_BY_VALUES or scope.element_type(each) in INTEGERS
-                wanted = [True, False] if depends_on_elements else [True]
-            new = [(each, sizes) for sizes in wanted if (each, sizes) not in visited]
-            visited.update(new)
-            pending += [(scope, *question) for question in new]
-    return True
-
-
-def is_stored(scope: InferenceScope, name: str) -> bool:
-    """Return whether a value is an initializer or the result of a Constant node."""
-    while not scope.is_local(name) and scope.parent is not None:
-        scope = scope.parent
-    producer = scope.producer(name)
-    return scope.initializer(name) is not None or (
-        producer is not None and producer.node.op_type == "Constant"
-    )
-
-
-def has_known_sizes(scope: InferenceScope, name: str) -> bool:
-    """Return whether all sizes of a value are known before a run."""
-    shape = scope.shape(name)
-    return shape is not None and None not in shape
