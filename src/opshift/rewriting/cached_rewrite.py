@@ -182,7 +182,7 @@ class Candidates(Generic[Content]):
         self._count += 1
 
     def find(self, names: ValueNames, facts: Facts) -> Content | None:
-        """Return the outcome for a node with these names; `None` if no outcome has its answers."""
+        """Return the outcome for a node with these names; `None` if none has its answers."""
         for questions, outcomes in self._groups.items():
             found = outcomes.get(answers_to(questions, names, facts) if questions else ())
             if found is not None:

@@ -22,7 +22,7 @@ def recognize_first(
     """Convert a copy of a model to a newer opset of a runtime, and recognize operators that have kernels.
 
     The opset is that with kernels of most operators, because a runtime may lack the newest versions.
-    Nodes of an operator stay unchanged if the runtime refuses the new node.
+    Operators of which the runtime refuses a new node are left as they are.
 
     Returns:
         The converted copy, with the report; `None` if nothing is recognized, or the conversion is refused.
