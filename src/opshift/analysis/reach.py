@@ -128,7 +128,7 @@ def _limits(
 
     @cache
     def refusals(position: int) -> dict[str, Refusal]:
-        """Return the refusals at a target by place; position -1 stands for the opset of the model."""
+        """Return the refusals at a target by place; position -1 represents the opset of the model."""
         if position < 0:
             return {}
         plan = plan_with(model, replace(options, target=Target({domain: targets[position]})))

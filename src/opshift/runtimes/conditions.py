@@ -139,7 +139,7 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    """Return whether all answers are true; `None` if one is unknown and none is false."""
+    """Return whether all answers are true; `None` if one is unknown and no answer is false."""
     is_known = True
     for each in answers:
         if each is False:
