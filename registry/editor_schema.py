@@ -23,14 +23,14 @@ from opshift.registry.runtimes.runtime import Runtime
 from opshift.registry.steps import VERBS, AnyVerb, Verb
 from opshift.registry.type_sets import TYPE
 
+Schema = dict[str, Any]
+
 _SCALARS = {"INT": "integer", "FLOAT": "number", "STRING": "string"}
 
 _NULL: Schema = {"type": "null"}
 
 _NAMES: Schema = {"pattern": f"^(?:{IDENTIFIER.pattern})$"}
 
-
-Schema = dict[str, Any]
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
