@@ -16,7 +16,7 @@ from fuzzing.corpus import text_models
 from opshift.converter.recognition.load import operator_names, pattern_groups
 from opshift.registry.registry import default_registry
 
-SECONDS = 120.0
+SECONDS = 600.0
 """Maximum duration of a case, for cases that wait."""
 
 

@@ -6,7 +6,6 @@ Several models have a highest common one.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -88,7 +87,7 @@ def reach(
     infer_shapes: bool = False,
     registry: Registry | None = None,
 ) -> Reach:
-    """Return the opsets of a domain that a model can be converted to, by planning for each of them.
+    """Return the opsets of a domain that a model can be converted to, by planning conversions.
 
     Parameters and errors are those of `common_opset`, with `shapes` and `infer_shapes` of `convert_version`.
     """
@@ -104,7 +103,7 @@ def reach(
     newest = registry.newest_opset(domain)
     options = Options.of({domain: opset}, allow=allow, infer_shapes=infer_shapes, registry=registry)
     below, above = (
-        _limits(source, domain, targets, options)
+        _LimitSearch(source, domain, targets, options).limits()
         for targets in (range(opset - 1, 0, -1), range(opset + 1, newest + 1))
     )
     nodes = [
@@ -117,38 +116,60 @@ def reach(
     return Reach(domain, opset, lowest, highest, tuple(nodes), (*_by_opset(below), *_by_opset(above)))
 
 
-def _limits(
-    model: ModelProto, domain: str, targets: Sequence[int], options: Options
-) -> dict[str, tuple[int, Refusal]]:
-    """Return the first of the targets that a node does not reach, and its refusal, by place of the node.
+Limits = dict[str, tuple[int, Refusal]]
+"""The first opset that a node does not reach, and the refusal, by place of the node."""
 
-    A conversion takes all steps of those to nearer opsets, and is refused where they are. So nodes that reach
-    the last target reach all of them, and a bisection finds the limits of the others.
+
+class _LimitSearch:
+    """Search for the limits of nodes in one direction.
+
+    A conversion takes all steps of those to nearer opsets, and is refused where they are. So opsets between
+    two at which the same nodes are refused need no plan. Nodes with a known limit are not planned again.
     """
 
-    @cache
-    def refusals(position: int) -> dict[str, Refusal]:
-        """Return the refusals at a target by place; position -1 represents the opset of the model."""
-        if position < 0:
-            return {}
-        plan = plan_with(model, replace(options, target=Target({domain: targets[position]})))
-        return {each.place: each for each in reversed(plan.refusals)}  # the first one of a place
+    def __init__(self, model: ModelProto, domain: str, targets: Sequence[int], options: Options) -> None:
+        """`targets` are the opsets in the order of their distance."""
+        self._model = model
+        self._domain = domain
+        self._targets = targets
+        self._options = options
+        self._found: Limits = {}
 
-    found: dict[str, tuple[int, Refusal]] = {}
-    spans = [(-1, len(targets) - 1)] if targets else []
-    while spans:
-        near, far = spans.pop()
-        new = refusals(far).keys() - refusals(near).keys()
-        if new and far - near == 1:
-            places = [each for each in reversed(refusals(far)) if each in new]
-            found.update((place, (targets[far], refusals(far)[place])) for place in places)
-        elif new:
-            middle = (near + far) // 2
-            spans += [(middle, far), (near, middle)]
-    return found
+    def limits(self) -> Limits:
+        """Return the limits of the nodes that do not reach all targets, the nearest first."""
+        near, step = -1, 1
+        while near < len(self._targets) - 1:
+            far = min(near + step, len(self._targets) - 1)
+            refused = self._refusals(far)
+            self._bisect(near, far, refused)
+            # a refused node takes longer to plan than the others, and should not be planned repeatedly
+            near, step = far, 1 if refused else step * 2
+        return self._found
+
+    def _bisect(self, near: int, far: int, refused: Mapping[str, Refusal]) -> None:
+        """Find the limits of nodes that are refused at the target `far`, and not at `near`."""
+        if not refused:
+            return
+        if far - near == 1:
+            self._found.update((place, (self._targets[far], each)) for place, each in refused.items())
+            return
+        middle = (near + far) // 2
+        nearer = self._refusals(middle)
+        self._bisect(near, middle, nearer)
+        self._bisect(middle, far, {place: each for place, each in refused.items() if place not in nearer})
+
+    def _refusals(self, position: int) -> dict[str, Refusal]:
+        """Return the refusals of nodes without a known limit at a target by place."""
+        target, skipped = Target({self._domain: self._targets[position]}), frozenset(self._found)
+        plan = plan_with(self._model, replace(self._options, target=target, skipped=skipped))
+        found: dict[str, Refusal] = {}
+        for each in plan.refusals:
+            if each.place not in self._found:
+                found.setdefault(each.place, each)
+        return found
 
 
-def _by_opset(limits: Mapping[str, tuple[int, Refusal]]) -> Iterator[ReachLimit]:
+def _by_opset(limits: Limits) -> Iterator[ReachLimit]:
     for opset, members in groupby(limits.values(), key=itemgetter(0)):
         yield ReachLimit(opset, group_refusals(refusal for _, refusal in members))
 
