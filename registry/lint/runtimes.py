@@ -12,8 +12,7 @@ from opshift.registry.errors import DefinitionFinding
 from opshift.registry.lint.rule_table import Keys, Problem, nearest, rule, rules_for
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
-from opshift.registry.runtimes.restrictions import Restriction
+from opshift.registry.runtimes.restrictions import Pattern, Restriction, pattern_nodes
 from opshift.registry.runtimes.runtime import Kernel, Runtime, versions_text
 from opshift.registry.yaml_files import MAX_FINDINGS, Positions
 

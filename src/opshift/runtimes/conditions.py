@@ -17,8 +17,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor
 from opshift.model.types import Shape, element_type_of
 from opshift.registry.models import OperatorVersion
-from opshift.registry.runtimes.patterns import Pattern, pattern_nodes
-from opshift.registry.runtimes.restrictions import Condition, Restriction
+from opshift.registry.runtimes.restrictions import Condition, Pattern, Restriction, pattern_nodes
 from opshift.runtimes.constant_values import ConstantValues, has_known_sizes, is_stored
 from opshift.runtimes.model_nodes import ModelNode
 

@@ -8,6 +8,7 @@ import pytest
 
 from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, MEANINGS, ChangeClass
 from opshift.registry.changes.classify import (
+    RULE_SELECTION,
     changes_between,
     classify,
     classify_single,
@@ -15,7 +16,6 @@ from opshift.registry.changes.classify import (
 )
 from opshift.registry.changes.diff import Change
 from opshift.registry.changes.history import HistoryStep, history_steps
-from opshift.registry.changes.rule_selection import RULE_SELECTION
 from opshift.registry.descriptions import set_texts
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_plain_data
